@@ -20,8 +20,8 @@ install: .venv/.installed ## Create .venv with tipcflow (requires Python 3.11 or
 .venv/.installed: requirements/uv.txt requirements/dev.txt requirements/build.txt pyproject.toml tools/install.sh
 	@tools/install.sh
 
-demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1: exit after the run, CLI=1: without Airflow)
-	@$(BIN)/tipcflow demo $(if $(EXIT),--exit) $(if $(CLI),--cli)
+demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1: exit after the run, CLI=1: without Airflow, SUITE=pytorch_multinode)
+	@$(BIN)/tipcflow demo $(if $(SUITE),--suite $(SUITE)) $(if $(PARAMS),--params $(PARAMS)) $(if $(EXIT),--exit) $(if $(CLI),--cli)
 
 test: install ## Unit, cluster and end-to-end tests; installs their dependencies
 	@$(BIN)/python -m devcluster.install.prepare --tests
@@ -80,6 +80,8 @@ lock: install ## Pin the newest allowed packages by version and hash
 	$(COMPILE) -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt
 	$(COMPILE) requirements/node-cpu.in -o requirements/node-cpu.txt
 	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) requirements/node-torch.in -o requirements/node-torch.txt)
+	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) -c requirements/node-cpu.txt \
+		requirements/node-autolog.in -o requirements/node-autolog.txt)
 
 clean: ## Remove .venv and caches (keeps .tipcflow with runs and node environments)
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

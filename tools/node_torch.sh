@@ -9,7 +9,7 @@ if [ -z "$links" ]; then
     echo "node-torch: TIPCFLOW_WHEEL_URL is not set (requirements/README.md): tests with PyTorch are skipped" >&2
     exit 0
 fi
-UV_FIND_LINKS=$links .venv/bin/python - <<'PYTHON'
+.venv/bin/python - <<'PYTHON'
 import sys
 
 from tipcflow.config.settings import settings

@@ -24,6 +24,11 @@ CHAINS = {
     "mobilenet_v3_small.mobilenet_v3_small.train_fleet_infer_python",
     "mobilenet_v3_small.mobilenet_v3_small.train_infer_python",
     "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu",
+    *(
+        f"pytorch_multinode.{test}.train_{launch}"
+        for test in ("toy", "mnist", "data")
+        for launch in ("init_method", "torchrun")
+    ),
 }
 OTHERS = {"certify", "confirm", "weekly", "maintenance", "pull_request"}
 ALL = sorted(CHAINS | OTHERS)
@@ -90,10 +95,11 @@ def test_a_task_says_what_it_does_and_where_to_look(dag: DAG) -> None:
 
 
 def test_a_chain_is_found_by_its_suite_and_model(chain: DAG) -> None:
-    assert chain.tags == {"tipcflow", "mobilenet_v3_small"}
+    suite, model, file = chain.dag_id.split(".")
+    assert chain.tags == {"tipcflow", suite, model}
     assert chain.dag_display_name == chain.dag_id.replace(".", "/")
     assert chain.dag_display_name in chain.doc_md
-    assert f"mobilenet_v3_small/{chain.dag_id.rpartition('.')[2]}.txt" in chain.doc_md
+    assert f"{model}/{file}.txt" in chain.doc_md
 
 
 def test_only_weekly_and_maintenance_start_by_themselves(dag: DAG) -> None:

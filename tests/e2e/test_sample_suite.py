@@ -164,6 +164,16 @@ def test_the_report_can_be_read(legs: dict[bool, str]) -> None:
         assert log.index("Env info") > log.rindex('"class_id"')
 
 
+def test_autolog_reports_where_it_is_installed(suite: Path, legs: dict[bool, str]) -> None:
+    """The nodes' environment has AutoLog if TIPCFLOW_WHEEL_URL had it; else the suite's own reporter prints."""
+    version = "import importlib.metadata as metadata; print(metadata.version('auto_log'))"
+    asked = _run(suite, str(PYTHON), "-c", version)
+    expected = "tipcflow-sample" if asked.returncode else f"auto_log {asked.stdout.strip()}"
+    assert {parse_inference(log).reporter for log in legs.values()} == {expected}
+    if (PYTHON.parents[1] / ".tipcflow-autolog").exists():
+        assert expected == "auto_log 1.2.0"
+
+
 def test_weights_that_are_not_there(suite: Path, python: Run) -> None:
     for words in (
         "tools/export_model.py --pretrained=no/such.pdparams --save-inference-dir=nothing",

@@ -1,4 +1,4 @@
-"""CPU Paddle environment of the nodes, created once from the locked requirements and then reused."""
+"""Python environments of the nodes, created once from the locked requirements and then reused."""
 
 import hashlib
 import os
@@ -12,6 +12,7 @@ from filelock import FileLock
 
 from devcluster.install.install import run_installer
 from devcluster.install.uv import base_python, require_uv, requirements_dir
+from devcluster.install.wheels import add_autolog, require_wheel, wheel_env
 from tipcflow.domain import InfraError
 from tipcflow.report.text.units import size
 
@@ -19,22 +20,26 @@ from tipcflow.report.text.units import size
 NEEDED_BYTES = 3 << 29
 # Paddle 3.3.1 has wheels for these.
 _OLDEST, _NEWEST = (3, 11), (3, 13)
-_STAMP = ".tipcflow-complete"
+_STAMP, _AUTOLOG = ".tipcflow-complete", ".tipcflow-autolog"
 
 
 def node_environment(home: Path, report: Callable[[str], None], *, kind: str = "node-cpu") -> Path:
     """Return the interpreter of the nodes' environment; create it if it is missing or its requirements changed.
 
-    An environment without its stamp is incomplete (for example a killed installation) and is recreated.
+    An environment without its stamp is incomplete (for example a killed installation) and is recreated. AutoLog is
+    added to an environment with Paddle if TIPCFLOW_WHEEL_URL has it.
 
     Raises:
+        ConfigError: TIPCFLOW_WHEEL_URL lacks a wheel that the environment needs.
         InfraError: no network, a missing package, no supported Python, or a full disk; the message names the
             cause.
     """
     folder = home / "envs" / kind
-    if is_ready(home, kind):
+    autolog = requirements_dir() / "node-autolog.txt"
+    if is_ready(home, kind) and not _lacks_autolog(folder, kind, autolog):
         return folder / "bin" / "python"
     requirements = requirements_dir() / f"{kind}.txt"
+    require_wheel(kind, requirements)
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Another start may be creating it: wait, then check again. Installers have a deadline.
     with FileLock(folder.parent / f"{kind}.lock", fallback_to_soft=False):
@@ -42,7 +47,31 @@ def node_environment(home: Path, report: Callable[[str], None], *, kind: str = "
             (folder / _STAMP).unlink(missing_ok=True)
             _make(folder, requirements, home, report)
             (folder / _STAMP).write_text(_hash(requirements))
+        if _lacks_autolog(folder, kind, autolog):
+            python = folder / "bin" / "python"
+            if add_autolog(require_uv(home, report), python, autolog, report):
+                (folder / _AUTOLOG).write_text(_hash(autolog))
     return folder / "bin" / "python"
+
+
+def _lacks_autolog(folder: Path, kind: str, requirements: Path) -> bool:
+    """Return whether an environment may get AutoLog, and does not have the pinned one."""
+    if kind != "node-cpu" or not requirements.is_file():
+        return False
+    try:
+        return (folder / _AUTOLOG).read_text() != _hash(requirements)
+    except OSError:
+        return True
+
+
+def check_environment(home: Path, kind: str) -> None:
+    """Check that an environment exists or can be created, before anything is started.
+
+    Raises:
+        ConfigError: TIPCFLOW_WHEEL_URL lacks a wheel that the environment needs.
+    """
+    if not is_ready(home, kind):
+        require_wheel(kind, requirements_dir() / f"{kind}.txt")
 
 
 def is_ready(home: Path, kind: str = "node-cpu") -> bool:
@@ -82,7 +111,13 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
             report(line)
 
     sync = [str(uv), "pip", "sync", "--require-hashes", "--python", str(folder / "bin" / "python")]
-    run_installer([*sync, str(requirements)], what=f"the environment {folder.name}", folder=home, report=tell)
+    run_installer(
+        [*sync, str(requirements)],
+        what=f"the environment {folder.name}",
+        folder=home,
+        report=tell,
+        env=wheel_env(),
+    )
 
 
 def _fitting_python(uv: Path) -> str:

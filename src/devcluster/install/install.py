@@ -24,7 +24,7 @@ _FAILURES = [
         "free some room below {folder}, or set TIPCFLOW_HOME to a folder on another disk",
     ),
     (
-        r"hash mismatch|HASH MISMATCH|do not match the hash|THESE PACKAGES DO NOT MATCH",
+        r"(?i:hash mismatch)|do not match the hash|THESE PACKAGES DO NOT MATCH",
         "a downloaded file is not the one whose hash is recorded",
         "retry; if it persists, do not install: the package index or a proxy changes files",
     ),

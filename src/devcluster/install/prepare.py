@@ -13,17 +13,18 @@ from devcluster.signals import interrupt_guard
 from tipcflow.domain import TipcflowError, exit_code
 
 
-def prepare(home: Path, report: Callable[[str], None], *, tests: bool = False) -> Path:
+def prepare(home: Path, report: Callable[[str], None], *, tests: bool = False, kind: str = "node-cpu") -> Path:
     """Install programs for local nodes and the nodes' environment; with `tests` also requirements of tests.
 
     Returns: the interpreter of the nodes' environment.
 
     Raises:
+        ConfigError: TIPCFLOW_WHEEL_URL lacks a wheel that the environment needs.
         InfraError: an installation failed; the message names the cause and the fix.
     """
     needs = packages.for_local_nodes()
     packages.ensure((*needs, *packages.FOR_TESTS) if tests else needs, report)
-    return node_environment(home, report)
+    return node_environment(home, report, kind=kind)
 
 
 def main() -> None:

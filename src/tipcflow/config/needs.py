@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from tipcflow.config.base import ConfigModel
-from tipcflow.domain.node import EnvName
+from tipcflow.domain.node import EnvName, Launch
 
 ArgumentKind = Literal["train", "eval", "export", "infer"]
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
@@ -79,6 +79,7 @@ class Needs(ConfigModel):
         data: data and weights.
         arguments: text appended to the commands of a kind of step. Not with compat bash.
         slots: values that replace those of the params file, by slot of the dialect.
+        launch: how distributed trainings start; None as on the cluster.
     """
 
     env: dict[EnvName, str] = {}
@@ -87,6 +88,7 @@ class Needs(ConfigModel):
     data: tuple[Data, ...] = ()
     arguments: dict[ArgumentKind, _Line] = {}
     slots: dict[str, _Line] = {}
+    launch: Launch | None = None
 
     @field_validator("env", mode="before")
     @classmethod
@@ -175,6 +177,7 @@ def merged(base: Needs, cases: tuple[Case, ...], **conditions: str) -> Needs:
             data=tuple(dict.fromkeys([*made.data, *case.data])),
             arguments=_joined(made.arguments, case.arguments),
             slots={**made.slots, **case.slots},
+            launch=case.launch or made.launch,
         )
     return made
 

@@ -10,7 +10,7 @@ from tipcflow.config.formats import definition
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.needs import Case, Needs, merged
 from tipcflow.domain.errors import ConfigError
-from tipcflow.domain.node import EnvName, Launch
+from tipcflow.domain.node import EnvName
 
 
 class Deterministic(ConfigModel):
@@ -90,7 +90,6 @@ class Suite(Needs):
             file in configs/formats, which `load_suite` replaces by its content.
         framework: distribution that the scripts import (`paddlepaddle`, `torch`), '' for none.
         prints: what logs must contain.
-        launch: how distributed trainings start, if not as in the params files.
         budget_minutes: time limit of a run, instead of the policy's.
         environment: `node`: steps use the node's environment. `run`: each run has its own on top of it, so that
             what `prepare` installs ends with the run.
@@ -113,7 +112,6 @@ class Suite(Needs):
     log_format: str = "auto"
     framework: Literal["paddlepaddle", "torch", ""] = "paddlepaddle"
     prints: Prints = Prints()
-    launch: Launch | None = None
     budget_minutes: float | None = Field(default=None, gt=0)
     environment: Literal["node", "run"] = "node"
     downloads: Literal["direct", "cached"] = "direct"

@@ -160,7 +160,9 @@ class NodeFacts(Record):
 
     Sizes are in bytes. An unavailable fact is '' or 0 or an empty list, never a guess. `unreachable` lists the
     addresses of peers that this node could not reach, each with the reason. `unfinished` lists the parts
-    (`machine`, `addresses`, `gpus`, `software`, `libraries`) that timed out: their facts are unknown, not absent.
+    (`machine`, `addresses`, `gpus`, `software`, `libraries`, `engines`) that timed out: their facts are unknown,
+    not absent. `cuda_of_driver` is the newest CUDA that the GPU driver supports, `nvidia_docker` the version of
+    what gives containers the GPUs.
     """
 
     schema_version: int = 1
@@ -169,13 +171,17 @@ class NodeFacts(Record):
     ips: tuple[str, ...] = ()
     os: str = ""
     kernel: str = ""
+    architecture: str = ""
     cpu_model: str = ""
     cpu_count: int = 0
     cpu_flags: tuple[str, ...] = ()
     memory_bytes: int = 0
+    memory_available_bytes: int = 0
+    swap_bytes: int = 0
     disk_free_bytes: int = 0
     gpus: tuple[dict[str, Any], ...] = ()
     driver: str = ""
+    cuda_of_driver: str = ""
     cuda: str = ""
     cudnn: str = ""
     nccl: str = ""
@@ -185,6 +191,8 @@ class NodeFacts(Record):
     framework_commit: str = ""
     packages: dict[str, str] = {}
     container: str = ""
+    docker: str = ""
+    nvidia_docker: str = ""
     clock_skew_s: float = 0.0
     unreachable: dict[str, str] = {}
     unfinished: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ from tipcflow.domain import (
 from tipcflow.report.canonical import sha256
 
 # Node facts that change constantly; they would make certificates of the same environment differ.
-_VOLATILE = {"disk_free_bytes", "clock_skew_s", "unreachable"}
+_VOLATILE = {"disk_free_bytes", "memory_available_bytes", "clock_skew_s", "unreachable"}
 
 _CHECK_FIELDS = ("check", "status", "reason", "step", "leg", "metric", "gating", "values")
 

@@ -38,6 +38,15 @@ cases:
     assert suite.needs(device="gpu", mode="whole_infer", params="").env == {"A": "1", "B": "1"}
 
 
+def test_a_case_may_have_another_launcher(tmp_path: Path) -> None:
+    suite = loaded(tmp_path, 'launch: init_method\ncases: [{params: ["*_torchrun.txt"], launch: torchrun}]\n')
+    launches = [
+        suite.needs(device="cpu", mode="lite_train_lite_infer", params=params).launch
+        for params in ("c/m/train.txt", "c/m/train_torchrun.txt")
+    ]
+    assert launches == ["init_method", "torchrun"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -52,6 +61,7 @@ cases:
         ("data: [{to: d, path: x}]\n", ["s.yaml:4", "absolute path"]),
         ("cases: [{env: {A: 1}}]\n", ["s.yaml:4", "needs a condition"]),
         ("cases: [{framework: 'three', env: {A: 1}}]\n", ["s.yaml:4", "framework", ">=3.0,<3.2"]),
+        ("cases: [{device: cpu, launch: mpirun}]\n", ["s.yaml:4", "launch", "'torchrun'"]),
         ("environment: own\n", ["s.yaml:4", "environment", "'node'", "'run'"]),
     ],
 )

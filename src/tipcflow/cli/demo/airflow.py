@@ -63,7 +63,7 @@ def demo_with_airflow(options: DemoOptions) -> int:
     from devcluster.install.prepare import prepare
     from devcluster.local_nodes.nodes import local_nodes
     from tipcflow.airflow_api import Airflow
-    from tipcflow.cli.demo.command import print_note
+    from tipcflow.cli.demo.command import environment_of, print_note
     from tipcflow.config.settings import settings
     from tipcflow.store import Store
 
@@ -76,7 +76,7 @@ def demo_with_airflow(options: DemoOptions) -> int:
         port=options.port,
         report=print_note,
     ) as stack:
-        python = prepare(chosen.home, print_note)
+        python = prepare(chosen.home, print_note, kind=environment_of(options.suite, chosen.config_dir))
         with local_nodes(chosen.home, python=python, report=print_note) as nodes:
             print_note(nodes.sentence)
             stack.start(connections_env(nodes.cluster))

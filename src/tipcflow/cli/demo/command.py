@@ -1,19 +1,27 @@
-"""`tipcflow demo`: certifies the sample chain on two local nodes."""
+"""`tipcflow demo`: certifies a chain of a shipped suite on two local nodes."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tipcflow.domain import Status, exit_code
+from tipcflow.domain import ConfigError, Status, exit_code
 
-SUITE = "mobilenet_v3_small"
-PARAMS = "test_tipc/configs/mobilenet_v3_small/train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu.txt"
+# Suite -> params file of its demo.
+CHAINS = {
+    "mobilenet_v3_small": (
+        "test_tipc/configs/mobilenet_v3_small/train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu.txt"
+    ),
+    "pytorch_multinode": "test_tipc/configs/mnist/train_init_method.txt",
+}
+SUITE = next(iter(CHAINS))
+PARAMS = CHAINS[SUITE]
 
 
 def demo(
+    suite: Annotated[str, typer.Option("--suite", "-s", help=f"Shipped suite: {' or '.join(CHAINS)}.")] = SUITE,
     seed: Annotated[int, typer.Option(help="Training seed; equal seeds must give equal losses.")] = 0,
-    params: Annotated[str, typer.Option(help="Params file of the sample suite.")] = PARAMS,
+    params: Annotated[str | None, typer.Option(help="Params file of the suite. Default: its fleet chain.")] = None,
     mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode.")] = "lite_train_lite_infer",
     home: Annotated[
         Path | None, typer.Option(help="Folder for environments, runs and the database; overrides TIPCFLOW_HOME.")
@@ -23,21 +31,28 @@ def demo(
     port: Annotated[int, typer.Option(help="Port of Airflow's UI; another one if it is in use.")] = 8080,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON to stdout.")] = False,
 ) -> None:
-    """Start two local SSH nodes and an Airflow, then train, export, infer and certify a real model."""
+    """Start two local SSH nodes and an Airflow, then certify a real model: training, export, inference."""
     import os
 
+    from devcluster.install.environment import check_environment
     from devcluster.signals import Interrupted, interrupt_guard
     from tipcflow.cli.demo.airflow import DemoOptions, demo_with_airflow
+    from tipcflow.config.settings import settings
 
+    if suite not in CHAINS:
+        raise ConfigError("this suite has no demo", key="--suite", found=suite, expected=" or ".join(CHAINS))
+    params = params or CHAINS[suite]
     if home is not None:
         os.environ["TIPCFLOW_HOME"] = str(home)
+    chosen = settings()
+    check_environment(chosen.home, environment_of(suite, chosen.config_dir))
     try:
         with interrupt_guard.installed():
             if cli:
-                code = _without_airflow(seed, params, mode, as_json=as_json)
+                code = _without_airflow(suite, seed, params, mode, as_json=as_json)
             else:
                 code = demo_with_airflow(
-                    DemoOptions(SUITE, params, mode, seed, leave=leave, port=port, as_json=as_json)
+                    DemoOptions(suite, params, mode, seed, leave=leave, port=port, as_json=as_json)
                 )
     except Interrupted as stop:
         typer.echo(f"{stop}; the nodes are stopped", err=True)
@@ -47,7 +62,7 @@ def demo(
     raise typer.Exit(code)
 
 
-def _without_airflow(seed: int, params: str, mode: str, *, as_json: bool) -> int:
+def _without_airflow(suite: str, seed: int, params: str, mode: str, *, as_json: bool) -> int:
     from devcluster.install.prepare import prepare
     from devcluster.local_nodes.nodes import local_nodes
     from tipcflow.cli.run import certify
@@ -56,12 +71,12 @@ def _without_airflow(seed: int, params: str, mode: str, *, as_json: bool) -> int
     from tipcflow.execute.run.driver import owner_of_this_process
 
     chosen = settings()
-    python = prepare(chosen.home, print_note)
+    python = prepare(chosen.home, print_note, kind=environment_of(suite, chosen.config_dir))
     with local_nodes(chosen.home, python=python, report=print_note) as nodes:
         print_note(nodes.sentence)
         request = RunRequest(
             params=params,
-            suite=SUITE,
+            suite=suite,
             mode=mode,
             cluster=str(nodes.write_cluster_file(nodes.folder / "cluster.yaml")),
             config_dir=chosen.config_dir,
@@ -71,6 +86,13 @@ def _without_airflow(seed: int, params: str, mode: str, *, as_json: bool) -> int
             command=("tipcflow", "demo", "--cli"),
         )
         return certify(request, as_json=as_json)
+
+
+def environment_of(suite: str, configs: Path) -> str:
+    """The kind of the nodes' Python environment that a suite needs."""
+    from tipcflow.config.suite import load_suite
+
+    return "node-torch" if load_suite(suite, configs).framework == "torch" else "node-cpu"
 
 
 def print_note(line: str) -> None:

@@ -174,12 +174,12 @@ class _Reader:
             self._numbers(log, folder, member, rank=-1, once=False)
 
     def _read_training(self, member: Member, folder: Path) -> None:
-        """Parse each rank's own log if the launcher wrote one, else the step's output, which is rank 0's."""
+        """Parse each rank's own log if the launcher wrote one, else the output that a node's ranks share."""
         first, logs = _first_rank(self.step, member), _worker_logs(self.step, member, folder)
         for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
             if path.is_file():
                 read = self._numbers(path, folder, member, rank=rank)
-                self.collected.ranks += read.ranks[-1:]
+                self.collected.ranks += read.ranks[-1:] if logs else _last_of_each(read.ranks)
                 self.collected.lines += read.lines
                 if (last := last_progress(tail(path))) is not None:
                     self.collected.progress.append(PrintedProgress(node=member.name, rank=rank, **last._asdict()))
@@ -252,6 +252,11 @@ def _log(member: Member, folder: Path, leg: str = "") -> Path:
 def _first_rank(step: Step, member: Member) -> int:
     """Return the lowest rank on a node."""
     return step.nodes.index(member.name) * max(1, step.world_size // max(1, len(step.nodes)))
+
+
+def _last_of_each(reports: tuple[RankReport, ...]) -> tuple[RankReport, ...]:
+    """Return the last report of each rank: processes without a launcher's logs share one."""
+    return tuple({report.rank: report for report in reports}.values())
 
 
 def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:

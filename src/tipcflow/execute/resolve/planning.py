@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
+from tipcflow.config.needs import Needs
 from tipcflow.config.suite import Deterministic, Suite
 from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Plan
 from tipcflow.domain.build import FrameworkBuild
@@ -75,9 +76,9 @@ def _block(run: str, chosen: AbstractSet[int], taken: AbstractSet[int]) -> int:
     )
 
 
-def launch_of(suite: Suite, cluster: Cluster | None) -> Launch:
+def launch_of(needs: Needs, cluster: Cluster | None) -> Launch:
     """Return how distributed trainings start: the suite's value if its scripts require one, else the cluster's."""
-    return suite.launch or (cluster.launch if cluster else None) or Launch.IPS
+    return needs.launch or (cluster.launch if cluster else None) or Launch.IPS
 
 
 def make_plan(
@@ -127,7 +128,7 @@ def make_plan(
             training_arguments=made.arguments if made else "",
             repeats=request.repeats,
             diagnose=request.diagnose,
-            launch=launch_of(suite, cluster),
+            launch=launch_of(needs, cluster),
             start_port=start_port(run) if port is None else port,
             cpu_flags=None if cpu_flags is None else dict(cpu_flags),
             step_deadline_s=step_deadline_s,

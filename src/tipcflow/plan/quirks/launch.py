@@ -79,9 +79,14 @@ def check_launch(group: Group, launch: Launch, *, file: str, line: int) -> None:
         )
 
 
-def train_env(group: Group, host: Host, options: PlanOptions) -> dict[str, str]:
-    """Return the environment variables of a training process on one node."""
+def train_env(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> dict[str, str]:
+    """Return the environment variables of a training process on one node.
+
+    A launcher sets RANK and WORLD_SIZE; without one they are set here, for the observer and the framework probe.
+    """
     env: dict[str, str] = {}
+    if group.form == "nodes" and options.launch is Launch.INIT_METHOD:
+        env |= {"RANK": str(hosts.index(host)), "WORLD_SIZE": str(len(hosts))}
     torch = options.launch in _TORCH
     if host.device == "cpu" and group.form != "single" and not torch:
         env["PADDLE_DISTRI_BACKEND"] = "gloo"

@@ -198,7 +198,7 @@ class SpecPlanner:
                 text += " " + options.training_arguments
             if ranks := rank_arguments(point.group, host, hosts, options):
                 text += " " + ranks
-            commands[host.name] = Command(text=text, env=train_env(point.group, host, options))
+            commands[host.name] = Command(text=text, env=train_env(point.group, host, hosts, options))
         return self.step(
             id=f"{name}/train",
             kind=StepKind.TRAIN,

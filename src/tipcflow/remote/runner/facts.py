@@ -55,7 +55,10 @@ def machine(workspace: str) -> Json:
     cpu = read_text("/proc/cpuinfo")
     model = re.search(r"^(?:model name|Model|cpu model)\s*: (.*)$", cpu, re.M)
     flags = re.search(r"^(?:flags|Features)\s*: (.*)$", cpu, re.M)
-    memory = re.search(r"^MemTotal:\s+(\d+) kB$", read_text("/proc/meminfo"), re.M)
+    memory = {
+        name: int(size) * 1024
+        for name, size in re.findall(r"^(\w+):\s+(\d+) kB$", read_text("/proc/meminfo"), re.M)
+    }
     place = workspace
     while not os.path.isdir(place):
         place = os.path.dirname(place)
@@ -64,10 +67,13 @@ def machine(workspace: str) -> Json:
         "hostname": socket.gethostname(),
         "os": release.get("PRETTY_NAME", platform.system()),
         "kernel": platform.release(),
+        "architecture": platform.machine(),
         "cpu_model": model.group(1).strip() if model else platform.machine(),
         "cpu_count": os.cpu_count() or 0,  # of the machine: a login may be bound to some of them
         "cpu_flags": sorted(flags.group(1).split()) if flags else [],
-        "memory_bytes": int(memory.group(1)) * 1024 if memory else 0,
+        "memory_bytes": memory.get("MemTotal", 0),
+        "memory_available_bytes": memory.get("MemAvailable", 0),
+        "swap_bytes": memory.get("SwapTotal", 0),
         "disk_free_bytes": disk.f_bavail * disk.f_frsize,
         "container": container(),
     }
@@ -96,7 +102,7 @@ def addresses() -> Json:
 
 
 def gpus() -> Json:
-    """Return GPUs and driver as reported by nvidia-smi; memory in bytes."""
+    """Return GPUs, driver and the newest CUDA that it supports, as reported by nvidia-smi; memory in bytes."""
     rows = output("nvidia-smi", "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits")
     found = []
     for row in rows.splitlines():
@@ -107,7 +113,19 @@ def gpus() -> Json:
                 {"name": cells[0], "uuid": cells[1], "memory_bytes": size, "compute_capability": cells[4]}
             )
     driver = rows.splitlines()[0].split(",")[3].strip() if found else ""
-    return {"gpus": found, "driver": driver}
+    told = {"gpus": found, "driver": driver}
+    newest = re.search(r"CUDA Version: *([\d.]+)", output("nvidia-smi")) if found else None
+    return dict(told, cuda_of_driver=newest.group(1)) if newest else told
+
+
+def engines() -> Json:
+    """Return the versions of docker and of NVIDIA's container toolkit, as far as they are installed."""
+    found = {}
+    for name, command in (("docker", "docker"), ("nvidia_docker", "nvidia-container-cli")):
+        version = re.search(r"\d+(?:\.\d+)+", output(command, "--version"))
+        if version:
+            found[name] = version.group()
+    return found
 
 
 def unreachable(name: str, address: str, port: int) -> str:
@@ -163,7 +181,7 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
 
     # The framework's own CUDA comes after the system's.
     looks: list[tuple[Any, ...]] = [("libraries", libraries), ("machine", machine, workspace)]
-    looks += [("addresses", addresses), ("gpus", gpus), ("software", software, python)]
+    looks += [("addresses", addresses), ("gpus", gpus), ("software", software, python), ("engines", engines)]
     jobs: list[tuple[Any, ...]] = [(part, *look) for look in looks] + [(reach, *peer) for peer in asked]
     threads = [threading.Thread(target=job[0], args=job[1:], daemon=True) for job in jobs]
     until = time.monotonic() + LIMIT_S

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import re
@@ -11,7 +10,11 @@ import subprocess
 from .files import Json
 
 FRAMEWORKS = ("paddle", "torch")
-PACKAGES = ("auto_log", "numpy", "protobuf", "setuptools", "paddleslim", "onnxruntime", "opencv-python", "Pillow")
+PACKAGES = (
+    "auto_log", "numpy", "protobuf", "setuptools", "paddleslim", "onnxruntime", "opencv-python", "Pillow",
+    "torchvision", "tensorboardX",
+)  # fmt: skip
+CUDA, CUDNN = "/usr/local/cuda", ("/usr/local/cuda/include", "/usr/include")
 # Runs in the environment's own interpreter, of any version.
 PROBE = """
 import importlib.util, json, sys
@@ -86,12 +89,9 @@ def version_of(name: str, folder: str) -> Json:
 def libraries() -> Json:
     """Return CUDA, cuDNN and NCCL of the system; those of the framework are in its version file."""
     told = {}
-    for line in glob.glob("/usr/local/cuda/version.json"):
-        try:
-            with open(line) as handle:
-                told["cuda"] = json.load(handle)["cuda"]["version"]
-        except (OSError, ValueError, KeyError):
-            continue
+    version = toolkit_version(CUDA)
+    if version:
+        told["cuda"] = version
     try:
         from ctypes.util import find_library
     except ImportError:  # a Python that was built without it
@@ -100,4 +100,38 @@ def libraries() -> Json:
         library = find_library(name)
         if library:
             told[name] = library
+    version = next(filter(None, map(cudnn_version, CUDNN)), "")
+    if version:
+        told["cudnn"] = version
     return told
+
+
+def toolkit_version(folder: str) -> str:
+    """Return the version of a CUDA toolkit: of version.json, or of version.txt before CUDA 11; '' if unknown."""
+    try:
+        with open(os.path.join(folder, "version.json")) as handle:
+            return str(json.load(handle)["cuda"]["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    try:
+        with open(os.path.join(folder, "version.txt")) as handle:
+            found = re.search(r"CUDA Version (\d[\d.]*)", handle.read())
+    except (OSError, ValueError):
+        return ""
+    return found.group(1) if found else ""
+
+
+def cudnn_version(folder: str) -> str:
+    """Return the version in the header of cuDNN: cudnn_version.h, or cudnn.h before cuDNN 8; '' if unknown."""
+    for name in ("cudnn_version.h", "cudnn.h"):
+        try:
+            with open(os.path.join(folder, name)) as handle:
+                text = handle.read()
+        except (OSError, ValueError):
+            continue
+        numbers = [
+            re.search(r"^#define CUDNN_%s (\d+)" % part, text, re.M) for part in ("MAJOR", "MINOR", "PATCHLEVEL")
+        ]
+        if all(numbers):
+            return ".".join(number.group(1) for number in numbers if number)
+    return ""

@@ -291,7 +291,9 @@ def patch_torch(place: str, torch: Any) -> None:
         return  # another package of that name
     report = Report(place, "torch", torch)
     atexit.register(report.at_exit)
-    register = getattr(torch.optim.optimizer, "register_optimizer_step_pre_hook", None)
+    # Since 2.13, `torch.optim` deletes the names of its modules.
+    module = sys.modules.get("torch.optim.optimizer")
+    register = getattr(module, "register_optimizer_step_pre_hook", None)
     if register:  # PyTorch 2.0 and newer
         register(lambda optimizer, *_, **__: report.safely("step", lambda: report.before_step(optimizer)))
     watch_saves(

@@ -4,13 +4,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 from devcluster.signals import interrupt_guard
 from tipcflow.cli.demo import airflow as demo_airflow
 from tipcflow.cli.demo.airflow import DemoOptions, keep_running, login_lines, shipped
-from tipcflow.cli.demo.command import PARAMS, SUITE
-from tipcflow.domain import InfraError
+from tipcflow.cli.demo.command import CHAINS, PARAMS, SUITE, environment_of
+from tipcflow.cli.main import app
+from tipcflow.config.suite import load_suite
+from tipcflow.domain import ConfigError, InfraError
 
+ROOT = Path(__file__).resolve().parents[4]
 SECRET = "s3cret-word"
 
 
@@ -53,6 +57,35 @@ def test_a_part_that_dies_while_it_stays_up_is_an_error(stack: SimpleNamespace) 
     stack.check = dead
     with pytest.raises(InfraError, match="triggerer"):
         keep_running(stack, "r1", lambda _: None)
+
+
+def test_every_shipped_chain_is_planned() -> None:
+    """The params file of each suite's demo is in the suite, and in the catalog of DAGs."""
+    for suite, params in CHAINS.items():
+        options = DemoOptions(suite, params, "lite_train_lite_infer", 0)
+        assert (ROOT / "configs" / "chains" / f"{options.chain}.txt").is_file()
+        assert (Path(load_suite(suite, ROOT / "configs").folder) / params).is_file()
+    assert [environment_of(suite, ROOT / "configs") for suite in CHAINS] == ["node-cpu", "node-torch"]
+
+
+def test_a_suite_without_a_demo_is_one_error() -> None:
+    result = CliRunner().invoke(app, ["demo", "--suite", "PaddleClas"])
+    assert isinstance(result.exception, ConfigError)
+    assert str(result.exception) == (
+        "--suite: this suite has no demo; found 'PaddleClas'; expected mobilenet_v3_small or pytorch_multinode"
+    )
+
+
+def test_a_missing_wheel_is_one_error_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(ROOT / "configs"))
+    monkeypatch.setenv("TIPCFLOW_WHEEL_URL", str(tmp_path))
+    result = CliRunner().invoke(app, ["demo", "--suite", "pytorch_multinode"])
+    assert isinstance(result.exception, ConfigError)
+    assert f"node-torch needs the wheel of torch 2.13.0+cpu; found '{tmp_path}: a folder" in str(result.exception)
+    assert not (tmp_path / "home").exists()
 
 
 def test_the_chain_of_a_params_file() -> None:

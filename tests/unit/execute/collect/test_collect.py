@@ -57,3 +57,32 @@ def test_a_job_that_never_began_has_no_numbers(tmp_path: Path, fields: dict[str,
 
     collected = collect(step, [member], nodes, home=tmp_path, attempt=2, log_format="models", keep=keep)
     assert (len(found), sum(collected.losses.values())) == (losses, losses)
+
+
+class SharedLog(OldLog):
+    """Nodes, and a session, of a launcher that gives its processes the same output, such as PyTorch's."""
+
+    def fetch(self, spec: JobSpec, written: Any, folder: Path, **_: Any) -> Fetched:
+        said = [f"rank {rank} of 4, backend gloo, device cpu, seed 0\n" for rank in (1, 0, 1)]
+        lines = [f"[rank {rank}] {line}\n" for line in LOG.splitlines() for rank in (0, 1)]
+        path = folder / "logs" / "main.log"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(said + lines))
+        return Fetched()
+
+
+def test_every_rank_of_a_shared_log_counts(tmp_path: Path) -> None:
+    step = next(step for step in a_plan().steps if step.id == TRAIN)
+    nodes: Any = SharedLog()
+    member = Member(nodes, SPEC, listener=lambda _: None, reconnect_s=0)
+    member.record = ExitRecord(
+        run=RUN, step=TRAIN, attempt=2, node=NODE, reason=EndReason.EXITED, pid=7, exit_code=0
+    )
+    collected = collect(
+        step, [member], nodes, home=tmp_path, attempt=2, log_format="models", keep=lambda series: list(series)
+    )
+    assert [(report.rank, report.world_size, report.node) for report in collected.ranks] == [
+        (1, 4, NODE),
+        (0, 4, NODE),
+    ]
+    assert collected.losses == {(NODE, 0): 5, (NODE, 1): 5}

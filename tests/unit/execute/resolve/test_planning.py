@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tipcflow.config.needs import Needs
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Node, Plan
 from tipcflow.execute.request import RunRequest
@@ -78,9 +79,8 @@ def test_ports_that_a_node_uses_are_passed_over() -> None:
 
 
 def test_the_suite_says_how_its_trainings_start_else_the_cluster() -> None:
-    suite = Suite(name="toy", folder=str(TOY), dialects=("models/template",))
-    torch = suite.model_copy(update={"launch": Launch.TORCHRUN})
+    own, torch = Needs(), Needs(launch=Launch.TORCHRUN)
     node = Node(name="a", address="10.0.0.1", python="/p", workspace="/w")
     plain, newer = Cluster(name="c", nodes=(node,)), Cluster(name="c", nodes=(node,), launch=Launch.MASTER)
-    assert [launch_of(suite, None), launch_of(suite, plain), launch_of(suite, newer)] == ["ips", "ips", "master"]
+    assert [launch_of(own, None), launch_of(own, plain), launch_of(own, newer)] == ["ips", "ips", "master"]
     assert [launch_of(torch, None), launch_of(torch, newer)] == ["torchrun", "torchrun"]

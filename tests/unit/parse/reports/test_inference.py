@@ -15,6 +15,7 @@ from tipcflow.parse.reports.predictions import parse_predictions
 GOLDEN = Path(__file__).parents[3] / "golden" / "parse"
 PLAIN = (GOLDEN / "autolog_plain.log").read_text()
 DOUBLED = (GOLDEN / "autolog_doubled.log").read_text()
+RECORDED = (GOLDEN / "autolog_recorded.log").read_text()
 SAMPLE = (GOLDEN / "infer_sample.log").read_text()
 
 
@@ -45,6 +46,36 @@ def test_every_line_twice_and_a_value_over_two_lines() -> None:
     assert block.fields["enable_mkldnn"] == "True"
     assert numbers(DOUBLED)["inference_time"] == (16.8019, "ms")
     assert parse_inference(DOUBLED).reporter == "auto_log", "the package names its source file in the second copy"
+
+
+def test_recorded_output_of_autolog() -> None:
+    """Output of AutoLog 1.2.0 itself, recorded on 2026-11-23 with CPU Paddle 3.3.1 and Python 3.11.7.
+
+    Machine: 2 virtual cores of an Intel Xeon (AVX512), 24 GB, Debian 12, CUDA toolkit 13.0 without a GPU.
+    Command, in examples/mobilenet_v3_small after a training of 3 epochs and its export: `python
+    deploy/inference_python/infer.py --model-dir=output/m --enable-mkldnn=True --batch-size=4 --cpu-threads=1
+    --benchmark=True`.
+    """
+    log = parse_inference(RECORDED)
+    assert log.reporter == "auto_log 1.2.0"
+    (block,) = log.blocks
+    assert block.complete
+    assert len(block.fields) == 25
+    assert block.fields["OS_version"] == "Debian GNU/Linux 12"
+    assert block.fields["CUDA_version"] == "13.0.88\nBuild cuda_13.0.r13.0/compiler.36424714_0"
+    assert (block.fields["CUDNN_version"], block.fields["drivier_version"]) == ("None.None.None", "None")
+    assert block.fields["paddle_commit"] == "7688495538f4d6c1893f084dd238a402e8f68ab6"
+    assert (block.fields["runtime_device"], block.fields["enable_mkldnn"]) == ("cpu", "True")
+    assert numbers(RECORDED) == {
+        "preprocess_time": (10.2536, "ms"),
+        "inference_time": (69.5535, "ms"),
+        "postprocess_time": (0.0332, "ms"),
+        "total_time": (1.1976, "s"),
+        "cpu_rss": (333.8594, "MB"),
+        "data_num": (17.0, ""),
+    }
+    assert log.engine["onednn"] == "True"
+    assert len(log.predictions) == 20
 
 
 def test_several_reports_in_one_log() -> None:

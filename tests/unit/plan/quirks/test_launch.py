@@ -101,6 +101,9 @@ def test_scripts_that_find_their_peers_themselves(
     for rank, (words, env) in enumerate(started(made, step, tmp_path)):
         assert words == ["--init-method", "tcp://10.77.0.1:20032", "--rank", str(rank), "--world-size", "2"]
         assert env == {}
+    # The node runner and the framework probe know ranks by these.
+    said = [{"RANK": str(rank), "WORLD_SIZE": "2"} for rank in (0, 1)]
+    assert [command.env for command in made.step(step).commands.values()] == said
     assert made.step(step).world_size == 2
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tipcflow.domain import NodeFacts
 from tipcflow.remote.runner import facts as module
-from tipcflow.remote.runner.framework import software, version_of
+from tipcflow.remote.runner.framework import cudnn_version, software, toolkit_version, version_of
 
 pytestmark = pytest.mark.process
 
@@ -45,7 +45,9 @@ def test_this_machine(bench):
     assert known.python == platform.python_version()
     assert known.cpu_count == os.cpu_count()
     assert known.cpu_model
-    assert known.memory_bytes > 1 << 28
+    assert known.memory_bytes > known.memory_available_bytes > 1 << 20
+    assert known.swap_bytes >= 0
+    assert known.architecture == platform.machine()
     assert known.disk_free_bytes > 0
     assert known.os
     assert known.unreachable == {}
@@ -149,6 +151,60 @@ def test_gpus_as_nvidia_smi_tells_them(monkeypatch):
     )
     monkeypatch.setattr(module, "output", lambda *command: "")
     assert module.gpus() == {"gpus": [], "driver": ""}
+
+
+def test_newest_cuda_of_the_driver(monkeypatch):
+    """The header of nvidia-smi 410.79, from the document that lists these facts."""
+    header = "| NVIDIA-SMI 410.79       Driver Version: 410.79       CUDA Version: 10.0     |\n"
+    rows = "Tesla P40, GPU-aaaa, 24451, 410.79, 6.1\n"
+    monkeypatch.setattr(module, "output", lambda *command: rows if len(command) > 1 else header)
+    assert module.gpus()["cuda_of_driver"] == "10.0"
+
+
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        ({"version.json": '{"cuda": {"name": "CUDA SDK", "version": "12.6.3"}}'}, "12.6.3"),
+        ({"version.txt": "CUDA Version 10.0.130\n"}, "10.0.130"),
+        ({"version.json": "[]", "version.txt": "CUDA Version 10.2.89\n"}, "10.2.89"),
+        ({"version.json": "{", "version.txt": "?"}, ""),
+        ({}, ""),
+    ],
+)
+def test_version_of_a_cuda_toolkit(tmp_path, files, version):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert toolkit_version(str(tmp_path)) == version
+
+
+CUDNN = "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 5\n#define CUDNN_PATCHLEVEL 0\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        ({"cudnn.h": CUDNN}, "7.5.0"),
+        ({"cudnn.h": '#include "cudnn_version.h"\n', "cudnn_version.h": CUDNN.replace("7", "9")}, "9.5.0"),
+        ({"cudnn.h": "#define CUDNN_MAJOR 7\n"}, ""),
+        ({}, ""),
+    ],
+)
+def test_version_of_cudnn(tmp_path, files, version):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert cudnn_version(str(tmp_path)) == version
+
+
+def test_container_engines(monkeypatch):
+    """Lines that docker 28.2.2 and nvidia-container-cli 1.17 print."""
+    printed = {
+        "docker": "Docker version 28.2.2, build e6534b4\n",
+        "nvidia-container-cli": "cli-version: 1.17.8\nlib-version: 1.17.8\n",
+    }
+    monkeypatch.setattr(module, "output", lambda program, *_: printed[program])
+    assert module.engines() == {"docker": "28.2.2", "nvidia_docker": "1.17.8"}
+    monkeypatch.setattr(module, "output", lambda *_: "")
+    assert module.engines() == {}
 
 
 @pytest.fixture

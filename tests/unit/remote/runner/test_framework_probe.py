@@ -43,6 +43,31 @@ class DataParallel: pass
 def get_device(): return "cpu"
 """
 
+# PyTorch 2.13 deletes the names of its optimizers' modules; those remain in sys.modules.
+TORCH = """
+import torch.optim
+class distributed:
+    @staticmethod
+    def is_available(): return False
+class cuda:
+    @staticmethod
+    def is_available(): return False
+class nn:
+    class parallel: pass
+class jit: pass
+def save(state, path): pass
+def load(path): return {}
+"""
+OPTIM = "from torch.optim.optimizer import Optimizer\ndel optimizer\n"
+OPTIMIZER = """
+hooks = []
+def register_optimizer_step_pre_hook(hook): hooks.append(hook)
+class Optimizer:
+    param_groups = ()
+    def step(self):
+        for hook in hooks: hook(self)
+"""
+
 pytestmark = pytest.mark.process
 
 
@@ -152,6 +177,17 @@ def test_only_what_has_the_form_of_a_report_is_read(tmp_path):
     for number in range(100):
         (place / f"{number}.json").write_text(json.dumps({"rank": str(number)}))
     assert [one["rank"] for one in collect(str(tmp_path))] == [str(number) for number in range(MOST)]
+
+
+def test_steps_of_pytorch_are_seen(env, tmp_path):
+    optim = tmp_path / "packages" / "torch" / "optim"
+    optim.mkdir(parents=True)
+    (optim.parent / "__init__.py").write_text(TORCH)
+    (optim / "__init__.py").write_text(OPTIM)
+    (optim / "optimizer.py").write_text(OPTIMIZER)
+    assert run(sys.executable, "import torch; torch.optim.Optimizer().step()", env) == (0, "", "")
+    (report,) = collect(str(tmp_path / "the job, 1"))
+    assert (report["framework"], report["steps"], report["notes"]) == ("torch", 1, [])
 
 
 def test_a_cleaned_report_is_unchanged():

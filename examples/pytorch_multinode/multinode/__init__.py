@@ -1,0 +1,4 @@
+"""What the three tests share.
+
+Public: `arguments`, `group`, `images`, `network`, `training`.
+"""

@@ -1,0 +1,92 @@
+"""Wheels that the package index lacks: where they are, and whether a folder has them."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from devcluster.install.install import run_installer
+from tipcflow.domain import ConfigError, InfraError
+
+# Environment -> its package that the index lacks.
+OWN_WHEELS = {"node-torch": "torch", "node-autolog": "auto-log"}
+VARIABLE = "TIPCFLOW_WHEEL_URL"
+_NOT_THERE = re.compile(r"does not have a pinned package|does not exist for this Python")
+
+
+def wheel_source() -> str:
+    """Return the folder or page with such wheels; '' if none is set. pip's own variable counts, too."""
+    return os.environ.get(VARIABLE) or os.environ.get("PIP_FIND_LINKS") or ""
+
+
+def wheel_env() -> dict[str, str]:
+    """Return the environment of an installer that also looks there."""
+    source = wheel_source()
+    return {**os.environ, "UV_FIND_LINKS": source} if source else dict(os.environ)
+
+
+def pinned(requirements: Path, package: str) -> str:
+    """Return the version of a package in a file of pinned requirements; '' without one."""
+    match = re.search(rf"^{re.escape(package)}==(\S+)", requirements.read_text(encoding="utf-8"), re.MULTILINE)
+    return match[1] if match else ""
+
+
+def require_wheel(kind: str, requirements: Path) -> None:
+    """Check that the wheel source may have the wheel of an environment; a page is only checked by the installer.
+
+    Raises:
+        ConfigError: no source is set, the folder does not exist, or has no wheel of the pinned version.
+    """
+    package = OWN_WHEELS.get(kind, "")
+    version = pinned(requirements, package) if package else ""
+    if not version:
+        return
+    source = wheel_source()
+    wanted = f"a folder, or a page with links, with the wheel of {package} {version}"
+    if not source:
+        raise ConfigError(
+            f"{kind} needs the wheel of {package} {version}, which the package index lacks",
+            key=VARIABLE,
+            found="nothing",
+            expected=wanted,
+            hint="requirements/README.md describes where the wheel is",
+        )
+    if "://" not in source and not find_wheel(source, package, version):
+        state = "a folder without it" if Path(source).is_dir() else "no folder"
+        raise ConfigError(
+            f"{kind} needs the wheel of {package} {version}",
+            key=VARIABLE,
+            found=f"{source}: {state}",
+            expected=wanted,
+        )
+
+
+def find_wheel(folder: str, package: str, version: str) -> Path | None:
+    """Return a folder's wheel of that version, None if it has none."""
+    name = f"{re.sub(r'[-_.]+', '_', package)}-{version}-"
+    return next((path for path in sorted(Path(folder).glob("*.whl")) if path.name.startswith(name)), None)
+
+
+def add_autolog(uv: Path, python: Path, requirements: Path, report: Callable[[str], None]) -> bool:
+    """Install AutoLog into a node's environment if the wheel source has it.
+
+    Returns: whether it is installed.
+
+    Raises:
+        InfraError: the installation failed, for example because the wheel has another hash.
+    """
+    source, version = wheel_source(), pinned(requirements, OWN_WHEELS["node-autolog"])
+    if not source or ("://" not in source and not find_wheel(source, OWN_WHEELS["node-autolog"], version)):
+        return False
+    argv = [str(uv), "pip", "install", "--quiet", "--require-hashes", "--python", str(python)]
+    try:
+        run_installer(
+            [*argv, "-r", str(requirements)], what="AutoLog", folder=python, report=lambda _: None, env=wheel_env()
+        )
+    except InfraError as error:
+        if "://" in source and _NOT_THERE.search(str(error)):
+            report(f"{VARIABLE} has no AutoLog {version}: the sample suite uses its own reporter")
+            return False
+        raise
+    report(f"AutoLog {version} installed from {source}")
+    return True
