@@ -42,6 +42,7 @@ def _wait(reader: int) -> None:
     from tipcflow.domain import Status, exit_code  # slow; the command that opened the database has imported it
 
     with contextlib.suppress(OSError, ValueError):
-        shown = "\x1b[?25h" if os.isatty(2) else ""  # a live display hides the cursor
+        has_display = os.isatty(2) and os.environ.get("TERM") != "dumb"
+        shown = "\x1b[?25h" if has_display else ""  # a live display hides the cursor
         os.write(2, f"{shown}\n{Status.INFRA_FAILURE.value}: {LINE}\n".encode())
     os._exit(exit_code(Status.INFRA_FAILURE))

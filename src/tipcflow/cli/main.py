@@ -1,4 +1,4 @@
-"""`tipcflow …`: the command line. A command is imported when it runs (`commands`), so `--help` is fast."""
+"""`tipcflow …`: the command line. A command is imported when it runs (`commands.table`), so `--help` is fast."""
 
 import contextlib
 import io
@@ -10,9 +10,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from tipcflow.cli.bus_error import watch_for_bus_errors
-from tipcflow.cli.commands import COMMANDS
+from tipcflow.cli.commands.lazy import LazyGroup
+from tipcflow.cli.commands.table import COMMANDS
 from tipcflow.cli.extras import missing_extra
-from tipcflow.cli.lazy import LazyGroup
 from tipcflow.entry import CANCELLED
 
 # The exit code with which typer answers Ctrl-C; no status has it.
@@ -45,11 +45,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show version and exit.")
     ] = False,
 ) -> None:
     """Certifies deep-learning model chains (train, export, inference) on real nodes."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        context.color = False  # of `typer.echo` in all commands; rich reads the variables itself
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The table of all commands, in the order of `tipcflow --help`. A new command is a new row."""
 
-from tipcflow.cli.lazy import LazyCommand
+from tipcflow.cli.commands.lazy import LazyCommand
 
 _SET_UP = "Set up"
 _RUN = "Run"

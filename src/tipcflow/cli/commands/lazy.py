@@ -1,15 +1,17 @@
 """A group of commands whose modules are imported when a command runs, not when the commands are listed."""
 
 from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
+from typer.models import ArgumentInfo, OptionInfo
 
+from tipcflow.cli.commands.complete import COMPLETERS
 from tipcflow.entry import exit_on_interrupt
 
 
@@ -40,6 +42,8 @@ class LazyCommand:
             target = getattr(import_module(module), name)
         app = typer.Typer(rich_markup_mode="rich", add_completion=False)
         epilog = _epilog(self.example)
+        for function in _functions(target):
+            add_completion(function)
         if isinstance(target, typer.Typer):
             app.add_typer(target, name=self.name, epilog=epilog, rich_help_panel=self.panel)
         else:
@@ -97,6 +101,24 @@ class _Commands(UserDict[str, Any]):
         if isinstance(command, LazyCommand):
             self.data[name] = command = command.load()
         return command
+
+
+def add_completion(function: Callable[..., Any]) -> None:
+    """Complete the parameters of a command that the table names (`complete`), unless it completes them itself."""
+    for parameter, hint in get_type_hints(function, include_extras=True).items():
+        for declared in getattr(hint, "__metadata__", ()):
+            if isinstance(declared, OptionInfo | ArgumentInfo) and declared.autocompletion is None:
+                name = f"{function.__name__}.{parameter}"
+                declared.autocompletion = COMPLETERS.get(name) or COMPLETERS.get(parameter)
+
+
+def _functions(target: Any) -> Iterator[Callable[..., Any]]:
+    if not isinstance(target, typer.Typer):
+        yield target
+        return
+    for entry in (target.registered_callback, *target.registered_commands):
+        if entry is not None and entry.callback is not None:
+            yield entry.callback
 
 
 def hide_flag_types(command: Any) -> None:
