@@ -90,7 +90,7 @@ def test_a_task_says_what_it_does_and_where_to_look(dag: DAG) -> None:
 
 
 def test_a_chain_is_found_by_its_suite_and_model(chain: DAG) -> None:
-    assert chain.tags == {"tipcflow", "mobilenet_v3_small"}
+    assert chain.tags == {"tipcflow", "chain", "mobilenet_v3_small"}
     assert chain.dag_display_name == chain.dag_id.replace(".", "/")
     assert chain.dag_display_name in chain.doc_md
     assert f"mobilenet_v3_small/{chain.dag_id.rpartition('.')[2]}.txt" in chain.doc_md
