@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.bad_day import tell_failure
-from tests.support.stories import T0, a_run, tell
+from tests.support.stories import T0, a_plan, a_run, tell
 
 from tipcflow.cli.runs import run_lines
 from tipcflow.cli.show.page import page
@@ -157,3 +157,21 @@ def test_a_run_that_waits_for_slots_is_queued(database: Path) -> None:
     head, *rows = run_lines([run], width=None, queued={run.id})
     assert [line.split()[0] for line in (head, *rows)] == ["STATUS", "queued"]
     assert run_lines([run], width=None)[1].startswith("running ")
+
+
+def test_legs_that_were_skipped_for_one_reason_share_a_row(database: Path) -> None:
+    plan = a_plan()
+    train, infer = plan.steps
+    gpu = tuple(
+        infer.legs[0].model_copy(update={"id": f"gpu_{number}", "not_run": "node-a has no GPU"})
+        for number in range(20)
+    )
+    steps = (train, infer.model_copy(update={"legs": (*infer.legs, *gpu)}))
+    run = a_run()
+    with Store.open() as store:
+        store.runs.create(run, plan.model_copy(update={"steps": steps}))
+        store.runs.finish(run.id, Status.FAILED, "training failed", T0 + 1)
+    lines = page(*shown(run.id), width=200)
+    about = [line for line in lines if "has no GPU" in line]
+    assert [" ".join(line.split()) for line in about] == ["not_run 20 legs node-a has no GPU"]
+    assert not any("gpu_1" in line for line in lines if line.startswith("not_run"))
