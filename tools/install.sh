@@ -50,8 +50,10 @@ if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/d
     say "creating .venv with $("$python" --version)"
     "$uv" venv --quiet --clear --no-python-downloads --python "$python" .venv
 fi
+say "installing $(grep -cE '^[A-Za-z0-9_.-]+==' requirements/dev.txt) packages into .venv (about 500 MB)"
 # Sync also removes tipcflow itself; it is installed again below.
-"$uv" pip sync --python .venv/bin/python --require-hashes requirements/dev.txt \
+"$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements/dev.txt \
     || die "the packages could not be installed" "check the network, a proxy (HTTPS_PROXY) or your index (UV_DEFAULT_INDEX)"
 "$uv" pip install --quiet --python .venv/bin/python --no-deps --build-constraints requirements/build.txt --editable .
 touch .venv/.installed
+say "installed; next: make demo, or .venv/bin/tipcflow --help"

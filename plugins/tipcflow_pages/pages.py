@@ -5,14 +5,14 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from tipcflow.store.queries.pages import Listed, RunFilter
 from tipcflow.store.schema import RUN_WORDS
 from tipcflow_pages.data.data import SettingsDep, StoreDep, run_data
 from tipcflow_pages.views.neighbours import collect_context
 from tipcflow_pages.views.run_view import RunView
-from tipcflow_pages.web.render import html
+from tipcflow_pages.web.render import HEADERS, html, root_of
 
 router = APIRouter()
 PER_PAGE = 50
@@ -70,6 +70,8 @@ def _list(
         chosen = {key: value for key, value in (filters | changes).items() if value}
         return f"{view}?{urlencode(chosen)}" if chosen else view or "?"
 
+    if page > pages:
+        return RedirectResponse(f"{root_of(request)}/{link(page=pages)}", status_code=303, headers=HEADERS)
     return html(
         request,
         template,

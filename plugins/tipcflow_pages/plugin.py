@@ -1,10 +1,20 @@
-"""Registers the page "Certification" in Airflow's navigation; found by its entry point `airflow.plugins`."""
+"""Registers the page "Certification" in Airflow's navigation and as a tab of DAGs, DAG runs and tasks.
+
+Found by its entry point `airflow.plugins`.
+"""
 
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
 PREFIX = "/certification"
+_DAG_RUN = "airflow/dag-run?dag_id={DAG_ID}&run_id={RUN_ID}"
+# Pages of Airflow that have the tab -> what it shows (`from_airflow`); Airflow replaces the words in braces.
+_TABS = {
+    "dag": "airflow/dag?dag_id={DAG_ID}",
+    "dag_run": _DAG_RUN,
+    "task_instance": f"{_DAG_RUN}&task={{TASK_ID}}",
+}
 
 
 class TipcflowPlugin(AirflowPlugin):
@@ -19,7 +29,17 @@ class TipcflowPlugin(AirflowPlugin):
             "destination": "nav",
             "nav_top_level": True,
             "icon": f"{PREFIX}/assets/icon.svg",
-        }
+        },
+        *(
+            {
+                "name": "Certification",
+                "href": f"{PREFIX.removeprefix('/')}/{path}",
+                "url_route": f"certification-{destination.replace('_', '-')}",
+                "destination": destination,
+                "icon": f"{PREFIX}/assets/icon.svg",
+            }
+            for destination, path in _TABS.items()
+        ),
     ]
 
     @property

@@ -1,6 +1,6 @@
 """Entry point of the command `tipcflow`: Ctrl-C before and after the command prints no traceback.
 
-The imports take a second, and the interpreter takes a while to end; a signal at the end keeps the exit code.
+Imports take up to a second, and the interpreter takes a while to end; a signal at the end keeps the exit code.
 
 Imports nothing but the standard library before the handler is set.
 """
@@ -9,6 +9,8 @@ import contextlib
 import os
 import signal
 import sys
+import threading
+from collections.abc import Iterator
 from types import FrameType
 
 # exit_code(Status.CANCELLED); importing it here would import what the handler is for.
@@ -17,19 +19,31 @@ CANCELLED = 3
 
 def main() -> None:
     """Import the CLI and run it."""
-    before = signal.getsignal(signal.SIGINT)
-    # A shell starts background jobs with SIGINT ignored; they keep that.
-    if before is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
-    from tipcflow.cli.main import main as run
-
-    if before is signal.default_int_handler:
-        signal.signal(signal.SIGINT, before)
+    with exit_on_interrupt():
+        from tipcflow.cli.main import main as run
     try:
         run()
     except SystemExit as ended:
         _keep_exit_code(ended)
         raise
+
+
+@contextlib.contextmanager
+def exit_on_interrupt() -> Iterator[None]:
+    """During imports, Ctrl-C ends the process at once: nothing has been started or written yet.
+
+    An exception would be reported by whatever module is being imported. A shell starts background jobs with SIGINT
+    ignored; they keep that.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    is_default = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if is_default:
+        signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        if is_default:
+            signal.signal(signal.SIGINT, before)
 
 
 def _keep_exit_code(ended: SystemExit) -> None:
@@ -46,7 +60,6 @@ def _keep_exit_code(ended: SystemExit) -> None:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    # Nothing has been started or written yet. An exception would be reported by whatever module is being imported.
     os._exit(CANCELLED)
 
 

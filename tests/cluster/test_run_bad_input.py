@@ -42,12 +42,8 @@ def assert_ends(site: Site, outcome: Outcome, status: Status, *words: str) -> No
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"mode": "lite_train"}, ("lite_train", "lite_train_lite_infer", "whole_infer")),
-        ({"suite": "PaddleNothing"}, ("unknown suite", "PaddleNothing", "toy")),
-        ({"cluster": "moon"}, ("unknown cluster", "moon", "local")),
         ({"suite_ref": "main"}, ("--suite-ref", "main")),
         ({"framework": "paddle paddle"}, ("--framework", "paddle paddle")),
-        ({"policy": "lax"}, ("unknown policy", "lax", "weekly")),
         ({"params": "test_tipc/configs/toy/none.txt"}, ("no such params file", "none.txt")),
     ],
 )

@@ -76,10 +76,77 @@ def test_the_first_real_cluster_is_the_default(tmp_path: Path) -> None:
     assert cluster.schema["examples"] == ["example", "h20", "v100"]
 
 
-def test_any_other_cluster_may_be_typed(tmp_path: Path) -> None:
-    # The demo's is a path.
-    names(tmp_path / "clusters", "a100")
-    assert form_takes(run_params(tmp_path)["cluster"], "/home/x/.tipcflow/demo/local.yaml")
+@pytest.mark.parametrize(
+    ("cluster", "is_valid"),
+    [
+        ("a100", True),
+        ("v1.0", True),
+        ("v1x0", False),
+        # `tipcflow local up` may write it after Airflow has read the DAG.
+        ("local", True),
+        ("/home/x/.tipcflow/nodes/0aa1b2c3/cluster.yaml", True),
+        ("/home/x/.tipcflow/demo/local.yaml", False),
+        ("nope", False),
+        ("a100 ", False),
+    ],
+)
+def test_other_clusters_are_refused_by_the_form(tmp_path: Path, cluster: str, is_valid: bool) -> None:
+    names(tmp_path / "clusters", "a100", "v1.0")
+    assert form_takes(run_params(tmp_path)["cluster"], cluster) is is_valid
+
+
+def test_in_the_demo_its_cluster_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names(tmp_path / "configs" / "clusters", "compose", "example", "local")
+    monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
+    file = tmp_path / "nodes" / "0a1b2c3d" / "cluster.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    assert run_params(tmp_path / "configs")["cluster"].value == "local", "another Airflow lacks its connections"
+    monkeypatch.setenv("AIRFLOW_CONN_TIPCFLOW_LOCAL_A", "{}")
+    cluster = run_params(tmp_path / "configs")["cluster"]
+    assert cluster.value == str(file)
+    assert cluster.schema["examples"] == [str(file), "compose", "example", "local"]
+    assert form_takes(cluster, str(file))
+    file.unlink()
+    assert run_params(tmp_path / "configs")["cluster"].value == "local"
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("suite_ref", ["main", "v1.0^{}", "feature/x", "HEAD~3", "a" * 40], ["no such branch", "-x", "a\n", " a"]),
+        ("base", ["origin/main"], ["two words", "--upload-pack=x"]),
+        (
+            "framework",
+            [
+                "paddlepaddle",
+                "paddlepaddle==3.3.1",
+                "paddlepaddle >= 3.3, < 4",
+                "paddlepaddle-gpu==3.4.0.dev1122+cu118",
+                "torch[extra]~=2.1",
+                "paddlepaddle==3.*",
+            ],
+            ["paddle == banana", "paddle=3", "paddle==", "==3.3", "paddle 3.3", "paddle==3.3.1; x"],
+        ),
+        ("seed", [0, 7, None], [-1, 1.5, "7"]),
+    ],
+)
+def test_texts_are_refused_by_the_form_and_by_resolve(name: str, good: list[Any], bad: list[Any]) -> None:
+    param = run_params(ROOT / "configs")[name]
+    for value in good:
+        assert form_takes(param, value), value
+        assert resolve_takes(name, value), value
+    for value in bad:
+        assert not form_takes(param, value), value
+        assert not resolve_takes(name, value), value
+
+
+def test_resolve_names_what_is_expected() -> None:
+    conf = {"mode": DEFAULT_MODE, "cluster": "local", "framework": "paddle == banana"}
+    with pytest.raises(
+        ConfigError, match=r"framework: invalid value; found .*banana.*; expected a name with versions"
+    ):
+        read_conf(conf, allowed=RUN_PARAMS)
 
 
 def test_without_configs_there_is_a_form_nevertheless(tmp_path: Path) -> None:
@@ -95,6 +162,8 @@ def test_the_generic_dag_offers_the_suites(tmp_path: Path) -> None:
     suite = chain_params(tmp_path)["suite"]
     assert suite.value == "PaddleClas"
     assert suite.schema["examples"] == ["PaddleClas", "PaddleOCR"]
+    assert form_takes(suite, "PaddleOCR")
+    assert not form_takes(suite, "PaddleOCR2")
 
 
 def test_policies_are_those_of_the_configs(tmp_path: Path) -> None:

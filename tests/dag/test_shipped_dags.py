@@ -96,7 +96,7 @@ def test_a_task_says_what_it_does_and_where_to_look(dag: DAG) -> None:
 
 def test_a_chain_is_found_by_its_suite_and_model(chain: DAG) -> None:
     suite, model, file = chain.dag_id.split(".")
-    assert chain.tags == {"tipcflow", suite, model}
+    assert chain.tags == {"tipcflow", "chain", suite, model}
     assert chain.dag_display_name == chain.dag_id.replace(".", "/")
     assert chain.dag_display_name in chain.doc_md
     assert f"{model}/{file}.txt" in chain.doc_md

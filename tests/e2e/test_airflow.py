@@ -4,7 +4,7 @@ import pytest
 from tests.support.scheduler import Scheduler
 
 from tipcflow.airflow_api import RunState
-from tipcflow.domain import Status
+from tipcflow.domain import Status, TipcflowError
 from tipcflow.domain.run_documents import AirflowDocument
 
 pytestmark = pytest.mark.e2e
@@ -38,11 +38,6 @@ def test_a_chain_passes_and_every_task_shows_what_it_did(scheduler: Scheduler) -
     ("conf", "words"),
     [
         ({"sead": 1}, "sead: unknown param; expected one of mode, suite_ref, base, framework"),
-        pytest.param(
-            {"cluster": "nowhere"},
-            "--cluster: unknown cluster; found 'nowhere'; expected one of local",
-            marks=pytest.mark.full,
-        ),
         ({"suite_ref": "v99"}, "--suite-ref"),
     ],
 )
@@ -55,6 +50,17 @@ def test_a_wrong_wish_is_a_config_error_and_starts_nothing(
     assert dag_run.state is RunState.FAILED
     with scheduler.site.store() as store:
         assert store.attempts.of(run.id) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("conf", [{"cluster": "nowhere"}, {"framework": "paddle == banana"}, {"seed": -1}])
+def test_the_form_refuses_it_before_a_run_is_made(scheduler: Scheduler, conf: dict[str, object]) -> None:
+    with scheduler.site.store() as store:
+        before = store.runs.newest()
+    with pytest.raises(TipcflowError, match=str(next(iter(conf.values())))):
+        scheduler.start(**conf)
+    with scheduler.site.store() as store:
+        assert store.runs.newest() == before
 
 
 def test_a_training_that_fails_makes_the_run_red(scheduler: Scheduler) -> None:

@@ -96,7 +96,7 @@ def test_a_page_without_trouble(page: chromium.Page, served: server.ApiServer, r
     assert elsewhere == [], "nothing is asked of the internet"
 
 
-@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("width", [1280, 800, 390])
 @pytest.mark.parametrize("path", ["", "runs", "runs/{run}"])
 def test_nothing_is_wider_than_the_window(
     page: chromium.Page, served: server.ApiServer, run: Run, width: int, path: str

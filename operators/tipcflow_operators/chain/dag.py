@@ -66,7 +66,7 @@ def chain_dag(chain: Chain, params: Mapping[str, Param], limit: timedelta | None
         max_active_runs=16,
         # The DAG has no schedule; a paused DAG would only hold back triggered runs.
         is_paused_upon_creation=False,
-        tags=[tag[:_LONGEST_TAG] for tag in ("tipcflow", chain.suite, chain.path.parent.name)],
+        tags=[tag[:_LONGEST_TAG] for tag in ("tipcflow", "chain", chain.suite, chain.path.parent.name)],
         default_args=defaults(limit),
     )
     with dag:
@@ -95,7 +95,7 @@ def certify_dag(config_dir: Path | None = None) -> DAG:
         max_active_runs=16,
         # The DAG has no schedule; a paused DAG would only hold back triggered runs.
         is_paused_upon_creation=False,
-        tags=["tipcflow"],
+        tags=["tipcflow", "chain"],
         default_args=defaults(longest(folder)),
     )
     with dag:

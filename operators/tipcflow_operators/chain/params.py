@@ -1,18 +1,30 @@
 """Params of a chain's DAG, as a JSON schema from which the UI generates the form."""
 
+import os
+import re
 from pathlib import Path
 
 from airflow.sdk import Param
 
+from tipcflow.config.settings import settings
 from tipcflow.plan import ALL_MODES
-from tipcflow_operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS
+from tipcflow_operators.tasks.request import CHAIN_PARAMS, FRAMEWORK_PATTERN, REF_PATTERN, RUN_PARAMS
 
 DEFAULT_MODE = "lite_train_lite_infer"
+# `tipcflow local up` writes this cluster while Airflow runs, which reads the files of its DAGs every few minutes.
+_LOCAL = "local"
+_DEMO_PATTERN = r"/.+/nodes/[0-9a-f]+/cluster\.yaml"
+# Escaped where Python and JavaScript agree; `re.escape` escapes more.
+_SPECIAL = re.compile(r"[.^$*+?{}()|\[\]\\]")
+# Connections of local nodes in the environment of the demo's Airflow.
+_DEMO_CONNECTION = "AIRFLOW_CONN_TIPCFLOW_LOCAL_"
 
 
 def run_params(config_dir: Path) -> dict[str, Param]:
     """Params of every chain."""
-    clusters = _names(config_dir / "clusters")
+    demo = _demo_cluster(settings().home)
+    clusters = [*demo, *_names(config_dir / "clusters")]
+    default = _default_cluster(clusters)
     return {
         "mode": Param(
             DEFAULT_MODE,
@@ -22,12 +34,13 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             description="What to train and infer, on which data. `lite_train_lite_infer` takes minutes.",
         ),
         "cluster": Param(
-            _default_cluster(clusters),
+            default,
             type="string",
             minLength=1,
+            pattern=_one_of([*clusters, default, _LOCAL], _DEMO_PATTERN),
             examples=clusters,
             title="Cluster",
-            description="Name of a cluster in configs/clusters.",
+            description="Name of a cluster in configs/clusters, or the cluster file of the running demo.",
         ),
         **_source_params(),
         **_framework_params(),
@@ -48,6 +61,7 @@ def _framework_params() -> dict[str, Param]:
         "framework": Param(
             None,
             type=["null", "string"],
+            pattern=FRAMEWORK_PATTERN,
             title="Framework",
             description="Required framework, for example `paddlepaddle>=3.3`; a release `paddlepaddle==3.3.1` "
             "that a node does not have is installed for the run. Empty accepts any.",
@@ -73,6 +87,7 @@ def _options() -> dict[str, Param]:
         "seed": Param(
             None,
             type=["null", "integer"],
+            minimum=0,
             title="Seed",
             description="Training seed; equal seeds must give equal losses. Default: 0.",
         ),
@@ -106,12 +121,14 @@ def _source_params() -> dict[str, Param]:
         "suite_ref": Param(
             None,
             type=["null", "string"],
+            pattern=REF_PATTERN,
             title="Suite ref",
             description="Branch, tag or commit of the suite to test; empty for the working tree.",
         ),
         "base": Param(
             None,
             type=["null", "string"],
+            pattern=REF_PATTERN,
             title="Base",
             description="Target branch of a change, or a commit of it; results are compared up to the merge base. "
             "Empty if not a change.",
@@ -127,6 +144,7 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
             _default_suite(suites, config_dir),
             type="string",
             minLength=1,
+            pattern=_one_of(suites, r".+" if not suites else ""),
             examples=suites,
             title="Suite",
             description="Name of a suite in configs/suites.",
@@ -156,7 +174,23 @@ def _default_suite(suites: list[str], config_dir: Path) -> str | None:
 
 
 def _default_cluster(clusters: list[str]) -> str:
-    """Local nodes if they are running, otherwise the first cluster other than the template `example`."""
-    if "local" in clusters:
-        return "local"
+    """The demo's or local nodes if they run, otherwise the first cluster other than the template `example`."""
+    if clusters and "/" in clusters[0]:
+        return clusters[0]
+    if _LOCAL in clusters:
+        return _LOCAL
     return next((name for name in clusters if name != "example"), "example")
+
+
+def _demo_cluster(home: Path) -> list[str]:
+    """The cluster file of the demo that this Airflow belongs to; empty in any other Airflow."""
+    if not any(name.startswith(_DEMO_CONNECTION) for name in os.environ):
+        return []
+    files = sorted(home.glob("nodes/*/cluster.yaml"), key=lambda file: file.stat().st_mtime)
+    return [str(file) for file in files[-1:]]
+
+
+def _one_of(names: list[str], *patterns: str) -> str:
+    """A pattern of JSON schema that matches the names, and what the patterns match."""
+    escaped = [_SPECIAL.sub(r"\\\g<0>", name) for name in names]
+    return f"^({'|'.join([*escaped, *filter(None, patterns)])})$"

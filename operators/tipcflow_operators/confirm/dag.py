@@ -84,7 +84,7 @@ def confirm_dag() -> DAG:
         max_active_runs=_AT_ONCE,
         # Runs wait for this DAG, so it must not be paused.
         is_paused_upon_creation=False,
-        tags=["tipcflow"],
+        tags=["tipcflow", "confirm"],
         default_args={**defaults(), "priority_weight": _FIRST},
     )
     with dag:

@@ -83,7 +83,7 @@ def maintenance_dag() -> DAG:
         max_active_runs=1,
         # A paused DAG would not clean up.
         is_paused_upon_creation=False,
-        tags=["tipcflow"],
+        tags=["tipcflow", "maintenance"],
         # The next run comes in an hour.
         default_args={"retries": 0, "owner": "tipcflow", "execution_timeout": LONGEST},
     )

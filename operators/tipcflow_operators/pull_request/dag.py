@@ -174,7 +174,7 @@ def pull_request_dag(config_dir: Path | None = None) -> DAG:
         max_active_runs=1,
         # A paused DAG would leave required checks without an answer.
         is_paused_upon_creation=False,
-        tags=["tipcflow"],
+        tags=["tipcflow", "pull request"],
         default_args={
             "retries": 2,
             "retry_delay": timedelta(seconds=10),

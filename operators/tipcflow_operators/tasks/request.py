@@ -29,6 +29,19 @@ RUN_PARAMS = (
     "drop",
     "policy",
 )
+# The form and `resolve` accept the same texts. '' counts as not given.
+REF_PATTERN = r"^([^\s\-]\S*)?$"
+_VERSION = r"(===?|~=|!=|<=?|>=?)\s*v?[0-9][A-Za-z0-9.*+!_\-]*"
+FRAMEWORK_PATTERN = (
+    r"^([A-Za-z0-9]([A-Za-z0-9._\-]*[A-Za-z0-9])?(\[[A-Za-z0-9,._ \-]+\])?"
+    rf"(\s*{_VERSION}(\s*,\s*{_VERSION})*)?)?$"
+)
+_EXPECTED = {
+    "suite_ref": "a branch, tag or commit",
+    "base": "a branch or commit",
+    "framework": "a name with versions, as in paddlepaddle==3.3.1",
+    "seed": "a whole number of at least 0",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _DEMO_ID = re.compile(r"[0-9a-f]+")
 CHAIN_PARAMS = ("suite", "params_file")
@@ -41,12 +54,12 @@ class Conf(BaseModel):
 
     mode: str
     cluster: str = Field(min_length=1)
-    suite_ref: str | None = None
-    base: str | None = None
-    framework: str | None = None
+    suite_ref: str | None = Field(default=None, pattern=REF_PATTERN)
+    base: str | None = Field(default=None, pattern=REF_PATTERN)
+    framework: str | None = Field(default=None, pattern=FRAMEWORK_PATTERN)
     framework_wheel: str | None = None
     framework_sha256: str | None = None
-    seed: int | None = None
+    seed: int | None = Field(default=None, ge=0)
     repeats: int = Field(default=1, ge=1, le=20)
     diagnose: bool = False
     drop: list[str] | None = None
@@ -79,7 +92,14 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(first["msg"], key=key, found=repr(first.get("input"))[:80]) from error
+        is_rule = first["type"] in ("string_pattern_mismatch", "greater_than_equal")
+        expected = _EXPECTED.get(key, "") if is_rule else ""
+        raise ConfigError(
+            "invalid value" if expected else first["msg"],
+            key=key,
+            found=repr(first.get("input"))[:80],
+            expected=expected,
+        ) from error
     if conf.mode not in ALL_MODES:
         raise ConfigError("unknown mode", key="mode", found=conf.mode, expected=f"one of {', '.join(ALL_MODES)}")
     check_source(conf.framework_wheel or "", conf.framework_sha256 or "", only_names=True)

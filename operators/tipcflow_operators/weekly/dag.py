@@ -34,7 +34,7 @@ def weekly_dag(config_dir: Path | None = None) -> DAG:
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=True,
-        tags=["tipcflow"],
+        tags=["tipcflow", "schedule"],
         params=weekly_params(config_dir or known.config_dir),
         default_args=_DEFAULTS,
     )

@@ -1,4 +1,4 @@
-"""Finds the Airflow DAG run of a run by the run's id."""
+"""Finds the Airflow DAG run of a run by the run's id, and the run of a DAG run."""
 
 import logging
 import re
@@ -36,3 +36,15 @@ def dag_run_path(run_id: str) -> str:
         if run_id_of(dag_id, dag_run_id, run_after) == run_id:
             return f"dags/{quote(dag_id)}/runs/{quote(dag_run_id)}"
     return ""
+
+
+def run_of_dag_run(dag_id: str, dag_run_id: str) -> str:
+    """Return the id that the run of a DAG run has; '' if there is no such DAG run."""
+    query = select(DagRun.run_after).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)
+    try:
+        with create_session() as session:
+            run_after = session.execute(query).scalar_one_or_none()
+    except SQLAlchemyError as error:
+        _log.warning("cannot look up DAG run %s of %s in Airflow's database: %s", dag_run_id, dag_id, error)
+        return ""
+    return run_id_of(dag_id, dag_run_id, run_after) if run_after else ""

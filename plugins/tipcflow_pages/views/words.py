@@ -12,6 +12,7 @@ from tipcflow.parse import strip_ansi
 from tipcflow.report.text.units import clock, duration, iso, milliseconds, size, utc
 
 _CUT = 4000
+_EMPTY: tuple[object, ...] = ("", None, [], (), {})
 
 
 def word(status: Status | str | None) -> str:
@@ -26,14 +27,19 @@ def text(value: object, most: int = _CUT) -> str:
 
 
 def number(value: object) -> str:
-    """A value of a check's evidence: numbers short, anything else as text."""
+    """A value of a check's evidence: numbers short, names with their values, without empty ones; else as text."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {number(item)}" for key, item in value.items())
+        return ", ".join(_named(key, item) for key, item in value.items() if item not in _EMPTY)
     if isinstance(value, list | tuple):
         return ", ".join(map(number, value))
     return text(value, 1000)
+
+
+def _named(key: object, value: object) -> str:
+    inner = number(value)
+    return f"{text(key, 100)} ({inner})" if isinstance(value, Mapping) else f"{text(key, 100)} {inner}"
 
 
 def breakable(value: object) -> Markup:

@@ -9,7 +9,7 @@ from tipcflow.cli.output.account import account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, MetricKey, Run, plain_metric
 from tipcflow.domain.numbers.metrics import metric as known_metric
-from tipcflow.report.text.units import utc
+from tipcflow.report.text.units import size, utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def show(
             row["step"],
             row["leg"],
             row["metric"],
-            "-" if row["value"] is None else f"{row['value']:.6g} {row['unit']}".strip(),
+            "-" if row["value"] is None else _measured(row["value"], row["unit"]),
             row["kind"],
             str(row["runs"]),
         )
@@ -234,6 +234,11 @@ def _word(decision: "Baseline") -> str:
     if not math.isfinite(decision.value):
         return "reset"
     return "pinned" if decision.pinned else "accepted"
+
+
+def _measured(value: float, unit: str) -> str:
+    """A value with its unit; sizes as `tipcflow show` prints them."""
+    return size(value) if unit == "bytes" else f"{value:.6g} {unit}".strip()
 
 
 def _finite(value: float) -> float | None:

@@ -10,8 +10,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
-from tipcflow.domain import Status, exit_code
-
 LINE = "the database files were truncated or made read-only while in use (SIGBUS)"
 _before_the_end: list[Callable[[str], object]] = []
 
@@ -41,7 +39,10 @@ def _wait(reader: int) -> None:
     for do in _before_the_end:
         with contextlib.suppress(Exception):
             do(LINE)
+    from tipcflow.domain import Status, exit_code  # slow; the command that opened the database has imported it
+
     with contextlib.suppress(OSError, ValueError):
-        shown = "\x1b[?25h" if os.isatty(2) else ""  # a live display hides the cursor
+        has_display = os.isatty(2) and os.environ.get("TERM") != "dumb"
+        shown = "\x1b[?25h" if has_display else ""  # a live display hides the cursor
         os.write(2, f"{shown}\n{Status.INFRA_FAILURE.value}: {LINE}\n".encode())
     os._exit(exit_code(Status.INFRA_FAILURE))

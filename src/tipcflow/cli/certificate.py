@@ -66,13 +66,20 @@ def show(
 
 @app.command("verify")
 def verify(
-    file: Annotated[Path, typer.Argument(help="A certificate.json; collected files next to it are checked, too.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|FILE",
+            help="Run ID or a prefix of it, latest, or a file; collected files next to it are checked, too.",
+        ),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print problems as JSON.")] = False,
 ) -> None:
     """Verify the hashes of a certificate and of collected files next to it; exit code 1 if one differs."""
     from tipcflow.execute.collect.log_archive import content_hash, is_kept
     from tipcflow.report import verify as problems_of
 
+    file = _certificate_file(run)
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -89,3 +96,26 @@ def verify(
     else:
         typer.echo("\n".join(problems) or f"{file}: valid ({len(hashes)} collected files checked)")
     raise typer.Exit(exit_code(Status.FAILED) if problems else 0)
+
+
+def _certificate_file(run: str) -> Path:
+    """The file of that path, or that a run on this machine has written.
+
+    Raises:
+        ConfigError: no such file or run, or the run has no file here.
+    """
+    from tipcflow.config.settings import settings
+    from tipcflow.store import Store
+
+    if run.endswith(".json") or Path(run).is_file():
+        return Path(run)
+    with Store.open() as store:
+        run_id = store.runs.find(run).id
+    file = settings().runs_dir / run_id / "certificate.json"
+    if not file.is_file():
+        raise ConfigError(
+            f"run {run_id} has no certificate here",
+            file=str(file),
+            hint="it is written with the verdict; give its path if the run was made under another TIPCFLOW_HOME",
+        )
+    return file

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tipcflow.cli.output.chains import matching_chains, only_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Run, TipcflowError
 
@@ -56,12 +57,16 @@ def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:
 
 
 def _run(store: "Store", of: str) -> Run:
-    newest = store.runs.newest(chain=of, limit=1)
-    if newest:
-        return newest[0]
+    """The newest run of a chain, or the run; the name of a chain comes first."""
+    chains = store.runs.chains()
+    matches = matching_chains(chains, of)
+    if len(matches) == 1:
+        return store.runs.newest(chain=matches[0], limit=1)[0]
     try:
         return store.runs.find(of)
     except TipcflowError as error:
+        if matches:
+            only_chain(chains, of, key="CHAIN|RUN")
         raise ConfigError(
             "is neither a chain nor a run", key="CHAIN|RUN", found=of, hint="`tipcflow runs`"
         ) from error

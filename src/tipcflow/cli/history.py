@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tipcflow.cli.output.chains import find_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError
 from tipcflow.domain.numbers.environment import differences
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from tipcflow.store import Store
 
 _WEEK_S = 7 * 24 * 3600.0
 _NUMBERS = ("median", "mean", "p10", "p90", "lowest", "highest")
@@ -41,7 +40,7 @@ def history(
         raise ConfigError("give either --json or --csv", key="--csv")
     since = None if weeks is None else time.time() - weeks * _WEEK_S
     with Store.open() as store:
-        known = _chain(store, chain)
+        known = find_chain(store, chain)
         frame = store.frames.history(known, step, metric, environment, leg=leg, mode=mode, since=since, each=each)
     if frame.empty:
         asked = {"environment": environment, "leg": leg, "mode": mode, "weeks": weeks}
@@ -104,25 +103,3 @@ def _cell(name: str, value: Any) -> str:
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"at": row["at"].isoformat()}
-
-
-def _chain(store: "Store", wanted: str) -> str:
-    """The chain of that name, or the only chain of that model or with that suffix.
-
-    Raises:
-        ConfigError: no chain matches, or several do; lists the known chains.
-    """
-    chains = store.runs.chains()
-    if wanted in chains:
-        return wanted
-    matches = [chain for chain in chains if wanted.lower() in chain.lower()]
-    if len(matches) == 1:
-        return matches[0]
-    raise ConfigError(
-        f"{len(matches)} chains match" if matches else "no run of a chain with this name",
-        key="chain",
-        found=wanted,
-        expected="one of " + ", ".join((matches or chains)[:10])
-        if chains
-        else "a chain; the database has no runs",
-    )

@@ -1,6 +1,7 @@
 """`tipcflow logs RUN [STEP]`: logs of the nodes, as fetched to this machine."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ _BYTES = ("utf-8", "surrogateescape")
 
 
 class LogFile(Frozen):
-    """One fetched file. `step` is the folder's name: the step's id, escaped for file names.
+    """One fetched file. `step` is the step's id, or the folder's name if no step of the plan has it.
 
     `bytes` is the size on disk; `path` ends in `.gz` if the file was compressed, `name` never does.
     """
@@ -53,7 +54,7 @@ def logs(
     ids = [planned.id for planned in plan.steps] if plan else []
     folder = settings().runs_dir / run_id
     step_id = None if step is None else _step(step, ids)
-    log_files = files(folder, step=step_id, node=node, leg=leg)
+    log_files = files(folder, ids, step=step_id, node=node, leg=leg)
     if not log_files:
         about = "".join(
             f" {word} {name}" for word, name in (("step", step_id), ("node", node), ("leg", leg)) if name
@@ -74,11 +75,19 @@ def logs(
                 typer.echo(f"not printed: {other.path} ({size(other.bytes)})", err=True)
 
 
-def files(folder: Path, *, step: str | None, node: str | None, leg: str | None) -> list[LogFile]:
-    """The fetched files, sorted by step, node and name."""
+def files(
+    folder: Path, ids: Sequence[str], *, step: str | None, node: str | None, leg: str | None
+) -> list[LogFile]:
+    """The fetched files, by step in the order of the plan, node and name.
+
+    Args:
+        ids: of the plan's steps.
+    """
     from tipcflow.remote.runner.files import log_name, safe_name
 
     wanted_step = None if step is None else safe_name(step)
+    planned = {safe_name(step_id): step_id for step_id in ids}
+    order = {step_id: place for place, step_id in enumerate(ids)}
     log_files = []
     for path in sorted(folder.glob("*/*/**/*")):
         parts = path.relative_to(folder).parts
@@ -89,8 +98,16 @@ def files(folder: Path, *, step: str | None, node: str | None, leg: str | None) 
             continue
         if leg is not None and name != log_name(leg):
             continue
-        log_files.append(LogFile(step=parts[0], node=parts[1], name=name, path=path, bytes=path.stat().st_size))
-    return log_files
+        log_files.append(
+            LogFile(
+                step=planned.get(parts[0], parts[0]),
+                node=parts[1],
+                name=name,
+                path=path,
+                bytes=path.stat().st_size,
+            )
+        )
+    return sorted(log_files, key=lambda file: order.get(file.step, len(order)))
 
 
 def listing(log_files: list[LogFile], *, width: int | None) -> list[str]:

@@ -1,97 +1,38 @@
-"""`tipcflow …`: the command line. Commands import what they need when they run, so `--help` is fast."""
+"""`tipcflow …`: the command line. A command is imported when it runs (`commands.table`), so `--help` is fast."""
 
 import contextlib
 import io
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from tipcflow.cli import (
-    baseline,
-    certificate,
-    db,
-    detect,
-    export,
-    gate,
-    golden,
-    history,
-    judge,
-    lint,
-    logs,
-    run,
-    runs,
-)
-from tipcflow.cli.ab import command as ab
-from tipcflow.cli.bisect import command as bisect
 from tipcflow.cli.bus_error import watch_for_bus_errors
-from tipcflow.cli.demo import command as demo
-from tipcflow.cli.dialect import command as dialect
-from tipcflow.cli.doctor import command as doctor
+from tipcflow.cli.commands.lazy import LazyGroup
+from tipcflow.cli.commands.table import COMMANDS
 from tipcflow.cli.extras import missing_extra
-from tipcflow.cli.github import doctor as github
-from tipcflow.cli.github import select
-from tipcflow.cli.importing import command as import_suite
-from tipcflow.cli.init import command as init
-from tipcflow.cli.local import airflow as local_airflow
-from tipcflow.cli.local import nodes as local_nodes
-from tipcflow.cli.local import status
-from tipcflow.cli.nodes import command as nodes
-from tipcflow.cli.output.output import without_reader
-from tipcflow.cli.parse import command as parse
-from tipcflow.cli.plan import command as plan
-from tipcflow.cli.scaling import command as scaling
-from tipcflow.cli.show import command as show
-from tipcflow.cli.suites_list import command as suites
-from tipcflow.cli.trigger import command as trigger
-from tipcflow.domain import Status, TipcflowError, exit_code
+from tipcflow.entry import CANCELLED
 
 # The exit code with which typer answers Ctrl-C; no status has it.
 _INTERRUPTED = 130
 
+
+class _Commands(LazyGroup):
+    table = COMMANDS
+
+
 app = typer.Typer(
     name="tipcflow",
+    cls=_Commands,
     help="Certifies deep-learning model chains (train, export, inference) on real nodes.",
+    epilog="`tipcflow COMMAND --help` shows an example. Documentation: docs/index.md",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
-
-app.command("demo")(demo.demo)
-app.add_typer(local_nodes.app, name="local")
-app.add_typer(local_airflow.app, name="airflow")
-app.command("status")(status.status)
-app.command("run")(run.run)
-app.command("trigger")(trigger.trigger)
-app.command("plan")(plan.plan)
-app.command("select")(select.select)
-app.command("suites")(suites.suites)
-app.command("lint")(lint.lint)
-app.command("init")(init.init)
-app.command("import")(import_suite.import_suite)
-app.command("runs")(runs.runs)
-app.command("history")(history.history)
-app.command("export")(export.export)
-app.command("gate")(gate.gate)
-app.command("ab")(ab.ab)
-app.command("bisect")(bisect.bisect)
-app.command("detect")(detect.detect)
-app.command("judge")(judge.judge)
-app.command("show")(show.show)
-app.command("logs")(logs.logs)
-app.command("parse")(parse.parse)
-app.command("scaling")(scaling.scaling)
-app.add_typer(certificate.app, name="certificate")
-app.add_typer(golden.app, name="golden")
-app.add_typer(baseline.app, name="baseline")
-app.add_typer(db.app, name="db")
-app.add_typer(nodes.app, name="nodes")
-app.add_typer(dialect.app, name="dialect")
-app.command("doctor")(doctor.doctor)
-app.add_typer(github.app, name="github")
 
 
 def _version(wanted: bool) -> None:
@@ -104,11 +45,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show version and exit.")
     ] = False,
 ) -> None:
     """Certifies deep-learning model chains (train, export, inference) on real nodes."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        context.color = False  # of `typer.echo` in all commands; rich reads the variables itself
 
 
 def main() -> None:
@@ -121,29 +65,35 @@ def main() -> None:
     watch_for_bus_errors()
     try:
         app()
-    except TipcflowError as error:
-        _print_error(f"{error.status.value}: {error}")
-        raise SystemExit(exit_code(error.status)) from error
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:
-            raise SystemExit(exit_code(Status.CANCELLED)) from None
+            raise SystemExit(CANCELLED) from None
         raise
     except BrokenPipeError:
         # `tipcflow logs … | head`: the reader closed the pipe, which is not an error.
+        from tipcflow.cli.output.output import without_reader
+
         without_reader()
         raise SystemExit(0) from None
-    except ImportError as error:
-        missing = missing_extra(error)
-        if not missing:
-            raise
-        _print_error(f"{Status.CONFIG_ERROR.value}: {missing}")
-        raise SystemExit(exit_code(Status.CONFIG_ERROR)) from None
     except Exception as error:
+        _exit_with_status(error)
+
+
+def _exit_with_status(error: Exception) -> NoReturn:
+    """Print the error as one line and exit with the code of its status; a bug in tipcflow keeps its traceback."""
+    from tipcflow.domain import Status, TipcflowError, exit_code
+
+    status, problem = Status.INFRA_FAILURE, ""
+    if isinstance(error, TipcflowError):
+        status, problem = error.status, str(error)
+    elif isinstance(error, ImportError):
+        status, problem = Status.CONFIG_ERROR, missing_extra(error)
+    else:
         problem = _local_problem(error)
-        if not problem:
-            raise
-        _print_error(f"{Status.INFRA_FAILURE.value}: {problem}")
-        raise SystemExit(exit_code(Status.INFRA_FAILURE)) from error
+    if not problem:
+        raise error
+    _print_error(f"{status.value}: {problem}")
+    raise SystemExit(exit_code(status)) from error
 
 
 def _print_error(line: str) -> None:

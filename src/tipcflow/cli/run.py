@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.domain import Compat, Run
+from tipcflow.domain import Compat, ConfigError, Run
 
 if TYPE_CHECKING:
     from tipcflow.execute.request import RunRequest
@@ -98,10 +98,31 @@ def run(
     raise typer.Exit(certify(request, as_json=as_json))
 
 
+def check_names(request: "RunRequest") -> None:
+    """Check the names of a request before a run exists, so that a misspelled name makes neither a chain nor a run.
+
+    Raises:
+        ConfigError: no such suite, cluster, policy or mode; lists the known ones.
+    """
+    from tipcflow.config.suite import find_config
+    from tipcflow.plan import ALL_MODES
+
+    names = {"suite": request.suite, "cluster": request.cluster, "policy": request.policy}
+    for what, folder in (("suite", "suites"), ("cluster", "clusters"), ("policy", "policies")):
+        find_config(names[what], request.config_dir / folder, what=what)
+    if request.mode not in ALL_MODES:
+        raise ConfigError(
+            "unknown mode", key="--mode", found=request.mode, expected=f"one of {', '.join(ALL_MODES)}"
+        )
+
+
 def certify(request: "RunRequest", *, as_json: bool = False) -> int:
     """Execute a request with a live display, print the verdict and return the exit code of its status.
 
     Progress is printed to stderr; the verdict (table or JSON) to stdout, with the status as its last line.
+
+    Raises:
+        ConfigError: the request names no suite, cluster, policy or mode; there is no run then.
     """
     from tipcflow.cli.output.output import without_reader
     from tipcflow.config.settings import settings
@@ -109,6 +130,7 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
     from tipcflow.execute.verdict.conclusion import exit_code_of
     from tipcflow.store import Store
 
+    check_names(request)
     chosen = settings()
     with Store.open() as store:
         spool.apply(chosen.home, store)

@@ -39,6 +39,14 @@ def airflow_login(environ: Mapping[str, str] | None = None) -> AirflowLogin:
     token, user, password = (
         environ.get(f"TIPCFLOW_AIRFLOW_{name}") or None for name in ("TOKEN", "USER", "PASSWORD")
     )
+    lacks_login = not token and not (user and password)
+    if not url and lacks_login:
+        raise ConfigError(
+            "are not set",
+            key=f"TIPCFLOW_AIRFLOW_URL and {'TIPCFLOW_AIRFLOW_PASSWORD' if user else 'TIPCFLOW_AIRFLOW_USER'}",
+            expected="the address of Airflow, https://airflow.example.org, and a login: TIPCFLOW_AIRFLOW_USER and "
+            "TIPCFLOW_AIRFLOW_PASSWORD, or TIPCFLOW_AIRFLOW_TOKEN",
+        )
     if not url:
         raise ConfigError(
             "is not set",
@@ -47,7 +55,7 @@ def airflow_login(environ: Mapping[str, str] | None = None) -> AirflowLogin:
         )
     if token:
         return AirflowLogin(url=url, token=token.strip())
-    if not user or not password:
+    if lacks_login:
         missing = "TIPCFLOW_AIRFLOW_PASSWORD" if user else "TIPCFLOW_AIRFLOW_USER"
         expected = "a password" if user else "a user and TIPCFLOW_AIRFLOW_PASSWORD, or TIPCFLOW_AIRFLOW_TOKEN"
         raise ConfigError("is not set", key=missing, expected=expected)

@@ -173,9 +173,12 @@ def find_config(name: str, folder: Path, *, what: str) -> Path:
     if "/" not in name and path.is_file():
         return path
     known = sorted(file.stem for file in folder.glob("*.yaml"))
+    # The demo's cluster has this name, too, and runs print it in the command that repeats them.
+    is_local = what == "cluster" and name == "local"
     raise ConfigError(
         f"unknown {what}",
         key=f"--{what}",
         found=name,
         expected=f"one of {', '.join(known)}" if known else f"a YAML file (there is none in {folder})",
+        hint="`tipcflow local up` starts local nodes and writes it" if is_local else "",
     )

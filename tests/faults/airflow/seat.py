@@ -62,6 +62,9 @@ class Seat:
         chain.parent.mkdir(parents=True)
         shutil.copy(TOY / PARAMS, chain)
         shutil.copy(ROOT / "configs" / "policies" / "pr.yaml", self.configs / "policies" / f"{self.name}.yaml")
+        # The form accepts the clusters that exist when the DAG is drawn; each case writes its own content.
+        (self.configs / "clusters").mkdir(exist_ok=True)
+        (self.configs / "clusters" / f"{self.name}.yaml").touch()
 
 
 class SeatSite(Site):

@@ -66,6 +66,21 @@ def test_a_certificate_is_verified(tipcflow: Callable[..., Any], tmp_path: Path)
     assert "is not a certificate" in said.err
 
 
+def test_the_certificate_of_a_run_is_verified(tipcflow: Callable[..., Any], home: Path) -> None:
+    with Store.open() as store:
+        run = tell(store)
+    said = tipcflow("certificate", "verify", "latest")
+    assert said.code == 2
+    assert f"{run.id}/certificate.json: run {run.id} has no certificate here" in said.err
+    golden = Path(__file__).parents[2] / "golden" / "report" / "certificate.json"
+    file = home / "runs" / run.id / "certificate.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(golden.read_text())
+    said = tipcflow("certificate", "verify", run.id[:10])
+    assert (said.code, said.out.startswith(f"{file}: valid (")) == (0, True), said.err
+    assert "no such run" in tipcflow("certificate", "verify", "2027").err
+
+
 def test_a_certificate_is_shown_as_markdown_and_junit(tipcflow: Callable[..., Any], home: Path) -> None:
     with Store.open() as store:
         run = tell(store)

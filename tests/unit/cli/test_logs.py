@@ -28,9 +28,9 @@ def test_without_a_step_the_files_are_listed(failed: str, tipcflow: Callable[...
     assert (said.code, said.err) == (0, f"{home / 'runs' / failed}\n")
     assert [line.split() for line in said.out.splitlines()] == [
         ["SIZE", "STEP", "NODE", "FILE"],
-        ["21", "B", safe_name(TRAIN), "node-a", "logs/main.log"],
-        ["4.9", "KiB", safe_name(TRAIN), "node-b", "files/output/best.pdparams"],
-        ["8", "B", safe_name(TRAIN), "node-b", "logs/main.log"],
+        ["21", "B", TRAIN, "node-a", "logs/main.log"],
+        ["4.9", "KiB", TRAIN, "node-b", "files/output/best.pdparams"],
+        ["8", "B", TRAIN, "node-b", "logs/main.log"],
     ]
 
 
@@ -39,14 +39,22 @@ def test_a_step_is_printed_with_a_line_before_each_file(
     failed: str, tipcflow: Callable[..., Any], step: str
 ) -> None:
     said = tipcflow("logs", "latest", step)
-    folder = safe_name(TRAIN)
     assert said.code == 0
     assert said.out == (
-        f"==> {folder}/node-a/logs/main.log <==\nepoch 1\nValueError: \ufffd\n"
-        f"==> {folder}/node-b/logs/main.log <==\nepoch 1\n"
+        f"==> {TRAIN}/node-a/logs/main.log <==\nepoch 1\nValueError: \ufffd\n"
+        f"==> {TRAIN}/node-b/logs/main.log <==\nepoch 1\n"
     )
     assert said.err.startswith("not printed: ")
     assert said.err.endswith("best.pdparams (4.9 KiB)\n")
+
+
+def test_steps_are_in_the_order_of_the_plan(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
+    folder = home / "runs" / failed / safe_name(INFER) / "a" / "logs"
+    folder.mkdir(parents=True)
+    (folder / "main.log").write_text("x")
+    assert safe_name(INFER) < safe_name(TRAIN)
+    steps = [line.split()[2] for line in tipcflow("logs", failed).out.splitlines()[1:]]
+    assert steps == [TRAIN, TRAIN, TRAIN, INFER]
 
 
 def test_one_file_is_printed_as_it_is(failed: str, tipcflow: Callable[..., Any]) -> None:
@@ -60,7 +68,7 @@ def test_a_leg(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
         (folder / f"{leg}.log").write_text(f"{leg}\n")
     assert tipcflow("logs", "latest", "infer", "--leg", "cpu_onednn_on").out == "cpu_onednn_on\n"
     listed = json.loads(tipcflow("logs", "latest", "--leg", "cpu_onednn_off", "--json").out)
-    assert [(one["step"], one["node"], one["bytes"]) for one in listed] == [(safe_name(INFER), "node-a", 15)]
+    assert [(one["step"], one["node"], one["bytes"]) for one in listed] == [(INFER, "node-a", 15)]
     said = tipcflow("logs", "latest", "infer", "--leg", "nothing")
     assert said.code == 2
     assert "has no logs of step norm_train_cpu/infer_cpu leg nothing" in said.err

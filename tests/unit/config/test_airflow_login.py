@@ -34,6 +34,8 @@ def test_no_secret_is_ever_shown(environ: dict[str, str]) -> None:
     [
         (LOGIN, "TIPCFLOW_AIRFLOW_URL"),
         (URL | LOGIN | {"TIPCFLOW_AIRFLOW_URL": ""}, "TIPCFLOW_AIRFLOW_URL"),
+        ({}, "TIPCFLOW_AIRFLOW_URL and TIPCFLOW_AIRFLOW_USER"),
+        ({"TIPCFLOW_AIRFLOW_USER": "x"}, "TIPCFLOW_AIRFLOW_URL and TIPCFLOW_AIRFLOW_PASSWORD"),
         (URL, "TIPCFLOW_AIRFLOW_USER"),
         (URL | {"TIPCFLOW_AIRFLOW_PASSWORD": "x"}, "TIPCFLOW_AIRFLOW_USER"),
         (URL | {"TIPCFLOW_AIRFLOW_USER": "x"}, "TIPCFLOW_AIRFLOW_PASSWORD"),

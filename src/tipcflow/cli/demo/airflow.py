@@ -79,8 +79,9 @@ def demo_with_airflow(options: DemoOptions) -> int:
         python = prepare(chosen.home, print_note, kind=environment_of(options.suite, chosen.config_dir))
         with local_nodes(chosen.home, python=python, report=print_note) as nodes:
             print_note(nodes.sentence)
-            stack.start(connections_env(nodes.cluster))
+            # Written first: Airflow's form offers this cluster.
             cluster = nodes.write_cluster_file(nodes.folder / "cluster.yaml")
+            stack.start(connections_env(nodes.cluster))
             stack.wait_ready()
             stays = not options.leave and sys.stdin.isatty() and sys.stdout.isatty()
             announce(stack, print_note, stays=stays)

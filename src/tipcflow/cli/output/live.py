@@ -33,7 +33,8 @@ class _StepState:
 class LiveDisplay:
     """Context manager that displays a run's events as they arrive; thread-safe.
 
-    Without a terminal it prints one line per change, and the last training line at most every five seconds.
+    Without a terminal, or on a dumb one (TERM=dumb), it prints one line per change, and the last training line at
+    most every five seconds.
     """
 
     def __init__(self) -> None:
@@ -52,7 +53,7 @@ class LiveDisplay:
         self._last_line, self._last_line_at = "", 0.0
 
     def __enter__(self) -> "LiveDisplay":
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
             from rich.live import Live
 
             self._live = Live(

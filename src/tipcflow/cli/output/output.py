@@ -1,12 +1,13 @@
 """Printing of results: columns that never break an id, and strict JSON."""
 
+import csv
 import json
 import math
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -22,6 +23,14 @@ _INDENT = "    "
 def print_json(value: Any) -> None:
     """Print JSON on stdout. JSON has no nan and inf: they become the strings `NaN`, `Infinity`, `-Infinity`."""
     typer.echo(json.dumps(_strict(value), indent=2, ensure_ascii=False))
+
+
+def print_csv(header: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table as CSV on stdout, the names of its columns first."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    sys.stdout.flush()
 
 
 def _strict(value: Any) -> Any:

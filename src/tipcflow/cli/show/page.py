@@ -1,6 +1,7 @@
 """The page of `tipcflow show`, as lines. Each table lists failures first."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from tipcflow.report.run.data import RunData
 
 _FINE = (Status.PASS, Status.IMPROVEMENT, Status.INSUFFICIENT_DATA, Status.NOT_RUN)
+_SKIPPED = (Status.NOT_RUN, Status.BLOCKED)
+# From this number on, legs that were skipped for one reason share a row.
+_ALIKE = 4
 Row = tuple[str, tuple[str, ...]]
 
 
@@ -115,9 +119,19 @@ def _steps(data: "RunData") -> list[Row]:
 
 
 def _legs(data: "RunData") -> list[Row]:
-    return [
-        (line.status, (line.leg.id, line.step, duration(line.seconds), line.reason)) for line in leg_lines(data)
-    ]
+    """One row per leg; legs that did not run for the same reason share one."""
+    lines = list(leg_lines(data))
+    skipped = Counter((line.status, line.reason) for line in lines if line.status in _SKIPPED)
+    rows: list[Row] = []
+    for line in lines:
+        count = skipped[line.status, line.reason]
+        if count < _ALIKE:
+            rows.append((line.status, (line.leg.id, line.step, duration(line.seconds), line.reason)))
+            continue
+        shared: Row = (line.status, (f"{count} legs", "", "", line.reason))
+        if shared not in rows:
+            rows.append(shared)
+    return rows
 
 
 def _node(facts: NodeFacts, width: int | None) -> list[str]:

@@ -25,7 +25,7 @@ def parse_framework(text: str) -> Requirement:
         return Requirement(text)
     except InvalidRequirement as error:
         raise ConfigError(
-            f"is not a requirement: {error}".splitlines()[0],
+            "is not a valid requirement",
             key="--framework",
             found=text,
             expected="a name with versions, as in paddlepaddle==3.3.1",

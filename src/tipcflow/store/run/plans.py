@@ -99,5 +99,8 @@ def unknown_run(connection: Connection, run_id: str) -> ConfigError:
         key="run",
         found=run_id,
         expected="a run id, its first characters, or latest",
-        hint="\n    ".join(["the latest runs are", *latest]) if latest else "there are no runs yet",
+        hint="\n    ".join(["the latest runs are", *latest])
+        if latest
+        else f"there are no runs yet in {connection.engine.url}; TIPCFLOW_HOME and "
+        "TIPCFLOW_DATABASE_URL select the database",
     )

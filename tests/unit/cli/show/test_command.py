@@ -1,3 +1,4 @@
+import csv
 import json
 import os
 from collections.abc import Callable
@@ -6,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.bad_day import tell_failure
-from tests.support.stories import T0, a_run, tell
+from tests.support.stories import T0, a_plan, a_run, tell
 
 from tipcflow.cli.runs import run_lines
 from tipcflow.cli.show.page import page
@@ -124,11 +125,53 @@ def test_runs_filters(failed: str, tipcflow: Callable[..., Any]) -> None:
     assert [one["id"] for one in json.loads(tipcflow("runs", "--json", "--status", "pass").out)] == [a_run().id]
     assert json.loads(tipcflow("runs", "--json", "-n", "1").out)[0]["status"] == "failed"
     said = tipcflow("runs", "--chain", "other")
-    assert (said.code, said.out, said.err) == (0, "", "no matching runs\n")
+    assert (said.code, said.out) == (2, "")
+    assert "--chain: no run of a chain with this name; found 'other'; expected one of " in said.err
+    said = tipcflow("runs", "--status", "improvement")
+    assert (said.code, said.out) == (0, "")
+    assert said.err.startswith("no matching runs in sqlite:///")
+    assert "'blocked' is not one of" in tipcflow("runs", "--status", "blocked").err.replace("│", "")
 
 
 def test_no_runs_yet(tipcflow: Callable[..., Any]) -> None:
     said = tipcflow("runs")
     assert (said.code, said.out) == (0, "")
-    assert "no runs yet" in said.err
+    assert said.err.startswith("no runs in sqlite:///")
+    assert "tipcflow demo" in said.err
     assert json.loads(tipcflow("runs", "--json").out) == []
+
+
+def test_runs_by_model_and_as_csv(failed: str, tipcflow: Callable[..., Any]) -> None:
+    with Store.open() as store:
+        store.runs.create(a_run("20261123t093005-other-0000", chain="s/other/train", created_at=T0 + 90000))
+    said = tipcflow("runs", "--chain", "OTHER", "--csv")
+    rows = list(csv.DictReader(said.out.splitlines()))
+    assert [(row["run"], row["status"], row["chain"]) for row in rows] == [
+        ("20261123t093005-other-0000", "", "s/other/train")
+    ]
+    assert tipcflow("runs", "--csv", "--json").code == 2
+
+
+def test_a_run_that_waits_for_slots_is_queued(database: Path) -> None:
+    run = a_run("20261123t093005-other-0000", created_at=T0 + 90000)
+    head, *rows = run_lines([run], width=None, queued={run.id})
+    assert [line.split()[0] for line in (head, *rows)] == ["STATUS", "queued"]
+    assert run_lines([run], width=None)[1].startswith("running ")
+
+
+def test_legs_that_were_skipped_for_one_reason_share_a_row(database: Path) -> None:
+    plan = a_plan()
+    train, infer = plan.steps
+    gpu = tuple(
+        infer.legs[0].model_copy(update={"id": f"gpu_{number}", "not_run": "node-a has no GPU"})
+        for number in range(20)
+    )
+    steps = (train, infer.model_copy(update={"legs": (*infer.legs, *gpu)}))
+    run = a_run()
+    with Store.open() as store:
+        store.runs.create(run, plan.model_copy(update={"steps": steps}))
+        store.runs.finish(run.id, Status.FAILED, "training failed", T0 + 1)
+    lines = page(*shown(run.id), width=200)
+    about = [line for line in lines if "has no GPU" in line]
+    assert [" ".join(line.split()) for line in about] == ["not_run 20 legs node-a has no GPU"]
+    assert not any("gpu_1" in line for line in lines if line.startswith("not_run"))

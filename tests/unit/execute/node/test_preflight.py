@@ -68,5 +68,5 @@ def test_one_sentence_names_the_node(
 
 
 def test_what_is_no_requirement() -> None:
-    with pytest.raises(ConfigError, match="--framework: is not a requirement"):
+    with pytest.raises(ConfigError, match="--framework: is not a valid requirement"):
         parse_framework("paddle paddle")

@@ -1,0 +1,4 @@
+"""All commands of `tipcflow` as a table, imported when they run; shell completion.
+
+Public: nothing.
+"""
