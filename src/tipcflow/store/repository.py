@@ -18,6 +18,7 @@ from tipcflow.store.leases.leases import Leases
 from tipcflow.store.leases.queue import LeaseQueue
 from tipcflow.store.outbox import Outbox
 from tipcflow.store.queries.history import History
+from tipcflow.store.recorded import Recorded
 from tipcflow.store.results.checks import Checks
 from tipcflow.store.results.documents import Documents
 from tipcflow.store.results.nodes import Nodes
@@ -55,6 +56,7 @@ class Store:
         self.frames = Frames(self.steps, self.measurements, self.summaries)
         self.baselines, self.queue = Baselines(database), LeaseQueue(database)
         self.leases, self.outbox = Leases(database, self.queue), Outbox(database)
+        self.recorded = Recorded(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)
         self.history = History(
             database,
