@@ -236,7 +236,7 @@ def _measurements(
 ) -> Iterator[Measurement]:
     node, source = run.nodes[0], "generated"
     train = {"run": run.id, "step": _IDS[StepKind.TRAIN], "node": node, "rank": 0, "phase": Phase.TRAIN}
-    step_s = chain.step_s * SPEED[run.cluster] * outcome.factors.get("batch_cost", 1.0) * rng.gauss(1, 0.008)
+    step_s = chain.step_s * SPEED[run.cluster] * outcome.factors.get("batch_cost", 1.0) * rng.gauss(1, 0.004)
     lines = LINES if steps[_IDS[StepKind.TRAIN]][0] is Status.PASS else rng.randrange(1, LINES)
     for line in range(lines):
         at = {"ordinal": line, "epoch": line // 10, "iteration": line * EVERY, "source": source}
@@ -247,16 +247,16 @@ def _measurements(
         yield Measurement(**train, **at, metric="loss", value=loss)
         yield Measurement(**train, **at, metric="batch_cost", value=batch_cost, unit="s")
         yield Measurement(**train, **at, metric="ips", value=64 / batch_cost, unit="images/s")
-    one = {"run": run.id, "node": node, "source": source}
+    shared = {"run": run.id, "node": node, "source": source}
     if steps[_IDS[StepKind.EVAL]][0] is Status.PASS:
         level = chain.level * outcome.factors.get(chain.metric, 1.0) + rng.gauss(0, 0.002)
         step = _IDS[StepKind.EVAL]
-        yield Measurement(**one, step=step, rank=0, metric=chain.metric, phase=Phase.EVAL, value=level)
+        yield Measurement(**shared, step=step, rank=0, metric=chain.metric, phase=Phase.EVAL, value=level)
     for key, (status, _) in legs.items():
         if status is Status.PASS:
             latency = _LATENCY_MS[key.leg] * (chain.step_s / 0.2) * rng.gauss(1, 0.01)
             yield Measurement(
-                **one, step=key.step, leg=key.leg, metric="inference_time", phase=Phase.INFER, value=latency,
+                **shared, step=key.step, leg=key.leg, metric="inference_time", phase=Phase.INFER, value=latency,
                 unit="ms",
             )  # fmt: skip
 

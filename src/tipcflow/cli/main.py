@@ -39,6 +39,7 @@ from tipcflow.cli.local import nodes as local_nodes
 from tipcflow.cli.local import status
 from tipcflow.cli.nodes import command as nodes
 from tipcflow.cli.output.output import without_reader
+from tipcflow.cli.overview import coverage, flaky, today
 from tipcflow.cli.parse import command as parse
 from tipcflow.cli.plan import command as plan
 from tipcflow.cli.scaling import command as scaling
@@ -73,6 +74,9 @@ app.command("init")(init.init)
 app.command("import")(import_suite.import_suite)
 app.command("runs")(runs.runs)
 app.command("history")(history.history)
+app.command("today")(today.today)
+app.command("coverage")(coverage.coverage)
+app.command("flaky")(flaky.flaky)
 app.command("export")(export.export)
 app.command("gate")(gate.gate)
 app.command("bisect")(bisect.bisect)

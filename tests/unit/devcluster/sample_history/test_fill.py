@@ -17,10 +17,10 @@ NOW = T0
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Three weeks of 16 chains, in which the newest problems are."""
+    """Three weeks of 6 chains, in which the newest problems are."""
     path = tmp_path_factory.mktemp("history") / "history.db"
     open_store(path).close()
-    fill(f"sqlite:///{path}", lambda line: None, now=NOW, weeks=3, chains=16)
+    fill(f"sqlite:///{path}", lambda line: None, now=NOW, weeks=3, chains=6)
     return f"sqlite:///{path}"
 
 
@@ -31,7 +31,7 @@ def test_60_chains_with_different_names() -> None:
 def test_every_run_is_marked_as_generated(url: str) -> None:
     with Store.open(url) as store:
         runs = store.runs.newest(limit=1000)
-        assert len(runs) > 3 * 16
+        assert len(runs) > 3 * 6
         assert {store.documents.get(run.id, GeneratedDocument) is not None for run in runs} == {True}
         assert store.recorded.counts() == (len(runs), 0)
         assert store.recorded.has_generated()
@@ -47,7 +47,7 @@ def test_the_newest_runs_are_of_the_last_days_and_none_is_of_the_future(url: str
 
 def test_a_run_has_what_pages_and_checks_read(url: str) -> None:
     with Store.open(url) as store:
-        chain = "generated_clas/ResNet50/train_infer_python"
+        chain = "generated_clas/ResNet152/train_infer_python"
         (slower,) = store.runs.newest(chain=chain, status=Status.REGRESSION)
         facts = store.history.facts(slower.id)
         assert set(facts.step_status.values()) == {Status.PASS}
@@ -67,7 +67,7 @@ def test_a_run_has_what_pages_and_checks_read(url: str) -> None:
 def test_the_same_time_gives_the_same_runs(url: str, tmp_path: Path) -> None:
     again = tmp_path / "again.db"
     open_store(again).close()
-    fill(f"sqlite:///{again}", lambda line: None, now=NOW, weeks=3, chains=16)
+    fill(f"sqlite:///{again}", lambda line: None, now=NOW, weeks=3, chains=6)
     with Store.open(url) as store, Store.open(f"sqlite:///{again}") as other:
         assert store.runs.newest(limit=1000) == other.runs.newest(limit=1000)
 
