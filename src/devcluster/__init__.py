@@ -1,4 +1,4 @@
-"""Local SSH nodes, their environment, and the one-command demo.
+"""Local SSH nodes, their environment, a sample history, and the one-command demo.
 
 Public: `signals`.
 """

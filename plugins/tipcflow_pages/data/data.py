@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Annotated
 
-from fastapi import Depends, HTTPException
+from fastapi import Depends, HTTPException, Request
 
 from tipcflow.config.settings import Settings, settings
 from tipcflow.execute.verdict.run_data import load_run
@@ -24,14 +24,15 @@ def _store(url: str) -> ReadonlyStore:
     return ReadonlyStore.of(url)
 
 
-def usable_store(chosen: SettingsDep) -> ReadonlyStore:
-    """Return the store after checking with two small queries that it is usable.
+def usable_store(request: Request, chosen: SettingsDep) -> ReadonlyStore:
+    """Return the store after checking with two small queries that it is usable; pages of generated runs say so.
 
     Raises:
         ConfigError, InfraError: it is not usable; `app` shows the error as a page.
     """
     store = _store(chosen.database_url)
     store.refuse_unusable()
+    request.state.is_generated = store.recorded.has_generated()
     return store
 
 

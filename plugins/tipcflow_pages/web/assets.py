@@ -13,7 +13,7 @@ from tipcflow_pages.web.render import HEADERS
 router = APIRouter(prefix="/assets")
 _HERE = Path(__file__).parents[1] / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_OWN = frozenset({"app.css", "app.js", "chart.js", "chart.css", "icon.svg"})
+_OWN = frozenset({"app.css", "app.js", "chart.js", "chart.css", "icon.svg", "overview.css"})
 
 
 @router.get("/plotly.min.js")

@@ -51,6 +51,7 @@ def html(request: Request, template: str, *, status: int = 200, **values: Any) -
     """Render a template, in which `root` is the mount point of the app and `airflow` that of Airflow."""
     root = root_of(request)
     values |= {"root": root, "airflow": root.rpartition("/")[0]}
+    values |= {"is_generated": getattr(request.state, "is_generated", False)}
     text = _templates().get_template(template).render(**values)
     # Logs may contain half of a surrogate pair, which cannot be encoded.
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status, headers=HEADERS)

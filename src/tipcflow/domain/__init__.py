@@ -3,8 +3,8 @@
 Every type that leaves a process (as JSON in the database, in a job folder, in a certificate) carries a
 `schema_version` and is only ever extended by adding fields with defaults.
 
-Public: `__all__`, `base`, `build`, `characters`, `errors`, `keys`, `masking`, `node`, `plan`, `priority`,
-`run_documents`, `triggers`.
+Public: `__all__`, `base`, `build`, `characters`, `errors`, `generated`, `keys`, `masking`, `node`, `plan`,
+`priority`, `run_documents`, `triggers`.
 """
 
 from tipcflow.domain.base import Frozen

@@ -2,7 +2,7 @@
 
 `Store` is loaded on first use, because SQLAlchemy is slow to import and most commands need it late or never.
 
-Public: `__all__`, `engine`, `migrate`, `names`, `outbox`, `rehearsal`, `schema`, `trouble`.
+Public: `__all__`, `engine`, `migrate`, `names`, `outbox`, `recorded`, `rehearsal`, `schema`, `trouble`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -131,6 +131,27 @@ COMMANDS = (
         "tipcflow history mobilenet_v3_small batch_cost --weeks 8",
     ),
     LazyCommand(
+        "today",
+        "tipcflow.cli.overview.today:today",
+        _RESULTS,
+        "Show the state of all chains, new problems first.",
+        "tipcflow today",
+    ),
+    LazyCommand(
+        "coverage",
+        "tipcflow.cli.overview.coverage:coverage",
+        _RESULTS,
+        "Show what no run proves: chains, legs, targets.",
+        "tipcflow coverage",
+    ),
+    LazyCommand(
+        "flaky",
+        "tipcflow.cli.overview.flaky:flaky",
+        _RESULTS,
+        "Show equal runs with different outcomes.",
+        "tipcflow flaky",
+    ),
+    LazyCommand(
         "scaling",
         "tipcflow.cli.scaling.command:scaling",
         _RESULTS,

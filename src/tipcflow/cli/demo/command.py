@@ -30,6 +30,12 @@ def demo(
     leave: Annotated[bool, typer.Option("--exit", help="Exit after the run; default without a terminal.")] = False,
     port: Annotated[int, typer.Option(help="Port of Airflow's UI; another one if it is in use.")] = 8080,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON to stdout.")] = False,
+    history: Annotated[
+        bool, typer.Option("--history", help="Only fill a database with a generated year of runs of 60 chains.")
+    ] = False,
+    database: Annotated[
+        str, typer.Option(help="Database for --history; default: sample-history.db in the home.", metavar="URL")
+    ] = "",
 ) -> None:
     """Start two local SSH nodes and an Airflow, then certify a real model: training, export, inference."""
     import os
@@ -37,6 +43,7 @@ def demo(
     from devcluster.install.environment import check_environment
     from devcluster.signals import Interrupted, interrupt_guard
     from tipcflow.cli.demo.airflow import DemoOptions, demo_with_airflow
+    from tipcflow.cli.demo.history import generate_history, refuse_other_options
     from tipcflow.config.settings import settings
 
     if suite not in CHAINS:
@@ -44,6 +51,10 @@ def demo(
     params = params or CHAINS[suite]
     if home is not None:
         os.environ["TIPCFLOW_HOME"] = str(home)
+    refuse_other_options(database, history=history)
+    if history:
+        generate_history(settings().home, database)
+        return
     chosen = settings()
     check_environment(chosen.home, environment_of(suite, chosen.config_dir))
     try:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from sqlalchemy import delete, insert, select
 
@@ -15,14 +16,7 @@ class Checks(Part):
 
     def replace(self, run_id: str, results: Iterable[CheckResult]) -> None:
         """Store the check results of a judgement; they replace all earlier ones."""
-        seen: Counter[tuple[str, ...]] = Counter()
-        rows = []
-        for position, result in enumerate(results):
-            question = (result.check, result.step, result.leg, result.metric)
-            fields = result.model_dump(exclude={"check", "values"})
-            fields |= {"run": run_id, "name": result.check, "details": result.values}
-            rows.append({**fields, "position": position, "ordinal": seen[question]})
-            seen[question] += 1
+        rows = check_rows(run_id, results)
         with self._write() as connection:
             connection.execute(delete(check_results).where(check_results.c.run == run_id))
             if rows:
@@ -41,3 +35,16 @@ class Checks(Part):
             )
             for row in rows
         ]
+
+
+def check_rows(run_id: str, results: Iterable[CheckResult]) -> list[dict[str, Any]]:
+    """Return the rows of check results, in their order."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    rows = []
+    for position, result in enumerate(results):
+        question = (result.check, result.step, result.leg, result.metric)
+        fields = result.model_dump(exclude={"check", "values"})
+        fields |= {"run": run_id, "name": result.check, "details": result.values}
+        rows.append({**fields, "position": position, "ordinal": seen[question]})
+        seen[question] += 1
+    return rows

@@ -16,7 +16,7 @@ class Nodes(Part):
     def save(self, run_id: str, facts: NodeFacts | Iterable[NodeFacts]) -> None:
         """Store facts of nodes; new facts of a node replace its earlier ones."""
         all_facts = [facts] if isinstance(facts, NodeFacts) else facts
-        rows = [_environment(run_id, node) for node in all_facts]
+        rows = [environment_row(run_id, node) for node in all_facts]
         if rows:
             with self._write() as connection:
                 connection.execute(upsert(connection, environments), rows)
@@ -28,7 +28,8 @@ class Nodes(Part):
             return [NodeFacts.model_validate(facts) for facts in connection.execute(query).scalars()]
 
 
-def _environment(run_id: str, facts: NodeFacts) -> dict[str, Any]:
+def environment_row(run_id: str, facts: NodeFacts) -> dict[str, Any]:
+    """Return the row of a node's facts."""
     columns = {name: getattr(facts, name) for name in NodeFacts.model_fields if name in environments.c}
     models = sorted({str(gpu.get("name") or gpu.get("model") or "") for gpu in facts.gpus} - {""})
     return columns | {

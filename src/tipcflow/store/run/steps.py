@@ -54,19 +54,7 @@ class Steps(Part):
             ValueError: the status is not valid for legs.
         """
         check_word(status)
-        row: dict[str, Any] = {
-            "run": run_id,
-            "step": step_id,
-            "leg": leg_id,
-            "attempt": attempt,
-            "node": record.node if record else "",
-            "status": status,
-            "reason": reason,
-            "end_reason": record.reason if record else "",
-            "exit_code": record.exit_code if record else None,
-            "duration_s": record.duration_s if record else None,
-            "record": record.model_dump() if record else None,
-        }
+        row = leg_row(run_id, LegKey(step_id, leg_id), attempt, status, reason, record)
         with self._write() as connection:
             step = select(steps.c.step).where(steps.c.run == run_id, steps.c.step == step_id)
             if not connection.execute(step).first():
@@ -111,3 +99,22 @@ def check_word(status: Status) -> None:
     """
     if status not in STEP_WORDS:
         raise ValueError(f"{status} is not a status of steps or legs")
+
+
+def leg_row(
+    run_id: str, key: LegKey, attempt: int, status: Status, reason: str = "", record: ExitRecord | None = None
+) -> dict[str, Any]:
+    """Return the row of a leg's status in an attempt."""
+    return {
+        "run": run_id,
+        "step": key.step,
+        "leg": key.leg,
+        "attempt": attempt,
+        "node": record.node if record else "",
+        "status": status,
+        "reason": reason,
+        "end_reason": record.reason if record else "",
+        "exit_code": record.exit_code if record else None,
+        "duration_s": record.duration_s if record else None,
+        "record": record.model_dump() if record else None,
+    }

@@ -88,6 +88,17 @@ class Measurements(Part):
             return measurements_of(connection, query)
 
 
+def insert_new(connection: Connection, items: Iterable[Measurement]) -> None:
+    """Store the measurements of new runs, in a transaction of the caller.
+
+    Raises:
+        sqlalchemy.exc.IntegrityError: one is stored already, or its attempt is not.
+    """
+    rows = [_row(key, group) for key, group in _grouped(items).items()]
+    for start in range(0, len(rows), BATCH):
+        insert(connection, rows[start : start + BATCH])
+
+
 def measurements_of(connection: Connection, query: Select[Any], most: int = 0) -> list[Measurement]:
     """Yield the measurements of the series that a query returns, in the order of their key.
 

@@ -1,0 +1,155 @@
+"""What happens in the year of the sample history: builds, commits, regressions, fixes, failures.
+
+Weeks are counted from 0, the oldest, to 51; a shorter history is the end of this one.
+"""
+
+import hashlib
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from devcluster.sample_history.chains import CHAINS, CPU, V100, SampleChain
+from tipcflow.domain import Status
+
+WEEKS = 52
+WEEK_S = 7 * 86_400.0
+# The week of the framework upgrade.
+UPGRADE = 30
+_DEGRADED_NODE, _DEGRADED_SINCE = "generated-v100-3", 40
+_FLAKY = {"SAST": 0.3, "GPT2": 0.25, "FCOS": 0.22, "ShuffleNetV2": 0.18}
+_NAN = "loss.finite: loss is nan from iteration 140 on in train"
+_ITERATIONS = "batch_cost"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A lasting problem of some chains.
+
+    Attributes:
+        first, end: the first week with it, and the first week without it; `accepted` means that its new value
+            is the baseline from then on.
+        factor: of the metric; 1 for a failure.
+    """
+
+    models: tuple[str, ...]
+    first: int
+    end: int
+    status: Status
+    reason: str
+    metric: str = _ITERATIONS
+    factor: float = 1.0
+    accepted: bool = False
+
+    def concerns(self, chain: SampleChain, week: int) -> bool:
+        """Whether a run of that week shows it."""
+        return chain.model in self.models and self.first <= week < self.end
+
+
+def _slower(models: str, first: int, end: int, percent: int, *, accepted: bool = False) -> Problem:
+    reason = f"speed.baseline: batch_cost of train is {percent} % above the baseline; limit: 5 %"
+    return Problem(
+        tuple(models.split()), first, end, Status.REGRESSION, reason, factor=1 + percent / 100, accepted=accepted
+    )
+
+
+PROBLEMS = (
+    Problem(
+        ("SSD", "RetinaNet", "FCOS"), 12, 14, Status.FAILED,
+        "train: exit code 1: AttributeError: 'Config' object has no attribute 'anchor_ratios'",
+    ),
+    Problem(
+        ("ERNIE3_base",), 22, 27, Status.REGRESSION,
+        "accuracy.baseline: accuracy of eval is 0.031 below the baseline; limit: 0.008",
+        metric="accuracy", factor=0.964,
+    ),
+    _slower("ResNeXt50 SE_ResNet50 DenseNet121 DenseNet201 InceptionV4 Xception41", UPGRADE, 34, 14),
+    _slower("BERT_base RoBERTa", UPGRADE, 33, 9, accepted=True),
+    _slower("MaskRCNN PSENet", 47, WEEKS, 7),
+    Problem(
+        ("SRN",), 48, WEEKS, Status.CONFIG_ERROR,
+        "params file line 14: unknown key 'train_model_v2'; expected: train_model",
+    ),
+    _slower("ResNet18 ResNet50 ResNet101 ResNet152", WEEKS - 1, WEEKS, 11),
+    Problem(
+        ("PicoDet",), WEEKS - 1, WEEKS, Status.FAILED,
+        "export: exit code 1: KeyError: 'export_post_process'",
+    ),
+    Problem(
+        ("T5_small",), WEEKS - 1, WEEKS, Status.REGRESSION,
+        "accuracy.baseline: accuracy of eval is 0.024 below the baseline; limit: 0.008",
+        metric="accuracy", factor=0.972,
+    ),
+)  # fmt: skip
+# Faster with the new framework, once: the baseline follows.
+FASTER = ("YOLOv3", "PPYOLO", "CRNN", "DB_res50", "ALBERT", "VGG16", "VGG19", "ViT_base")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ends.
+
+    Attributes:
+        culprit: the node that failed; '' for none.
+        factors: metric -> factor of its usual value.
+    """
+
+    status: Status
+    reason: str
+    factors: dict[str, float]
+    culprit: str = ""
+
+
+def framework_of(week: int, cluster: str, now: float) -> str:
+    """Return the framework build of a week: a new one every week, except for every fourth week."""
+    built = week - (week % 4 == 2)
+    day = datetime.fromtimestamp(now - (WEEKS - built) * WEEK_S, UTC)
+    release = "3.3.0" if built < UPGRADE else "3.4.0"
+    name = "paddlepaddle" if cluster == CPU else "paddlepaddle-gpu"
+    return f"{name} {release}.dev{day:%Y%m%d}"
+
+
+def commit_of(suite: str, week: int) -> str:
+    """Return the suite's commit in a week; it changes every two to four weeks."""
+    every = 2 + len(suite) % 3
+    models = {chain.model for chain in CHAINS if chain.suite == suite}
+    failures = [problem for problem in PROBLEMS if problem.status is Status.FAILED]
+    broken = [problem.first for problem in failures if models.intersection(problem.models)]
+    part = week // every + sum(week >= first for first in broken) + 100 * (week >= UPGRADE)
+    return hashlib.sha1(f"{suite} {part}".encode(), usedforsecurity=False).hexdigest()
+
+
+def outcome_of(chain: SampleChain, cluster: str, week: int, nodes: tuple[str, ...], rng: random.Random) -> Outcome:
+    """Return how a run ends: by the story, or by chance."""
+    factors = _factors(chain, week)
+    degraded = nodes[0] == _DEGRADED_NODE and week >= _DEGRADED_SINCE
+    infra = (0.3 if week == WEEKS - 1 else 0.07) if degraded else 0.008
+    if rng.random() < infra:
+        return Outcome(
+            Status.INFRA_FAILURE,
+            f"train: node_lost (the node was lost or shut down); root cause: node {nodes[0]}",
+            factors,
+            culprit=nodes[0],
+        )
+    if rng.random() < 0.002:
+        return Outcome(Status.CANCELLED, "stopped by a user in train", factors)
+    problem = next((each for each in PROBLEMS if each.concerns(chain, week)), None)
+    if problem is not None and (cluster == V100 or problem.factor == 1):
+        return Outcome(problem.status, problem.reason, factors)
+    if rng.random() < _FLAKY.get(chain.model, 0.002):
+        return Outcome(Status.FAILED, _NAN, factors)
+    if week == UPGRADE and chain.model in FASTER:
+        return Outcome(
+            Status.IMPROVEMENT, "speed.baseline: batch_cost of train is 8 % below the baseline", factors
+        )
+    return Outcome(Status.PASS, "", factors)
+
+
+def _factors(chain: SampleChain, week: int) -> dict[str, float]:
+    factors: dict[str, float] = {}
+    for problem in PROBLEMS:
+        lasts = problem.accepted and chain.model in problem.models and week >= problem.first
+        if problem.concerns(chain, week) or lasts:
+            factors[problem.metric] = problem.factor
+    if chain.model in FASTER and week >= UPGRADE:
+        factors[_ITERATIONS] = 0.92
+    return factors

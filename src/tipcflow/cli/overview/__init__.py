@@ -1,0 +1,4 @@
+"""Commands about all chains: `tipcflow today`, `coverage`, `flaky`.
+
+Public: nothing.
+"""

@@ -1,0 +1,64 @@
+"""`tipcflow flaky`: equal runs with different outcomes."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tipcflow.cli.output.output import columns, echo_lines, terminal_width
+from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs, refuse_both
+
+if TYPE_CHECKING:
+    from tipcflow.report.overview.flaky import Flaky, Rate
+
+
+def flaky(
+    suite: Annotated[str, typer.Option(help="Only chains of this suite.")] = "",
+    days: Annotated[float, typer.Option(min=1, max=400, help="Runs of the last N days.")] = 90,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show chains whose equal runs ended differently (same framework build, suite commit, mode, environment).
+
+    Rates have a 95 % Wilson interval. Example: tipcflow flaky --days 30
+    """
+    from tipcflow.execute.overview.flaky import load_flaky
+    from tipcflow.store import Store
+
+    refuse_both(as_json=as_json, as_csv=as_csv)
+    with Store.open() as store:
+        overview = load_flaky(store, days=days, suite=suite)
+        note_generated(store.recorded.has_generated())
+    if not print_for_programs(overview, as_json=as_json, as_csv=as_csv):
+        echo_lines(flaky_lines(overview, width=terminal_width()))
+
+
+def flaky_lines(overview: "Flaky", *, width: int | None) -> list[str]:
+    """The overview as text: chains, the surest first, then nodes."""
+    lines = [
+        f"{len(overview.chains)} of {overview.repeated} chains with repeated runs ended differently"
+        f" in the last {overview.days:g} days"
+    ]
+    rows = [
+        (
+            rate_text(chain.disagreeing),
+            str(chain.disagreeing.runs),
+            f"{chain.mixed} of {chain.groups}",
+            chain.chain,
+        )
+        for chain in overview.chains
+    ]
+    if rows:
+        lines += ["", *columns(("RATE (95 %)", "RUNS", "MIXED GROUPS", "CHAIN"), rows, width=width)]
+    nodes = [
+        (rate_text(node.infrastructure), str(node.infrastructure.runs), str(node.red_elsewhere_green), node.node)
+        for node in overview.nodes
+    ]
+    if nodes:
+        head = ("INFRASTRUCTURE (95 %)", "RUNS", "RED, ELSEWHERE GREEN", "NODE")
+        lines += ["", *columns(head, nodes, width=width)]
+    return lines
+
+
+def rate_text(rate: "Rate") -> str:
+    """A share with its interval in percent: `23 % (8-50)`."""
+    return f"{100 * rate.rate:.0f} % ({100 * rate.low:.0f}-{100 * rate.high:.0f})"

@@ -1,0 +1,39 @@
+"""What the commands about all chains share."""
+
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+
+from tipcflow.cli.output.output import print_json
+from tipcflow.domain import ConfigError
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
+
+
+def print_for_programs(overview: BaseModel, *, as_json: bool, as_csv: bool) -> bool:
+    """Print an overview as JSON or CSV; return whether one of them was wanted."""
+    from tipcflow.report.overview.text import csv_of
+
+    if as_json:
+        print_json(overview.model_dump(mode="json"))
+    elif as_csv:
+        typer.echo(csv_of(overview), nl=False)  # type: ignore[arg-type]
+    return as_json or as_csv
+
+
+def refuse_both(*, as_json: bool, as_csv: bool) -> None:
+    """Refuse two formats at once.
+
+    Raises:
+        ConfigError: both are wanted.
+    """
+    if as_json and as_csv:
+        raise ConfigError("give either --json or --csv", key="--csv")
+
+
+def note_generated(is_generated: bool) -> None:
+    """Say on stderr that the runs of the database are generated."""
+    if is_generated:
+        typer.echo("generated runs (`tipcflow demo --history`): no node executed them", err=True)

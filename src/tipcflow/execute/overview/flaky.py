@@ -1,0 +1,45 @@
+"""Loads the overview of flaky chains."""
+
+from typing import TYPE_CHECKING
+
+from tipcflow.report.overview.flaky import Flaky, FlakyChain, examples_of, nodes_of, wilson
+from tipcflow.report.overview.today import DAY_S, GREEN
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+# Longest period, days: longer ones would be slow to read.
+LONGEST = 400
+
+
+def load_flaky(store: "Store", *, days: float = 90, suite: str = "", now: float | None = None) -> Flaky:
+    """Return the overview of runs of the last N days.
+
+    Args:
+        suite: only chains of this suite; '' for all. Nodes are those of all suites.
+        now: seconds since the epoch; None for the database's clock.
+    """
+    now = store.now() if now is None else now
+    since = now - days * DAY_S
+    repeated = [each for each in store.repeats.chains(since) if suite in ("", each.chain.partition("/")[0])]
+    mixed = store.repeats.mixed(since)
+    examples = examples_of(mixed, GREEN)
+    chains = [
+        FlakyChain(
+            chain=each.chain,
+            groups=each.groups,
+            mixed=each.mixed,
+            disagreeing=wilson(each.disagreeing, each.runs),
+            examples=examples.get(each.chain, ()),
+        )
+        for each in repeated
+        if each.mixed
+    ]
+    chains.sort(key=lambda each: (-each.disagreeing.low, -each.disagreeing.rate, each.chain))
+    return Flaky(
+        at=now,
+        days=days,
+        repeated=len(repeated),
+        chains=tuple(chains),
+        nodes=nodes_of(store.repeats.by_node(since), mixed, GREEN),
+    )

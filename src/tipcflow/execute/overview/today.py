@@ -1,0 +1,121 @@
+"""Loads the overview Today."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import Run, Status
+from tipcflow.domain.numbers.changes import changes, origin_of
+from tipcflow.report.overview.today import (
+    DAY_S,
+    Running,
+    State,
+    Today,
+    builds_of,
+    make_problem,
+    shared_suspects,
+    worst_first,
+)
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+    from tipcflow.store.queries.states import Active, Line
+
+_LISTED = 50
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which chains an overview includes; '' includes all.
+
+    Attributes:
+        chain: part of a chain's name, in any case.
+        build: framework with its version.
+    """
+
+    suite: str = ""
+    chain: str = ""
+    mode: str = ""
+    cluster: str = ""
+    build: str = ""
+
+    def includes(self, line: "Line") -> bool:
+        """Whether a line is included."""
+        exact = ((self.suite, line.suite), (self.mode, line.mode), (self.cluster, line.cluster))
+        named = self.chain.lower() in line.chain.lower() and self.build in ("", line.framework)
+        return named and all(wanted in ("", value) for wanted, value in exact)
+
+
+def load_today(
+    store: "Store", scope: Scope = Scope(), *, days: float = 14, new_days: float = 7, now: float | None = None
+) -> Today:
+    """Return the overview.
+
+    Args:
+        days: only chains with a run in the last N days; the others are stale.
+        new_days: a problem is new if its first bad run is at most N days old.
+        now: seconds since the epoch; None for the database's clock.
+    """
+    now = store.now() if now is None else now
+    lines = [line for line in store.states.lines() if scope.includes(line)]
+    recent = [line for line in lines if line.created_at >= now - days * DAY_S]
+    states = {line.run: _state(line) for line in lines}
+    problems = worst_first(
+        [
+            make_problem(
+                states[red.run.id], red.run, red.good, red.first, _suspects(red.good, red.first),
+                since=now - new_days * DAY_S,
+            )
+            for red in store.states.reds(recent)
+        ]
+    )  # fmt: skip
+    active, total = store.states.active(_LISTED)
+    stale = sorted((line for line in lines if line not in set(recent)), key=lambda line: line.created_at)
+    return Today(
+        at=now,
+        days=days,
+        new_days=new_days,
+        builds=builds_of([states[line.run] for line in recent], problems),
+        problems=problems,
+        shared=shared_suspects(problems),
+        stale=tuple(states[line.run] for line in stale),
+        running=tuple(_running(each) for each in active),
+        running_total=total,
+    )
+
+
+def _state(line: "Line") -> State:
+    return State(
+        chain=line.chain,
+        suite=line.suite,
+        mode=line.mode,
+        cluster=line.cluster,
+        environment=line.environment,
+        framework=line.framework,
+        status=line.status,
+        run=line.run,
+        started_at=line.created_at,
+    )
+
+
+def _suspects(good: Run | None, first: Run) -> Sequence[str]:
+    """Return what changed in framework and suite; a node that failed is in the reason of its run."""
+    if good is None or first.status is Status.INFRA_FAILURE:
+        return ()
+    before, now = (origin_of(run, ()).model_copy(update={"nodes": ()}) for run in (good, first))
+    return changes(before, now)
+
+
+def _running(active: "Active") -> Running:
+    run, began, usual = active.run, active.started_at, active.usual_s
+    return Running(
+        run=run.id,
+        chain=run.chain,
+        mode=run.mode,
+        cluster=run.cluster,
+        trigger=run.trigger,
+        created_at=run.created_at,
+        started_at=began,
+        waits=active.waits,
+        expected_end_at=None if began is None or usual is None or active.waits else began + usual,
+    )

@@ -1,0 +1,124 @@
+"""Coverage: which chains are declared, ran and passed, and what no run proves."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+NEVER_RUN, NEVER_PASSED, STALE = "never run", "never passed", "not run lately"
+NO_HISTORY, NO_TARGET, NO_GOLDEN = "no history", "no accuracy target", "no golden"
+LEGS, UNDECLARED = "legs not run", "not declared"
+# Gaps, worst first; the meaning of each for readers.
+GAPS = {
+    NEVER_RUN: "declared in configs/chains, but no run",
+    NEVER_PASSED: "runs, but none that passed",
+    STALE: "the newest run is older than the limit",
+    NO_HISTORY: "fewer accepted runs than a comparison needs, in at least one environment class",
+    NO_TARGET: "no target in configs/references",
+    NO_GOLDEN: "no reviewed predictions in configs/goldens",
+    LEGS: "the newest run could not run all legs",
+    UNDECLARED: "runs, but no file in configs/chains",
+}
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class ChainCoverage(_Model):
+    """The coverage of one chain, over its modes and environment classes.
+
+    Attributes:
+        lines: number of its (mode, environment class) with runs; `passing` is the number whose newest run passed.
+        legs: number of legs in the plans of the newest runs, how many of them ran, and how many passed.
+        not_run: reason -> number of legs.
+        newest_at: start of its newest run with a verdict, seconds since the epoch; None if it never ran.
+    """
+
+    chain: str
+    suite: str
+    declared: bool
+    lines: int
+    passing: int
+    legs: int
+    legs_ran: int
+    legs_passed: int
+    not_run: dict[str, int]
+    newest_run: str
+    newest_at: float | None
+    gaps: tuple[str, ...]
+
+
+class Reason(_Model):
+    """A reason why legs did not run."""
+
+    reason: str
+    legs: int
+    chains: tuple[str, ...]
+
+
+class Coverage(_Model):
+    """Everything that the page and the command show.
+
+    Attributes:
+        totals: what -> number of chains (`chains`, `declared`, `ran`, `passed`, `passing`) or legs (`legs`,
+            `legs_ran`, `legs_passed`).
+        gaps: gap -> number of chains.
+        problems: configuration files that could not be read.
+    """
+
+    schema_version: int = 1
+    at: float
+    days: float
+    totals: dict[str, int]
+    gaps: dict[str, int]
+    reasons: tuple[Reason, ...]
+    chains: tuple[ChainCoverage, ...]
+    problems: tuple[str, ...] = ()
+
+
+def make_coverage(
+    chains: Sequence[ChainCoverage], passed: int, *, at: float, days: float, problems: Sequence[str] = ()
+) -> Coverage:
+    """Return the coverage of chains, with totals, and chains with the worst gaps first.
+
+    Args:
+        passed: number of chains with at least one passed run.
+    """
+    totals = {
+        "chains": len(chains),
+        "declared": sum(chain.declared for chain in chains),
+        "ran": sum(chain.lines > 0 for chain in chains),
+        "passed": passed,
+        "passing": sum(chain.lines > 0 and chain.passing == chain.lines for chain in chains),
+        "legs": sum(chain.legs for chain in chains),
+        "legs_ran": sum(chain.legs_ran for chain in chains),
+        "legs_passed": sum(chain.legs_passed for chain in chains),
+    }
+    counts = Counter(gap for chain in chains for gap in chain.gaps)
+    return Coverage(
+        at=at,
+        days=days,
+        totals=totals,
+        gaps={gap: counts[gap] for gap in GAPS if counts[gap]},
+        reasons=_reasons(chains),
+        chains=tuple(sorted(chains, key=_worst)),
+        problems=tuple(problems),
+    )
+
+
+def _worst(chain: ChainCoverage) -> tuple[list[int], str]:
+    order = list(GAPS)
+    return [*sorted(order.index(gap) for gap in chain.gaps), len(order)], chain.chain
+
+
+def _reasons(chains: Sequence[ChainCoverage]) -> tuple[Reason, ...]:
+    counts: Counter[str] = Counter()
+    names: dict[str, list[str]] = {}
+    for chain in chains:
+        for reason, count in chain.not_run.items():
+            counts[reason] += count
+            names.setdefault(reason, []).append(chain.chain)
+    return tuple(
+        Reason(reason=reason, legs=count, chains=tuple(names[reason])) for reason, count in counts.most_common()
+    )

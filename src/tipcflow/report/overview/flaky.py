@@ -1,0 +1,144 @@
+"""Flaky chains: equal runs with different outcomes, and how often, with a confidence interval."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import sqrt
+
+from pydantic import BaseModel, ConfigDict
+
+from tipcflow.domain import Run, Status
+
+# Standard normal quantile of a two-sided 95 % interval.
+_Z = 1.959963984540054
+_EXAMPLES = 3
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Rate(_Model):
+    """A share of runs with its 95 % Wilson interval."""
+
+    hits: int
+    runs: int
+    rate: float
+    low: float
+    high: float
+
+
+class Example(_Model):
+    """A red run, and a green run of the same chain, mode, environment class, framework and suite content."""
+
+    red: str
+    green: str
+    status: Status
+    reason: str
+    at: float
+
+
+class FlakyChain(_Model):
+    """A chain with repeats.
+
+    Attributes:
+        groups: number of groups of equal runs; `mixed` of them have both outcomes.
+        disagreeing: runs whose outcome is the rarer one of their group, of all runs in the groups.
+    """
+
+    chain: str
+    groups: int
+    mixed: int
+    disagreeing: Rate
+    examples: tuple[Example, ...] = ()
+
+
+class FlakyNode(_Model):
+    """A node.
+
+    Attributes:
+        infrastructure: runs on it that ended as `infra_failure`, of all its ended runs.
+        red_elsewhere_green: red runs on it whose equal run passed, on any node.
+    """
+
+    node: str
+    infrastructure: Rate
+    red_elsewhere_green: int
+
+
+class Flaky(_Model):
+    """Everything that the page and the command show.
+
+    Attributes:
+        days: the period.
+        repeated: number of chains with repeats, the only ones that can be found to be flaky.
+        chains: chains with both outcomes, the surest first (highest lower bound).
+        nodes: nodes with the highest lower bound of their rate first.
+    """
+
+    schema_version: int = 1
+    at: float
+    days: float
+    repeated: int
+    chains: tuple[FlakyChain, ...]
+    nodes: tuple[FlakyNode, ...]
+
+
+def wilson(hits: int, runs: int) -> Rate:
+    """Return a share with its 95 % Wilson score interval (E. B. Wilson, JASA 22, 1927); runs > 0."""
+    share, square = hits / runs, _Z * _Z
+    middle = share + square / (2 * runs)
+    spread = _Z * sqrt(share * (1 - share) / runs + square / (4 * runs * runs))
+    scale = 1 + square / runs
+    # Rounding must not lead out of the interval [0, 1] or exclude the share itself.
+    low, high = max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+    return Rate(hits=hits, runs=runs, rate=share, low=min(low, share), high=max(high, share))
+
+
+def examples_of(runs: Sequence[Run], green: frozenset[Status]) -> dict[str, tuple[Example, ...]]:
+    """Return chain -> its newest examples.
+
+    Args:
+        runs: all runs of groups with both outcomes, oldest first.
+    """
+    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        subject = (run.chain, run.mode, run.environment, run.framework, run.suite_commit, run.suite_sha256)
+        groups[subject].append(run)
+    examples: dict[str, list[Example]] = defaultdict(list)
+    for members in groups.values():
+        passed = [run for run in members if run.status in green]
+        for run in members:
+            if run.status is not None and run.status not in green and passed:
+                near = min(passed, key=lambda other: abs(other.created_at - run.created_at))
+                examples[run.chain].append(
+                    Example(red=run.id, green=near.id, status=run.status, reason=run.reason, at=run.created_at)
+                )
+    return {
+        chain: tuple(sorted(of_chain, key=lambda example: -example.at)[:_EXAMPLES])
+        for chain, of_chain in examples.items()
+    }
+
+
+def nodes_of(
+    counts: Iterable[tuple[tuple[str, ...], Status, int]], mixed: Iterable[Run], green: frozenset[Status]
+) -> tuple[FlakyNode, ...]:
+    """Return the nodes, worst first.
+
+    Args:
+        counts: (nodes, status, number of runs); a run on several nodes counts for each of them.
+    """
+    runs: dict[str, int] = defaultdict(int)
+    infra: dict[str, int] = defaultdict(int)
+    red: dict[str, int] = defaultdict(int)
+    for names, status, count in counts:
+        for name in names:
+            runs[name] += count
+            infra[name] += count if status is Status.INFRA_FAILURE else 0
+    for run in mixed:
+        for name in run.nodes:
+            red[name] += run.status not in green
+    nodes = [
+        FlakyNode(node=name, infrastructure=wilson(infra[name], total), red_elsewhere_green=red[name])
+        for name, total in runs.items()
+    ]
+    return tuple(sorted(nodes, key=lambda node: (-node.infrastructure.low, -node.infrastructure.rate, node.node)))

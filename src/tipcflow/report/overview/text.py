@@ -1,0 +1,54 @@
+"""Rows of the overviews as CSV."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tipcflow.report.overview.coverage import Coverage
+from tipcflow.report.overview.flaky import Flaky, Rate
+from tipcflow.report.overview.today import Today
+from tipcflow.report.text.units import iso
+
+_PROBLEM = ("is_new", "kind", "status", "chain", "mode", "cluster", "environment", "framework", "run")
+_PROBLEM_TIMES = ("started_at", "first_bad", "first_bad_at", "last_good", "last_good_at", "suspects", "reason")
+_COVERAGE = ("chain", "suite", "declared", "lines", "passing", "legs", "legs_ran", "legs_passed", "newest_run")
+
+
+def csv_of(overview: Today | Coverage | Flaky) -> str:
+    """Return the problems, chains or flaky chains of an overview as CSV with a header; times are ISO 8601."""
+    if isinstance(overview, Today):
+        names = (*_PROBLEM, *_PROBLEM_TIMES)
+        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.problems])
+    if isinstance(overview, Coverage):
+        names = (*_COVERAGE, "newest_at", "gaps", "not_run")
+        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.chains])
+    names = ("chain", "groups", "mixed", *Rate.model_fields, "newest_red", "newest_green")
+    return _csv(
+        names,
+        [
+            {"chain": row.chain, "groups": row.groups, "mixed": row.mixed, **row.disagreeing.model_dump()}
+            | {"newest_red": row.examples[0].red, "newest_green": row.examples[0].green}
+            for row in overview.chains
+        ],
+    )
+
+
+def _csv(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_cell(name, row[name]) for name in names] for row in rows)
+    return text.getvalue()
+
+
+def _cell(name: str, value: Any) -> Any:
+    if value is None:
+        return ""
+    if name.endswith("_at"):
+        return iso(value)
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key}: {count}" for key, count in value.items())
+    if isinstance(value, tuple):
+        return "; ".join(value)
+    return str(value).lower() if isinstance(value, bool) else value

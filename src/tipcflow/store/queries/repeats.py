@@ -1,0 +1,94 @@
+"""Runs that repeat each other: equal chain, mode, environment class, framework build and suite content."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, and_, case, func, select
+
+from tipcflow.domain import Run, Status
+from tipcflow.domain.triggers import SIDE_RUNS
+from tipcflow.store.base import Part
+from tipcflow.store.queries.states import GREEN, KINDS
+from tipcflow.store.schema import runs
+
+_BAD = (*KINDS[0], Status.FAILED)
+_SUBJECT = ("chain", "mode", "environment", "framework", "suite_commit", "suite_sha256")
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The repeats of one chain.
+
+    Attributes:
+        groups: number of groups of equal runs, with at least two runs each; `mixed` of them have both outcomes.
+        runs: number of runs in these groups.
+        disagreeing: number of runs whose outcome is the rarer one of their group; half of a tie.
+    """
+
+    chain: str
+    groups: int
+    mixed: int
+    runs: int
+    disagreeing: int
+
+
+class Repeats(Part):
+    """Read-only queries over runs since a time; they read no samples."""
+
+    def chains(self, since: float) -> list[Repeated]:
+        """Return the chains that have repeats, by name. Outcomes: green, or regression, unconfirmed or failed."""
+        groups = _groups(since).subquery()
+        rare = case((groups.c.bad < groups.c.good, groups.c.bad), else_=groups.c.good)
+        query = (
+            select(
+                groups.c.chain,
+                func.count(),
+                func.sum(case((rare > 0, 1), else_=0)),
+                func.sum(groups.c.bad + groups.c.good),
+                func.sum(rare),
+            )
+            .group_by(groups.c.chain)
+            .order_by(groups.c.chain)
+        )
+        with self._read() as connection:
+            return [
+                Repeated(chain, *(int(count) for count in counts)) for chain, *counts in connection.execute(query)
+            ]
+
+    def mixed(self, since: float) -> list[Run]:
+        """Return the runs of all groups with both outcomes, oldest first."""
+        groups = _groups(since).subquery()
+        same = [runs.c[name] == groups.c[name] for name in _SUBJECT]
+        query = select(runs).join(groups, and_(*same)).where(groups.c.bad > 0, groups.c.good > 0, *_wanted(since))
+        with self._read() as connection:
+            rows = connection.execute(query.order_by(runs.c.created_at, runs.c.id)).mappings()
+            return [Run.model_validate(dict(row)) for row in rows]
+
+    def by_node(self, since: float) -> list[tuple[tuple[str, ...], Status, int]]:
+        """Return (nodes, status, number of runs) of ended runs, without side runs."""
+        query = (
+            select(runs.c.nodes, runs.c.status, func.count())
+            .where(runs.c.created_at >= since, runs.c.status.is_not(None), runs.c.trigger.not_in(SIDE_RUNS))
+            .group_by(runs.c.nodes, runs.c.status)
+        )
+        with self._read() as connection:
+            return [
+                (tuple(nodes), Status(status), int(count)) for nodes, status, count in connection.execute(query)
+            ]
+
+
+def _wanted(since: float) -> list[Any]:
+    return [
+        runs.c.created_at >= since,
+        runs.c.status.in_((*GREEN, *_BAD)),
+        runs.c.trigger.not_in(SIDE_RUNS),
+        runs.c.framework != "",
+    ]
+
+
+def _groups(since: float) -> Select[Any]:
+    columns = [runs.c[name] for name in _SUBJECT]
+    good = func.sum(case((runs.c.status.in_(GREEN), 1), else_=0))
+    bad = func.sum(case((runs.c.status.in_(_BAD), 1), else_=0))
+    query = select(*columns, good.label("good"), bad.label("bad")).where(*_wanted(since))
+    return query.group_by(*columns).having(func.count() > 1)

@@ -1,0 +1,262 @@
+"""The state of each chain: its newest run with a verdict, and the runs before it that explain it.
+
+A *line* is a chain in one mode in one environment class, whose runs are comparable. Its state is its newest ended
+run that was not cancelled. Side runs (`SIDE_RUNS`) and runs of changes (with a merge base) are not the state of a
+chain.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select, tuple_
+
+from tipcflow.domain import Run, Status
+from tipcflow.domain.run_documents import MergeBaseDocument
+from tipcflow.domain.triggers import SIDE_RUNS
+from tipcflow.store.base import Part
+from tipcflow.store.schema import attempts, documents, lease_requests, runs
+
+GREEN = (Status.PASS, Status.IMPROVEMENT)
+# Statuses of one kind of problem: the first run of the same kind began it.
+KINDS = (
+    (Status.REGRESSION, Status.UNCONFIRMED),
+    (Status.FAILED, Status.CONFIG_ERROR),
+    (Status.INFRA_FAILURE,),
+)
+# Databases limit the number of values in a query.
+_AT_ONCE = 500
+# The newest complete runs, from which the duration of a chain is estimated.
+_RECENT = 5
+
+
+@dataclass(frozen=True)
+class Line:
+    """The state of a chain in one mode and environment class.
+
+    Attributes:
+        run: id of the newest run with a verdict.
+        environment: of the line, also if that run ended before its environment was known (`inherited`).
+    """
+
+    run: str
+    chain: str
+    suite: str
+    mode: str
+    cluster: str
+    environment: str
+    status: Status
+    framework: str
+    created_at: float
+    inherited: bool = False
+
+
+@dataclass(frozen=True)
+class Red:
+    """A line that does not pass.
+
+    Attributes:
+        run: its newest run; good: the last green run before it; None without one.
+        first: the first run since then with the same kind of problem.
+    """
+
+    line: Line
+    run: Run
+    good: Run | None
+    first: Run
+
+
+@dataclass(frozen=True)
+class Active:
+    """A run without a status.
+
+    Attributes:
+        started_at: start of its first step; None if none has started.
+        waits: whether it waits for slots.
+        usual_s: median seconds of the chain's newest complete runs, without the wait for slots; None without one.
+    """
+
+    run: Run
+    started_at: float | None
+    waits: bool
+    usual_s: float | None
+
+
+class States(Part):
+    """Read-only queries; their cost depends on the number of lines, not on the number of runs or samples."""
+
+    def lines(self) -> list[Line]:
+        """Return the state of every line that has one."""
+        with self._read() as connection:
+            rows = connection.execute(_STATES).mappings().all()
+        lines = [Line(**row) for row in ({**row, "status": Status(row["status"])} for row in rows)]
+        return _without_unknown(lines)
+
+    def reds(self, lines: Iterable[Line]) -> list[Red]:
+        """Return the runs that explain the lines that do not pass, in the order of the lines."""
+        red = [line for line in lines if line.status not in GREEN]
+        ids: dict[str, tuple[str | None, str | None]] = {}
+        with self._read() as connection:
+            for kind in KINDS:
+                wanted = [line for line in red if line.status in kind]
+                for start in range(0, len(wanted), _AT_ONCE):
+                    for run, good, first in connection.execute(_story(wanted[start : start + _AT_ONCE], kind)):
+                        ids[run] = (good, first)
+            needed = {line.run for line in red} | {run for pair in ids.values() for run in pair if run}
+            known = self._runs(connection, sorted(needed))
+        return [
+            Red(line, known[line.run], known.get(good or ""), known.get(first or "", known[line.run]))
+            for line in red
+            for good, first in (ids[line.run],)
+        ]
+
+    def active(self, limit: int) -> tuple[list[Active], int]:
+        """Return the newest runs without a status, and the number of all of them."""
+        query = select(runs).where(runs.c.status.is_(None)).order_by(runs.c.created_at.desc(), runs.c.id.desc())
+        count = select(func.count()).select_from(runs).where(runs.c.status.is_(None))
+        with self._read() as connection:
+            total = int(connection.execute(count).scalar_one())
+            rows = [_run(row) for row in connection.execute(query.limit(limit)).mappings()] if total else []
+            ids = [run.id for run in rows]
+            began = select(attempts.c.run, func.min(attempts.c.started_at)).where(attempts.c.run.in_(ids))
+            started = {row[0]: float(row[1]) for row in connection.execute(began.group_by(attempts.c.run))}
+            waiting = select(lease_requests.c.run).where(lease_requests.c.run.in_(ids))
+            waits = set(connection.execute(waiting).scalars())
+            usual = {
+                key: self._usual_s(connection, *key)
+                for key in dict.fromkeys((run.chain, run.mode, run.cluster) for run in rows)
+            }
+        return [
+            Active(run, started.get(run.id), run.id in waits, usual[run.chain, run.mode, run.cluster])
+            for run in rows
+        ], total
+
+    @staticmethod
+    def _usual_s(connection: Any, chain: str, mode: str, cluster: str) -> float | None:
+        complete = (
+            select(runs.c.id, runs.c.ended_at)
+            .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.cluster == cluster)
+            .where(runs.c.status.in_((*GREEN, *KINDS[0])), runs.c.trigger.not_in(SIDE_RUNS))
+            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+            .limit(_RECENT)
+            .subquery()
+        )
+        began = select(func.min(attempts.c.started_at)).where(attempts.c.run == complete.c.id).scalar_subquery()
+        seconds = sorted(
+            float(spent)
+            for (spent,) in connection.execute(select(complete.c.ended_at - began)).all()
+            if spent is not None
+        )
+        return seconds[len(seconds) // 2] if seconds else None
+
+    @staticmethod
+    def _runs(connection: Any, ids: Sequence[str]) -> dict[str, Run]:
+        known = {}
+        for start in range(0, len(ids), _AT_ONCE):
+            query = select(runs).where(runs.c.id.in_(ids[start : start + _AT_ONCE]))
+            known.update({row["id"]: _run(row) for row in connection.execute(query).mappings()})
+        return known
+
+
+def is_state(table: Any) -> list[ColumnElement[bool]]:
+    """Return the conditions of a run that may be the state of its line."""
+    is_change = exists().where(documents.c.run == table.c.id, documents.c.name == MergeBaseDocument.NAME)
+    return [
+        table.c.status.is_not(None),
+        table.c.status != Status.CANCELLED.value,
+        table.c.trigger.not_in(SIDE_RUNS),
+        ~is_change,
+    ]
+
+
+def _same_line(table: Any, other: Any) -> list[ColumnElement[bool]]:
+    return [table.c[name] == other.c[name] for name in ("chain", "mode", "environment")]
+
+
+def newest_of_lines() -> Select[Any]:
+    """Select `id`, the newest run with a verdict of each line (NULL where there is none).
+
+    The query steps through an index from line to line: a maximum over all runs costs as much as there are runs.
+    """
+    key = ("chain", "mode", "environment")
+    first = select(runs.c.id).order_by(*(runs.c[name] for name in key)).limit(1).scalar_subquery()
+    lines = select(first.label("id")).cte("lines", recursive=True)
+    here, after = runs.alias("here"), runs.alias("after")
+    following = (
+        select(after.c.id)
+        .where(tuple_(*(after.c[name] for name in key)) > tuple_(*(here.c[name] for name in key)))
+        .order_by(*(after.c[name] for name in key))
+        .limit(1)
+        .scalar_subquery()
+    )
+    lines = lines.union_all(select(following).select_from(lines.join(here, here.c.id == lines.c.id)))
+    member, own = runs.alias("member"), runs.alias("own")
+    newest = select(own.c.id).where(*_same_line(own, member), *is_state(own))
+    newest = newest.order_by(own.c.created_at.desc(), own.c.id.desc()).limit(1)
+    return select(newest.scalar_subquery().label("id")).select_from(lines.join(member, member.c.id == lines.c.id))
+
+
+def _states() -> Select[Any]:
+    newest = newest_of_lines().subquery()
+    columns = ("chain", "suite", "mode", "cluster", "environment", "status", "framework", "created_at")
+    query = select(runs.c.id.label("run"), *(runs.c[name] for name in columns))
+    return query.select_from(newest.join(runs, runs.c.id == newest.c.id)).order_by(runs.c.chain, runs.c.mode)
+
+
+_STATES = _states()
+
+
+def _without_unknown(lines: list[Line]) -> list[Line]:
+    """Merge runs that ended before their environment was known into the line of their chain, mode and cluster."""
+    by_place: dict[tuple[str, str, str], Line] = {}
+    for line in lines:
+        place = (line.chain, line.mode, line.cluster)
+        before = by_place.get(place)
+        if line.environment and (before is None or before.created_at < line.created_at):
+            by_place[place] = line
+    merged: dict[Line, Line] = {}
+    for line in lines:
+        known = by_place.get((line.chain, line.mode, line.cluster))
+        if line.environment:
+            merged.setdefault(line, line)
+        elif known is None:
+            merged[line] = line
+        elif line.created_at > known.created_at:
+            framework = line.framework or known.framework
+            merged[known] = replace(line, environment=known.environment, framework=framework, inherited=True)
+    return list(merged.values())
+
+
+def _story(lines: Sequence[Line], kind: Sequence[Status]) -> Select[Any]:
+    """Select (run, last green run, first run of that kind since) of lines whose newest run is of a kind."""
+    newest, green, first = runs.alias("newest"), runs.alias("green"), runs.alias("first")
+    environment = _environments(lines, newest)
+    good = (
+        select(green.c.id)
+        .where(green.c.chain == newest.c.chain, green.c.mode == newest.c.mode)
+        .where(green.c.environment == environment, green.c.status.in_(GREEN), *is_state(green))
+        .order_by(green.c.created_at.desc(), green.c.id.desc())
+        .limit(1)
+    )
+    good_at = good.with_only_columns(green.c.created_at).correlate(newest).scalar_subquery()
+    unknown = and_(first.c.environment == "", first.c.cluster == newest.c.cluster)
+    begun = (
+        select(first.c.id)
+        .where(first.c.chain == newest.c.chain, first.c.mode == newest.c.mode)
+        .where(or_(first.c.environment == environment, unknown), first.c.status.in_(kind), *is_state(first))
+        .where(first.c.created_at > func.coalesce(good_at, -1.0))
+        .order_by(first.c.created_at, first.c.id)
+        .limit(1)
+    )
+    query = select(newest.c.id, good.scalar_subquery(), begun.scalar_subquery())
+    return query.where(newest.c.id.in_([line.run for line in lines]))
+
+
+def _environments(lines: Sequence[Line], newest: Any) -> Any:
+    """Return the environment of each run's line, which the run itself may not know."""
+    inherited = {line.run: line.environment for line in lines if line.inherited}
+    return case(inherited, value=newest.c.id, else_=newest.c.environment) if inherited else newest.c.environment
+
+
+def _run(row: Mapping[Any, Any]) -> Run:
+    return Run.model_validate(dict(row))

@@ -1,0 +1,107 @@
+"""Today, Coverage and Flaky in Airflow's app: what they show, their URLs, JSON and CSV, and their size."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.support.stories import a_run
+from tests.ui.html_text import Seen, read
+
+from devcluster.sample_history.fill import fill
+from tipcflow.domain import Status
+from tipcflow.store import Store
+
+PAGES = ("today", "coverage", "flaky")
+LARGEST = 300 * 1024
+
+
+def look(browser: TestClient, path: str, status: int = 200) -> Seen:
+    answer = browser.get(f"/certification/{path}")
+    assert answer.status_code == status, answer.text
+    assert len(answer.content) < LARGEST
+    seen = read(answer.text)
+    assert seen.problems == []
+    return seen
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("history") / "tipcflow.db"
+    fill(f"sqlite:///{path}", lambda line: None, weeks=6, chains=30)
+    return path
+
+
+@pytest.fixture
+def history(home: Path, generated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generated history, in place of the home's database."""
+    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", f"sqlite:///{generated}")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_its_json_and_its_csv_show_the_same_chains(
+    browser: TestClient, machine: TestClient, history: None, page: str
+) -> None:
+    seen = look(browser, page)
+    assert "Generated runs: no node executed them" in seen.text
+    facts = machine.get(f"/certification/api/{page}").json()
+    listed = [row["chain"] for row in (facts["problems"] if page == "today" else facts["chains"])]
+    assert listed
+    answer = machine.get(f"/certification/api/{page}?format=csv")
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert [row["chain"] for row in csv.DictReader(io.StringIO(answer.text))] == listed
+    for chain in listed[:20]:
+        assert chain in seen.text.replace("\n", "")
+
+
+def test_links_keep_the_state(browser: TestClient, history: None) -> None:
+    links = look(browser, "today?suite=generated_clas&new_days=3").attributes("a", "href")
+    (of_build, *_) = [link for link in links if "build=" in link]
+    assert "suite=generated_clas" in of_build
+    assert "new_days=3" in of_build
+    assert "/certification/api/today?suite=generated_clas&new_days=3&format=csv" in links
+    seen = look(browser, of_build.split("/certification/")[1])
+    assert "only this build" in seen.text
+
+
+def test_each_problem_links_its_runs(browser: TestClient, machine: TestClient, history: None) -> None:
+    problem = machine.get("/certification/api/today").json()["problems"][0]
+    links = look(browser, "today").attributes("a", "href")
+    for run in (problem["run"], problem["first_bad"], problem["last_good"]):
+        assert f"/certification/runs/{run}" in links
+
+
+def test_gaps_filter_chains(browser: TestClient, history: None) -> None:
+    seen = look(browser, "coverage?gap=legs+not+run")
+    assert "ResNet18" not in seen.text
+    assert "TensorRT is not installed on the node" in seen.text
+    look(browser, "coverage?page=99")
+
+
+@pytest.mark.parametrize(
+    "query", ["today?days=x", "today?new_days=-1", "coverage?gap=nothing", "flaky?days=0", "flaky?days=nan"]
+)
+def test_what_cannot_be_asked(browser: TestClient, history: None, query: str) -> None:
+    assert "Invalid request" in look(browser, query, 422).text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_without_runs_and_without_a_login(
+    browser: TestClient, anybody: TestClient, store: Store, page: str
+) -> None:
+    assert "Generated runs" not in look(browser, page).text
+    assert anybody.get(f"/certification/{page}").status_code == 401
+    assert anybody.get(f"/certification/api/{page}").status_code == 401
+
+
+def test_real_runs_are_not_called_generated_and_texts_are_escaped(browser: TestClient, store: Store) -> None:
+    now = store.now()
+    run = a_run(created_at=now - 60, status=Status.FAILED, ended_at=now, reason="<b>x</b>", framework="<i>")
+    store.runs.create(run)
+    store.runs.create(a_run("going", created_at=now - 30))
+    seen = look(browser, "today")
+    assert "Generated" not in seen.text
+    assert "<b>x</b>" in seen.text
+    assert "0 of 1 chain passes on <i>; 1 broken (new)." in seen.text
+    assert "Running 1 run" in seen.text

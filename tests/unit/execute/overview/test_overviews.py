@@ -1,0 +1,148 @@
+"""The overviews of a small history, and of a generated one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.stories import INFER, T0, a_run, open_store, tell
+
+from devcluster.sample_history.fill import fill
+from tipcflow.domain import Status
+from tipcflow.execute.overview.coverage import load_coverage
+from tipcflow.execute.overview.flaky import load_flaky
+from tipcflow.execute.overview.today import Scope, load_today
+from tipcflow.store import Store
+
+DAY = 86_400
+NOW = T0 + 10 * DAY
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "own.db") as store:
+        yield store
+
+
+def put(store: Store, day: int, status: Status, chain: str = "s/alpha/a", **fields: object) -> None:
+    known = {"chain": chain, "suite": chain.split("/")[0], "framework": f"paddle {day}", "suite_commit": "c" * 40}
+    known |= {"created_at": T0 + day * DAY, "ended_at": T0 + day * DAY + 9, "nodes": (f"node-{day}",)}
+    store.runs.create(a_run(f"{chain.split('/')[1]}-{day}", status=status, **(known | fields)))
+
+
+def test_new_problems_have_what_changed_since_the_last_green_run(store: Store) -> None:
+    put(store, 1, Status.PASS)
+    put(store, 9, Status.REGRESSION, suite_commit="d" * 40)
+    put(store, 1, Status.PASS, "s/beta/a")
+    put(store, 2, Status.FAILED, "s/beta/a")
+    put(store, 9, Status.FAILED, "s/beta/a")
+    put(store, 1, Status.PASS, "s/lost/a")
+    put(store, 9, Status.INFRA_FAILURE, "s/lost/a")
+    today = load_today(store, now=NOW)
+    assert [(each.chain, each.suspects) for each in today.new] == [
+        ("s/alpha/a", ("framework 1 -> 9", "suite ccccccc -> ddddddd")), ("s/lost/a", ()),
+    ]  # fmt: skip
+    assert [(each.chain, each.first_bad, each.last_good) for each in today.known] == [
+        ("s/beta/a", "beta-2", "beta-1")
+    ]
+    assert [build.sentence for build in today.builds] == [
+        "0 of 3 chains pass on paddle 9; 1 regression (new), 1 broken, 1 infrastructure (new)"
+    ]
+    assert len(load_today(store, now=NOW, new_days=9).new) == 3
+
+
+def test_old_states_are_stale(store: Store) -> None:
+    put(store, 1, Status.FAILED)
+    put(store, 9, Status.PASS, "s/beta/a")
+    today = load_today(store, days=5, now=NOW)
+    assert [each.chain for each in today.stale] == ["s/alpha/a"]
+    assert (today.problems, today.builds[0].chains) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    ("scope", "chains"),
+    [
+        (Scope(), ["s/alpha/a", "t/beta/a"]),
+        (Scope(suite="t"), ["t/beta/a"]),
+        (Scope(chain="ALPHA"), ["s/alpha/a"]),
+        (Scope(build="paddle 9"), ["t/beta/a"]),
+        (Scope(mode="other"), []),
+        (Scope(cluster="other"), []),
+    ],
+)
+def test_scope(store: Store, scope: Scope, chains: list[str]) -> None:
+    put(store, 8, Status.FAILED)
+    put(store, 9, Status.FAILED, "t/beta/a")
+    assert sorted(each.chain for each in load_today(store, scope, now=NOW).problems) == chains
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    for chain in ("s/alpha/a", "s/idle/a"):
+        (tmp_path / "chains" / chain).parent.mkdir(parents=True)
+        (tmp_path / "chains" / f"{chain}.txt").touch()
+    (tmp_path / "references").mkdir()
+    (tmp_path / "references" / "s.yaml").write_text(
+        "suite: s\nreferences:\n  - {model: alpha, metric: top1, target: 0.7, tolerance: 0.1, because: paper}\n"
+    )
+    (tmp_path / "goldens" / "s" / "alpha").mkdir(parents=True)
+    (tmp_path / "goldens" / "s" / "alpha" / "a.lite_train_lite_infer.json").touch()
+    return tmp_path
+
+
+def test_gaps(store: Store, configs: Path) -> None:
+    for day in range(5, 10):
+        put(store, day, Status.PASS)
+    put(store, 1, Status.FAILED, "t/other/a")
+    coverage = load_coverage(store, configs, days=5, now=NOW)
+    assert {each.chain: each.gaps for each in coverage.chains} == {
+        "s/idle/a": ("never run", "no accuracy target"),
+        "t/other/a": ("never passed", "not run lately", "no accuracy target", "no golden", "not declared"),
+        "s/alpha/a": (),
+    }
+    assert (coverage.totals["ran"], coverage.totals["passed"], coverage.totals["passing"]) == (2, 1, 1)
+    assert [each.chain for each in load_coverage(store, configs, suite="t", now=NOW).chains] == ["t/other/a"]
+
+
+def test_legs_and_a_short_history(store: Store, configs: Path) -> None:
+    run = tell(store, a_run(chain="s/alpha/a", suite="s"))
+    store.steps.set_leg(run.id, INFER, "gpu", 0, Status.NOT_RUN, "no GPU")
+    (alpha, _) = sorted(load_coverage(store, configs, now=T0 + DAY).chains, key=lambda each: each.chain)
+    assert (alpha.legs, alpha.legs_ran, alpha.legs_passed, alpha.not_run) == (3, 2, 2, {"no GPU": 1})
+    assert alpha.gaps == ("no history", "legs not run")
+
+
+def test_a_wrong_file_of_targets_is_reported(store: Store, configs: Path) -> None:
+    put(store, 9, Status.PASS)
+    (configs / "references" / "s.yaml").write_text("suite: s\nreferenses: []\n")
+    (problem,) = load_coverage(store, configs, now=NOW).problems
+    assert "s.yaml" in problem
+    assert "referenses" in problem
+
+
+def test_flaky_chains_are_sorted_by_what_is_certain(store: Store) -> None:
+    for day in range(1, 9):
+        status = Status.FAILED if day % 2 else Status.PASS
+        put(store, day, status, "s/often/a", framework="p")
+    put(store, 1, Status.PASS, "s/once/a", framework="p")
+    put(store, 2, Status.FAILED, "s/once/a", framework="p")
+    put(store, 1, Status.PASS, "t/stable/a", framework="p")
+    put(store, 2, Status.PASS, "t/stable/a", framework="p")
+    flaky = load_flaky(store, now=NOW)
+    assert flaky.repeated == 3
+    assert [(each.chain, each.disagreeing.hits, each.disagreeing.runs) for each in flaky.chains] == [
+        ("s/often/a", 4, 8), ("s/once/a", 1, 2),
+    ]  # fmt: skip
+    assert (flaky.chains[1].examples[0].red, flaky.chains[1].examples[0].green) == ("once-2", "once-1")
+    assert load_flaky(store, suite="t", now=NOW).chains == ()
+
+
+def test_the_sample_history_has_something_to_show(tmp_path: Path) -> None:
+    open_store(tmp_path / "history.db").close()
+    url = f"sqlite:///{tmp_path / 'history.db'}"
+    fill(url, lambda line: None, now=NOW, weeks=5, chains=20)
+    with Store.open(url) as history:
+        today = load_today(history, now=NOW)
+        assert {each.kind for each in today.new} >= {"regression"}
+        assert today.shared[0].change.startswith("framework ")
+        assert load_flaky(history, now=NOW).repeated == 20
+        assert load_coverage(history, tmp_path, now=NOW).totals["ran"] == 20
