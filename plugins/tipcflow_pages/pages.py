@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from tipcflow.execute.comparison.predecessors import predecessors_of
 from tipcflow.store.queries.pages import Listed, RunFilter
 from tipcflow.store.schema import RUN_WORDS
 from tipcflow_pages.data.data import SettingsDep, StoreDep, run_data
@@ -50,7 +51,8 @@ def runs(
 def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep) -> Response:
     """Return the page of a run."""
     data = run_data(store, run_id)
-    return html(request, "run.html", title=run_id, view=RunView(data, collect_context(data, chosen.home)))
+    view = RunView(data, collect_context(data, chosen.home), predecessors_of(store, data.run))
+    return html(request, "run.html", title=run_id, view=view)
 
 
 def _known(status: str) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tipcflow.domain import CheckResult, StepKind
+from tipcflow.execute.comparison.predecessors import Predecessors
 from tipcflow.report import verify
 from tipcflow.report.again import LOCAL, rerun_command
 from tipcflow.report.answers import ResultGroup, group_results
@@ -39,8 +40,8 @@ class PageContext:
 class RunView:
     """Values for the template of a run's page."""
 
-    def __init__(self, data: RunData, around: PageContext) -> None:
-        self.data, self.around = data, around
+    def __init__(self, data: RunData, around: PageContext, before: Predecessors) -> None:
+        self.data, self.around, self.before = data, around, before
         self.run, self.plan, self.facts = data.run, data.plan, data.facts
         waits = data.waits_for_confirmation
         self.meaning = BEING_CONFIRMED if waits else meaning(data.run.status, neutral=data.neutral)

@@ -204,8 +204,8 @@ def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[Me
 def _in_force(
     store: "Store", run: Run, metrics: list[str], step: str, decisions: "Sequence[Baseline]", rules: "Policy"
 ) -> list[dict[str, Any]]:
-    """The baselines of a run's metrics as its checks compute them (`level_of`), with pinned values."""
-    from tipcflow.check.baseline.level import level_of
+    """The baselines of a run's metrics as its checks compute them (`metric_limits`), with pinned values."""
+    from tipcflow.check.baseline.detector_limits import metric_limits
     from tipcflow.check.context import past_values
     from tipcflow.execute.verdict.check_context import active_decisions, history_of
 
@@ -214,7 +214,7 @@ def _in_force(
     rows = []
     for key in _numbers(store, run, metrics, step):
         values = past_values(past, key)
-        level = level_of(values, key.metric, rules)
+        known = metric_limits(values, key.metric, rules)
         row: dict[str, Any] = {
             "step": key.step,
             "leg": key.leg,
@@ -223,7 +223,7 @@ def _in_force(
         }
         start = in_force.starts.get(key)
         kind = f"since {start}" if start else "automatic"
-        rows.append(row | {"value": level.base if values else None, "kind": kind, "runs": len(level.runs)})
+        rows.append(row | {"value": known.base, "kind": kind, "runs": len(known.level.runs)})
         pinned = in_force.pins.get(key)
         if pinned:
             rows.append(row | {"value": pinned.value, "kind": f"pinned from {pinned.run}", "runs": 1})

@@ -19,6 +19,7 @@ from tipcflow.store.leases.queue import LeaseQueue
 from tipcflow.store.outbox import Outbox
 from tipcflow.store.queries.coverage import CoverageQueries
 from tipcflow.store.queries.history import History
+from tipcflow.store.queries.numbers import Numbers
 from tipcflow.store.queries.repeats import Repeats
 from tipcflow.store.queries.states import States
 from tipcflow.store.recorded import Recorded
@@ -56,6 +57,7 @@ class Store:
         self.nodes, self.checks, self.documents = Nodes(database), Checks(database), Documents(database)
         self.series, self.measurements = SeriesPart(database), Measurements(database)
         self.summaries, self.rollup = Summaries(database), Rollup(database)
+        self.numbers = Numbers(database)
         self.frames = Frames(self.steps, self.measurements, self.summaries)
         self.baselines, self.queue = Baselines(database), LeaseQueue(database)
         self.leases, self.outbox = Leases(database, self.queue), Outbox(database)

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tipcflow.check.baseline.level import level_of
+from tipcflow.check.baseline.level import Level, level_of
 from tipcflow.check.context import past_values
-from tipcflow.check.detect.limits import RUNS, limits_of
+from tipcflow.check.detect.limits import RUNS, Limits, limits_of
 from tipcflow.config.policy import Policy
-from tipcflow.domain import PastRun
+from tipcflow.domain import PastRun, plain_metric
 from tipcflow.domain.numbers.limits import limit
 from tipcflow.domain.numbers.metrics import metric
 
@@ -16,6 +17,40 @@ from tipcflow.domain.numbers.metrics import metric
 YEARS = 100
 # Minimum number of years per metric if time is short; seconds per simulated year.
 _LEAST, _A_YEAR_S = 10, 0.0015
+
+
+@dataclass(frozen=True)
+class MetricLimits:
+    """The level of a metric, and which changes from it count.
+
+    Attributes:
+        level: the earlier runs that a run is compared with.
+        detector: noise of one run and smallest detectable change, of the runs of the level.
+        base: the baseline; None without a run.
+        limit: the relative change that a check allows; None with fewer than `min_history` runs or a baseline of 0.
+    """
+
+    level: Level
+    detector: Limits
+    base: float | None
+    limit: float | None
+
+
+def metric_limits(past: Sequence[float], name: str, policy: Policy, *, years: int = 0) -> MetricLimits:
+    """Return the baseline of a metric and the changes that count, as checks, `baseline show`, `gate`, `compare` and
+    the pages use them.
+
+    Args:
+        past: medians of accepted runs, oldest first; finite.
+        name: name of the metric, as in `numbers_of`.
+        years: number of simulated years for the rate of false alerts; 0 for none, which takes no time.
+    """
+    level = level_of(past, name, policy)
+    higher = metric(plain_metric(name)).better == "higher"
+    detector = limits_of(level.runs, policy.gate_of(name), higher_is_better=higher, years=years)
+    base = level.base if level.runs else None
+    enough = base and len(level.past) >= policy.min_history
+    return MetricLimits(level, detector, base, level.limit if enough else None)
 
 
 def gate_limits(
@@ -42,12 +77,12 @@ def gate_limits(
     until = None if within_s is None else clock() + within_s
     rows = []
     for key in keys:
-        level = level_of(past_values(history, key), key.metric, policy)
-        values, rule = level.runs, policy.gate_of(key.metric)
-        cut = until is not None and clock() >= until and len(values) >= rule.min_history
-        higher = metric(key.plain_metric).better == "higher"
-        limits = limits_of(values, rule, higher_is_better=higher, years=0 if cut else years)
-        row: dict[str, Any] = {"step": key.step, "leg": key.leg, "metric": key.metric, "runs": len(values)}
+        past = past_values(history, key)
+        late = until is not None and clock() >= until
+        known = metric_limits(past, key.metric, policy, years=0 if late else years)
+        runs, limits = len(known.level.runs), known.detector
+        cut = late and runs >= policy.detect.min_history
+        row: dict[str, Any] = {"step": key.step, "leg": key.leg, "metric": key.metric, "runs": runs}
         row |= {"sigma": limits.sigma, "smallest": limits.smallest, "false_per_year": limits.false_per_year}
         rows.append({**row, "simulated_years": limits.simulated_years, "cut": cut})
     return rows

@@ -131,6 +131,13 @@ COMMANDS = (
         "tipcflow history mobilenet_v3_small batch_cost --weeks 8",
     ),
     LazyCommand(
+        "compare",
+        "tipcflow.cli.compare.command:compare",
+        _RESULTS,
+        "Compare two or three runs: what differs, metrics, legs, steps.",
+        "tipcflow compare latest 20261123T",
+    ),
+    LazyCommand(
         "today",
         "tipcflow.cli.overview.today:today",
         _RESULTS,

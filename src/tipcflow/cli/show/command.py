@@ -20,6 +20,7 @@ def show(
     """Show a run: status and reason, steps, legs, checks, nodes, logs, and how to reproduce it."""
     from tipcflow.cli.show.page import page
     from tipcflow.config.settings import settings
+    from tipcflow.execute.comparison.predecessors import predecessors_of
     from tipcflow.execute.run import status_spool as spool
     from tipcflow.execute.verdict.run_data import load_run
     from tipcflow.store import Store
@@ -27,11 +28,12 @@ def show(
     with Store.open() as store:
         spool.apply(settings().home, store)
         data = load_run(store, store.runs.find(run))
+        before = predecessors_of(store, data.run)
     logs = settings().runs_dir / data.run.id
     if as_json:
         print_json(_as_json(data, logs))
     else:
-        echo_lines(page(data, logs, width=terminal_width()))
+        echo_lines(page(data, logs, width=terminal_width(), before=before.best))
 
 
 def _as_json(data: "RunData", logs: Path) -> dict[str, Any]:

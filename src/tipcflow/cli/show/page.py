@@ -27,12 +27,13 @@ _ALIKE = 4
 Row = tuple[str, tuple[str, ...]]
 
 
-def page(data: "RunData", logs: Path, *, width: int | None) -> list[str]:
+def page(data: "RunData", logs: Path, *, width: int | None, before: str = "") -> list[str]:
     """All lines of the page.
 
     Args:
         logs: the folder of the run's fetched files.
         width: columns of the terminal, None for no limit.
+        before: ID of the run to compare with; '' for none.
     """
     sections = (
         ("", _header(data, width)),
@@ -42,6 +43,7 @@ def page(data: "RunData", logs: Path, *, width: int | None) -> list[str]:
         ("LEGS", _table(("STATUS", "LEG", "STEP", "TOOK", "WHY"), _legs(data), width)),
         ("NODES", [line for facts in data.facts.node_facts for line in _node(facts, width)]),
         ("LOGS", _logs(data, logs)),
+        ("COMPARE", [f"tipcflow compare {before} {data.run.id}"] if before else []),
         ("REPRODUCE", _reproduce(data)),
     )
     lines: list[str] = []

@@ -86,11 +86,17 @@ def declared_prints(store: "Store", run_id: str) -> Prints:
 
 
 def history_of(
-    store: "Store", run: Run, starts: Mapping[MetricKey, str], rules: Policy, *, as_of: float | None = None
+    store: "Store",
+    run: Run,
+    starts: Mapping[MetricKey, str],
+    rules: Policy,
+    *,
+    as_of: float | None = None,
+    load: Callable[[Collection[str]], Mapping[str, PastRun]] | None = None,
 ) -> tuple[PastRun, ...]:
     """Return the runs that a policy compares this run with, oldest first (`past_runs`)."""
     seeds = rules.comparison.seeds or rules.min_history
-    return past_runs(store, run, starts, limit=rules.history, seeds=seeds, as_of=as_of)
+    return past_runs(store, run, starts, limit=rules.history, seeds=seeds, as_of=as_of, load=load)
 
 
 def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | None:
@@ -135,6 +141,7 @@ def past_runs(
     limit: int,
     seeds: int = 5,
     as_of: float | None = None,
+    load: Callable[[Collection[str]], Mapping[str, PastRun]] | None = None,
 ) -> tuple[PastRun, ...]:
     """Return the runs that this run is compared with, oldest first; empty if none is comparable.
 
@@ -151,6 +158,8 @@ def past_runs(
         starts: metric -> run whose change was accepted.
         seeds: required number of runs with the same seed, or of different seeds.
         as_of: only runs that had ended by then, seconds since the epoch.
+        load: reads these runs. Default: everything that checks compare; `store.numbers.past` reads metric values
+            only.
     """
     if store.documents.get(run.id, IncomparableDocument):
         return ()
@@ -164,11 +173,12 @@ def past_runs(
         ids += accepted(commits=[run.suite_commit], limit=1)
     well = set(ids)
     ids += sorted(set(starts.values()) - {*ids, run.id})
-    began = {run_id: store.runs.get(run_id).created_at for run_id in {*ids, *starts.values()}}
+    began = {run_id: known.created_at for run_id, known in store.runs.known({*ids, *starts.values()}).items()}
     listed = declared_prints(store, run.id).losses
+    loaded = load(ids) if load else {name: store.history.past_run(name, losses=listed) for name in ids}
     past = []
     for run_id in sorted(ids, key=lambda name: (began[name], name)):
-        earlier = store.history.past_run(run_id, losses=listed)
+        earlier = loaded[run_id]
         medians = {
             key: value
             for key, value in earlier.medians.items()

@@ -55,6 +55,7 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     facts = store.history.facts(run_id, losses=declared_prints(store, run_id).losses)
     context = build_check_context(store, run, rules=rules, references=references)
     results = judge(facts, context)
+    store.history.cache_numbers(run_id, facts.measurements)
     store.checks.replace(run_id, results)
     store.documents.put(run_id, EvidenceDocument(evidence_section(facts, context)))
     store.documents.put(run_id, FoundDocument(tuple(sorted(found_in(facts, context.prints)))))

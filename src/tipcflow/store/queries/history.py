@@ -1,6 +1,6 @@
 """Facts of a run for the checks, and the past runs for comparison."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from statistics import median
 from typing import Any
 
@@ -301,9 +301,7 @@ class History(Finished):
     def _numbers(self, run: Run) -> dict[MetricKey, float]:
         """Return `numbers_of` a run. Those of an ended run are cached, because every later run of its chain needs
         them."""
-        with self._read() as connection:
-            count_query = last_attempts(select(func.coalesce(func.sum(series.c.n), 0)), run.id)
-            samples = int(connection.execute(count_query).scalar_one())
+        samples = self._sample_count(run.id)
         kept = self._documents.get(run.id, NumbersDocument)
         if kept and (kept.rule, kept.samples) == (RULE, samples):
             return kept.numbers
@@ -311,6 +309,20 @@ class History(Finished):
         if run.status is not None:
             self._documents.put(run.id, NumbersDocument(rule=RULE, samples=samples, numbers=numbers))
         return numbers
+
+    def cache_numbers(self, run_id: str, measurements: Iterable[Measurement]) -> None:
+        """Store the metric values of a run that is being judged: pages and later runs read them.
+
+        Args:
+            measurements: of the run's facts.
+        """
+        samples, numbers = self._sample_count(run_id), numbers_of(measurements)
+        self._documents.put(run_id, NumbersDocument(rule=RULE, samples=samples, numbers=numbers))
+
+    def _sample_count(self, run_id: str) -> int:
+        with self._read() as connection:
+            query = last_attempts(select(func.coalesce(func.sum(series.c.n), 0)), run_id)
+            return int(connection.execute(query).scalar_one())
 
     def _last_measurements(self, run_id: str, listed: Collection[str] = ()) -> list[Measurement]:
         losses = self._is_loss(run_id, listed)

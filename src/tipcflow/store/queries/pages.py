@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, bindparam, func, or_, select
 
 from tipcflow.domain import Run, Status
+from tipcflow.domain.numbers.metrics import is_loss, objective
 from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.store.base import Part
 from tipcflow.store.schema import runs, series
-from tipcflow.store.series.packing import packed_of, value_of
+from tipcflow.store.series.packing import packed_of, value_of, values_of
 from tipcflow.store.series.summaries import last_attempts
 
 # Characters of a reason in a list; the run's own page shows the whole reason.
@@ -124,6 +125,30 @@ class Pages(Part):
                 for step, node, rank, samples in connection.execute(query.order_by(*columns[:3]))
                 for ordinal, encoded, epoch, iteration, *_ in packed_of(samples)
             ]
+
+    def lead_losses(self, run_id: str) -> dict[str, list[float]]:
+        """Return the training losses of the first rank of each step that logs any, in logged order; with nan and
+        inf.
+
+        Of a step that logs no metric `loss`, the loss that the training minimizes as a whole is returned. A series
+        that was rolled up returns none.
+        """
+        columns = [series.c[name] for name in ("step", "rank", "node", "metric", "attempt")]
+        train = (series.c.leg == "", series.c.phase == "train", series.c.samples.is_not(None))
+        leads: dict[str, tuple[Any, ...]] = {}
+        with self._read() as connection:
+            rows = connection.execute(last_attempts(select(*columns), run_id).where(*train)).all()
+            for step in dict.fromkeys(row[0] for row in rows):
+                name = objective(row[3] for row in rows if row[0] == step and is_loss(row[3]))
+                own = [row for row in rows if row[0] == step and row[3] == name]
+                if own:
+                    leads[step] = min(own)
+            losses = {}
+            for step, lead in leads.items():
+                same = [column == value for column, value in zip(columns, lead, strict=True)]
+                samples = connection.execute(select(series.c.samples).where(series.c.run == run_id, *train, *same))
+                losses[step] = values_of(samples.scalar_one())
+        return losses
 
 
 _COLUMNS = [

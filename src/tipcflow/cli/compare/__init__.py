@@ -1,0 +1,4 @@
+"""`tipcflow compare`: two or three runs side by side.
+
+Public: nothing.
+"""

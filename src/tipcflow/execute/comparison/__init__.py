@@ -1,0 +1,4 @@
+"""Stored runs -> their comparison, and the earlier runs that a run is worth comparing with.
+
+Public: `load`, `predecessors`.
+"""
