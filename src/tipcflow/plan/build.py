@@ -60,7 +60,7 @@ def build_plan(
     reader = Reader(params, dialect, mode=name, compat=Compat.SPEC, files=options.files)
     _check_values(reader, compat)
     planner = planner_for(text, reader, word=word, cluster=cluster, options=options)
-    steps, groups = planner.steps(), planner.groups
+    steps, groups = _spec_steps(planner, compat), planner.groups
     _check_cluster(params, reader, planner, cluster)
     launch = _launch(compat, options, groups, file, reader.line("gpu_list"))
     if compat is Compat.BASH:
@@ -100,6 +100,20 @@ def _read(
         return text, params, dialect, params
     text = replaced(text, params, options.needs.slots)
     return text, params, *choose_dialect(text, file=file, dialects=dialects, mode=mode)
+
+
+def _spec_steps(planner: SpecPlanner, compat: Compat) -> list[Step]:
+    """Return the steps in spec semantics. A script that runs what only spec refuses needs the device groups alone.
+
+    Raises:
+        ConfigError: the file is refused.
+    """
+    try:
+        return planner.steps()
+    except ConfigError:
+        if compat is Compat.SPEC or (planner.trains and not planner.points):
+            raise
+        return []
 
 
 def _check_values(reader: Reader, compat: Compat) -> None:

@@ -72,7 +72,17 @@ def test_an_export_of_no_weights_is_refused(plan: Make, norm_text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         plan(clas(norm_text, "null"), "whole_infer", dialects=("PaddleClas",))
     assert (caught.value.line, caught.value.key) == (36, "pretrained_model_url")
+    text = clas(norm_text, "null", "quantize.py")
+    (command,) = plan(text, "whole_infer", dialects=("PaddleClas",), compat=Compat.BASH).steps[1].commands.values()
+    assert command.text.startswith("python3 quantize.py")
     plain = norm_text.replace("export1:null", "kl_quant:null")
     plain = edited(edited(plain, "infer_model", "../inference/"), "infer_export", "null")
     made = plan(plain, "whole_infer", dialects=("PaddleClas",))
     assert "pretrained-not-exported" not in quirks_of(made)
+
+
+def test_the_script_ignores_a_device_that_spec_refuses(plan: Make, norm_text: str) -> None:
+    text = norm_text.replace("infer.py\n--use-gpu:True|False", "infer.py\n--use-gpu:False|xpu")
+    with pytest.raises(ConfigError, match="xpu"):
+        plan(text)
+    assert "xpu" not in str(plan(text, compat=Compat.BASH).steps)
