@@ -14,15 +14,24 @@ VARIABLE = "TIPCFLOW_WHEEL_URL"
 _NOT_THERE = re.compile(r"does not have a pinned package|does not exist for this Python")
 
 
-def wheel_source() -> str:
-    """Return the folder or page with such wheels; '' if none is set. pip's own variable counts, too."""
-    return os.environ.get(VARIABLE) or os.environ.get("PIP_FIND_LINKS") or ""
+def wheel_sources() -> list[str]:
+    """Return the folders and pages with such wheels: TIPCFLOW_WHEEL_URL, then those of pip's own variable."""
+    return [name for name in (os.environ.get(VARIABLE, ""), *os.environ.get("PIP_FIND_LINKS", "").split()) if name]
 
 
 def wheel_env() -> dict[str, str]:
     """Return the environment of an installer that also looks there."""
-    source = wheel_source()
-    return {**os.environ, "UV_FIND_LINKS": source} if source else dict(os.environ)
+    sources = [name for name in wheel_sources() if _is_page(name) or Path(name).is_dir()]
+    return {**os.environ, "UV_FIND_LINKS": ",".join(sources)} if sources else dict(os.environ)
+
+
+def _is_page(source: str) -> bool:
+    return "://" in source
+
+
+def _may_have(package: str, version: str) -> bool:
+    """Return whether a folder has the wheel, or a page may have it."""
+    return any(_is_page(source) or find_wheel(source, package, version) for source in wheel_sources())
 
 
 def pinned(requirements: Path, package: str) -> str:
@@ -41,9 +50,8 @@ def require_wheel(kind: str, requirements: Path) -> None:
     version = pinned(requirements, package) if package else ""
     if not version:
         return
-    source = wheel_source()
     wanted = f"a folder, or a page with links, with the wheel of {package} {version}"
-    if not source:
+    if not wheel_sources():
         raise ConfigError(
             f"{kind} needs the wheel of {package} {version}, which the package index lacks",
             key=VARIABLE,
@@ -51,12 +59,14 @@ def require_wheel(kind: str, requirements: Path) -> None:
             expected=wanted,
             hint="requirements/README.md describes where the wheel is",
         )
-    if "://" not in source and not find_wheel(source, package, version):
-        state = "a folder without it" if Path(source).is_dir() else "no folder"
+    if not _may_have(package, version):
+        states = [
+            f"{name}: {'a folder without it' if Path(name).is_dir() else 'no folder'}" for name in wheel_sources()
+        ]
         raise ConfigError(
             f"{kind} needs the wheel of {package} {version}",
             key=VARIABLE,
-            found=f"{source}: {state}",
+            found=", ".join(states),
             expected=wanted,
         )
 
@@ -75,8 +85,8 @@ def add_autolog(uv: Path, python: Path, requirements: Path, report: Callable[[st
     Raises:
         InfraError: the installation failed, for example because the wheel has another hash.
     """
-    source, version = wheel_source(), pinned(requirements, OWN_WHEELS["node-autolog"])
-    if not source or ("://" not in source and not find_wheel(source, OWN_WHEELS["node-autolog"], version)):
+    version = pinned(requirements, OWN_WHEELS["node-autolog"])
+    if not _may_have(OWN_WHEELS["node-autolog"], version):
         return False
     argv = [str(uv), "pip", "install", "--quiet", "--require-hashes", "--python", str(python)]
     try:
@@ -84,9 +94,9 @@ def add_autolog(uv: Path, python: Path, requirements: Path, report: Callable[[st
             [*argv, "-r", str(requirements)], what="AutoLog", folder=python, report=lambda _: None, env=wheel_env()
         )
     except InfraError as error:
-        if "://" in source and _NOT_THERE.search(str(error)):
+        if any(map(_is_page, wheel_sources())) and _NOT_THERE.search(str(error)):
             report(f"{VARIABLE} has no AutoLog {version}: the sample suite uses its own reporter")
             return False
         raise
-    report(f"AutoLog {version} installed from {source}")
+    report(f"AutoLog {version} installed: the sample suite uses it")
     return True

@@ -82,6 +82,7 @@ def test_a_missing_wheel_is_one_error_before_anything_starts(
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(ROOT / "configs"))
     monkeypatch.setenv("TIPCFLOW_WHEEL_URL", str(tmp_path))
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     result = CliRunner().invoke(app, ["demo", "--suite", "pytorch_multinode"])
     assert isinstance(result.exception, ConfigError)
     assert f"node-torch needs the wheel of torch 2.13.0+cpu; found '{tmp_path}: a folder" in str(result.exception)
