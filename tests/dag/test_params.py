@@ -114,7 +114,11 @@ def test_in_the_demo_its_cluster_is_the_default(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
-        ("suite_ref", ["main", "v1.0^{}", "feature/x", "HEAD~3", "a" * 40], ["no such branch", "-x", "a\n", " a"]),
+        (
+            "suite_ref",
+            ["main", "v1.0^{}", "feature/x", "HEAD~3", "a" * 40],
+            ["no such branch", "-x", "a\nb", " a"],
+        ),
         ("base", ["origin/main"], ["two words", "--upload-pack=x"]),
         (
             "framework",

@@ -1,11 +1,11 @@
 """Shell completion of names: fast, and silent when something is wrong."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 _LIMIT = 500
-_Choices = list[tuple[str, str] | str]
+_Choices = Sequence[tuple[str, str] | str]
 _T = TypeVar("_T")
 
 
@@ -22,7 +22,7 @@ def chains(incomplete: str) -> _Choices:
     names = sorted({chain for _, chain, _ in or_nothing(_newest_runs)})
     models = sorted({part for name in names for part in name.split("/")[1:2]})
     matching = [name for name in names if name.lower().startswith(incomplete.lower())]
-    return list(matching or models) if incomplete else [*names]
+    return matching or models if incomplete else names
 
 
 def chains_or_runs(incomplete: str) -> _Choices:
@@ -32,27 +32,27 @@ def chains_or_runs(incomplete: str) -> _Choices:
 
 def catalog_chains(incomplete: str) -> _Choices:
     """Complete a chain of configs/chains, as Airflow runs them."""
-    return list(or_nothing(_catalog))
+    return or_nothing(_catalog)
 
 
 def clusters(incomplete: str) -> _Choices:
     """Complete the name of a cluster."""
-    return list(or_nothing(lambda: _files("clusters")))
+    return or_nothing(lambda: _files("clusters"))
 
 
 def suites(incomplete: str) -> _Choices:
     """Complete the name of a suite."""
-    return list(or_nothing(lambda: _files("suites")))
+    return or_nothing(lambda: _files("suites"))
 
 
 def policies(incomplete: str) -> _Choices:
     """Complete the name of a policy."""
-    return list(or_nothing(lambda: _files("policies")))
+    return or_nothing(lambda: _files("policies"))
 
 
 def repositories(incomplete: str) -> _Choices:
     """Complete the name of a repository on GitHub."""
-    return list(or_nothing(lambda: _files("repositories")))
+    return or_nothing(lambda: _files("repositories"))
 
 
 def modes(incomplete: str) -> _Choices:
@@ -62,7 +62,7 @@ def modes(incomplete: str) -> _Choices:
     return list(ALL_MODES)
 
 
-def or_nothing(read: Callable[[], list[_T]]) -> list[_T]:
+def or_nothing(read: Callable[[], Sequence[_T]]) -> Sequence[_T]:
     """Return what a function returns, or an empty list: a shell shows errors between the words of the user."""
     with contextlib.suppress(Exception):
         return read()
