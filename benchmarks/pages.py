@@ -36,12 +36,12 @@ T0 = 1_795_000_000.0
 LOSSES, RANKS = 200, 4
 
 
-def a_run(chain: int, number: int) -> Run:
+def a_run(chain: int, number: int, where: int = 0) -> Run:
     """One of many runs; the last run of every sixth chain fails."""
-    begun = T0 + number * 86_400 + chain
+    begun = T0 + number * 86_400 + chain + 1200 * where
     status = WORDS[(chain + number) % len(WORDS)]
     return Run(
-        id=f"20261121t{chain:06}-model_{chain}-{number:04x}",
+        id=f"20261121t{chain:06}-model_{chain}-{where:x}{number:04x}",
         chain=f"suite_{chain % 4}/model_{chain}/train_infer_python",
         suite=f"suite_{chain % 4}",
         model=f"model_{chain}",
@@ -50,7 +50,7 @@ def a_run(chain: int, number: int) -> Run:
         suite_commit=f"{chain * 1000 + number:040x}",
         framework="paddle 3.3.1",
         nodes=("node-a", "node-b"),
-        environment="cpu/some-cpu/2-nodes/4-ranks",
+        environment=f"cpu/some-cpu-{where}/2-nodes/4-ranks",
         status=status,
         reason="; ".join(f"step {part} of the chain: what was found and what was expected" for part in range(4)),
         created_at=begun,
@@ -118,11 +118,12 @@ def details(store: Store, run: Run) -> None:
     store.checks.replace(run.id, answers)
 
 
-def fill(url: str, chains: int, history: int) -> Run:
+def fill(url: str, chains: int, history: int, environments: int) -> Run:
     """Create the database. Returns the run whose page is measured."""
     with Store.open(url) as store:
-        runs = [a_run(chain, number) for chain in range(chains) for number in range(history)]
-        last = [run for run in runs if run.id.endswith(f"{history - 1:04x}")]
+        places = [(chain, number) for chain in range(chains) for number in range(history)]
+        runs = [a_run(chain, number, where) for chain, number in places for where in range(environments)]
+        last = [run for run in runs if run.id.endswith(f"-0{history - 1:04x}")]
         engine = make_engine(url)
         with writing(engine) as connection:
             connection.execute(insert(tables.runs), [run.model_dump() for run in runs])
@@ -163,12 +164,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chains", type=int, default=1000)
     parser.add_argument("--history", type=int, default=20)
+    parser.add_argument("--environments", type=int, default=1)
     parser.add_argument("--times", type=int, default=15)
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"TIPCFLOW_HOME": folder, "AIRFLOW_HOME": f"{folder}/airflow"}
         os.environ["TIPCFLOW_DATABASE_URL"] = f"sqlite:///{folder}/tipcflow.db"
-        run = fill(os.environ["TIPCFLOW_DATABASE_URL"], wanted.chains, wanted.history)
+        run = fill(os.environ["TIPCFLOW_DATABASE_URL"], wanted.chains, wanted.history, wanted.environments)
         pages = {
             "chains": "/",
             "chains, last page": f"/?page={-(-wanted.chains // 50)}",
@@ -177,13 +179,17 @@ def main() -> None:
             "runs": "/runs",
             "runs, text": "/runs?text=model_99+expected",
             "runs of a chain": f"/runs?chain={run.chain}",
+            "today": "/today",
+            "coverage": "/coverage",
+            "flaky": "/flaky",
             "one run": f"/runs/{run.id}",
             "one run, JSON": f"/api/runs/{run.id}",
             "one run, curves": f"/api/runs/{run.id}/curves",
         }
         asked = client()
         found = {name: measure(asked, path, wanted.times) for name, path in pages.items()}
-    print(f"{wanted.chains} chains x {wanted.history} runs; ms per page (median, slowest, CPU), goal {AIM_MS:.0f}")
+    size = f"{wanted.chains} chains x {wanted.history} runs x {wanted.environments} environments"
+    print(f"{size}; ms per page (median, slowest, CPU), goal {AIM_MS:.0f}")
     for name, one in found.items():
         times = " ".join(f"{one[which]:7.1f}" for which in ("median_ms", "slowest_ms", "cpu_ms"))
         print(f"{name:<18} {times} {one['bytes'] / 1024:7.0f} KiB")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from math import exp
+from typing import Any
 
 from devcluster.sample_history.chains import CPU, ENVIRONMENTS, SPEED, SampleChain
 from devcluster.sample_history.story import Outcome
@@ -35,7 +36,7 @@ from tipcflow.store.recorded import RecordedRun
 BY = "tipcflow demo --history"
 VARIANT = "norm_train_gpus_0_autocast_null"
 LINES, EVERY = 20, 10
-_IDS = {kind: f"{VARIANT}/{kind.value}" for kind in StepKind if kind is not StepKind.PREPARE}
+_IDS: dict[StepKind, str] = {kind: f"{VARIANT}/{kind.value}" for kind in StepKind if kind is not StepKind.PREPARE}
 _NO_GPU = "no node of the cluster has a GPU"
 _NO_TENSORRT = "TensorRT is not installed on the node"
 # Steps in order, each with its share of the run's time.
@@ -210,8 +211,8 @@ def _legs(plan: Plan, steps: dict[str, tuple[Status, str]]) -> Iterator[tuple[Le
 
 def _facts(node: str, turn: Turn) -> NodeFacts:
     name, _, version = turn.framework.partition(" ")
-    gpu = {} if turn.cluster == CPU else {"driver": "535.104" if "v100" in node else "550.54", "cuda": "12.6"}
-    gpus: tuple[dict[str, object], ...] = ({"name": node.split("-")[1]},) * 8 if gpu else ()
+    has_gpus = turn.cluster != CPU
+    driver = "535.104" if "v100" in node else "550.54"
     return NodeFacts(
         node=node,
         hostname=node,
@@ -219,10 +220,11 @@ def _facts(node: str, turn: Turn) -> NodeFacts:
         kernel="generated",
         cpu_model="generated",
         cpu_count=56,
-        gpus=gpus,
+        gpus=({"name": node.split("-")[1]},) * 8 if has_gpus else (),
+        driver=driver if has_gpus else "",
+        cuda="12.6" if has_gpus else "",
         framework=name,
         framework_version=version,
-        **gpu,
     )
 
 
@@ -235,11 +237,17 @@ def _measurements(
     rng: random.Random,
 ) -> Iterator[Measurement]:
     node, source = run.nodes[0], "generated"
-    train = {"run": run.id, "step": _IDS[StepKind.TRAIN], "node": node, "rank": 0, "phase": Phase.TRAIN}
+    train: dict[str, Any] = {
+        "run": run.id,
+        "step": _IDS[StepKind.TRAIN],
+        "node": node,
+        "rank": 0,
+        "phase": Phase.TRAIN,
+    }
     step_s = chain.step_s * SPEED[run.cluster] * outcome.factors.get("batch_cost", 1.0) * rng.gauss(1, 0.004)
     lines = LINES if steps[_IDS[StepKind.TRAIN]][0] is Status.PASS else rng.randrange(1, LINES)
     for line in range(lines):
-        at = {"ordinal": line, "epoch": line // 10, "iteration": line * EVERY, "source": source}
+        at: dict[str, Any] = {"ordinal": line, "epoch": line // 10, "iteration": line * EVERY, "source": source}
         batch_cost = step_s * rng.gauss(1, 0.012)
         loss = 0.4 + 4.2 * exp(-line / 7) + rng.gauss(0, 0.03)
         if outcome.reason.startswith("loss.finite") and line * EVERY >= 140:
@@ -247,7 +255,7 @@ def _measurements(
         yield Measurement(**train, **at, metric="loss", value=loss)
         yield Measurement(**train, **at, metric="batch_cost", value=batch_cost, unit="s")
         yield Measurement(**train, **at, metric="ips", value=64 / batch_cost, unit="images/s")
-    shared = {"run": run.id, "node": node, "source": source}
+    shared: dict[str, Any] = {"run": run.id, "node": node, "source": source}
     if steps[_IDS[StepKind.EVAL]][0] is Status.PASS:
         level = chain.level * outcome.factors.get(chain.metric, 1.0) + rng.gauss(0, 0.002)
         step = _IDS[StepKind.EVAL]

@@ -59,7 +59,7 @@ def coverage_lines(overview: "Coverage", *, width: int | None) -> list[str]:
     if overview.reasons:
         rows = [(str(reason.legs), reason.reason) for reason in overview.reasons]
         lines += ["", *columns(("LEGS", "NOT RUN BECAUSE"), rows, width=width)]
-    rows = [
+    gaps = [
         (utc(chain.newest_at)[:10], chain.chain, ", ".join(chain.gaps)) for chain in overview.chains if chain.gaps
     ]
-    return [*lines, "", *columns(("LAST RUN", "CHAIN", "GAPS"), rows, width=width)]
+    return [*lines, "", *columns(("LAST RUN", "CHAIN", "GAPS"), gaps, width=width)]

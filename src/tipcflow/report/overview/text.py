@@ -18,7 +18,7 @@ _COVERAGE = ("chain", "suite", "declared", "lines", "passing", "legs", "legs_ran
 def csv_of(overview: Today | Coverage | Flaky) -> str:
     """Return the problems, chains or flaky chains of an overview as CSV with a header; times are ISO 8601."""
     if isinstance(overview, Today):
-        names = (*_PROBLEM, *_PROBLEM_TIMES)
+        names: tuple[str, ...] = (*_PROBLEM, *_PROBLEM_TIMES)
         return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.problems])
     if isinstance(overview, Coverage):
         names = (*_COVERAGE, "newest_at", "gaps", "not_run")
