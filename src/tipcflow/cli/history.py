@@ -41,7 +41,7 @@ def history(
         raise ConfigError("give either --json or --csv", key="--csv")
     since = None if weeks is None else time.time() - weeks * _WEEK_S
     with Store.open() as store:
-        known = _chain(store, chain)
+        known = known_chain(store, chain)
         frame = store.frames.history(known, step, metric, environment, leg=leg, mode=mode, since=since, each=each)
     if frame.empty:
         asked = {"environment": environment, "leg": leg, "mode": mode, "weeks": weeks}
@@ -106,7 +106,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"at": row["at"].isoformat()}
 
 
-def _chain(store: "Store", wanted: str) -> str:
+def known_chain(store: "Store", wanted: str) -> str:
     """The chain of that name, or the only chain of that model or with that suffix.
 
     Raises:

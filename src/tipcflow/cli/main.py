@@ -26,6 +26,7 @@ from tipcflow.cli import (
 )
 from tipcflow.cli.bisect import command as bisect
 from tipcflow.cli.bus_error import watch_for_bus_errors
+from tipcflow.cli.chain import command as chain
 from tipcflow.cli.compare import command as compare
 from tipcflow.cli.demo import command as demo
 from tipcflow.cli.dialect import command as dialect
@@ -73,6 +74,7 @@ app.command("lint")(lint.lint)
 app.command("init")(init.init)
 app.command("import")(import_suite.import_suite)
 app.command("runs")(runs.runs)
+app.command("chain")(chain.chain)
 app.command("compare")(compare.compare)
 app.command("history")(history.history)
 app.command("export")(export.export)
