@@ -1,10 +1,10 @@
 """Response times of the Certification pages: 1,000 chains with 20 runs each, in SQLite.
 
 The newest run of each chain has a plan, steps and 800 losses of 4 ranks; the older ones have their row only, which
-is all that lists read. One more chain has 60 runs with the metrics of 4 ranks and 8 legs, half of them without cached
-metric values; its page and a comparison of its runs are measured, too. Each page is asked for --times times of our
-app alone, without Airflow's login; the table shows the median and the slowest answer and the median of its CPU in
-milliseconds, the client's share included, and the size of the page.
+is all that lists read. One more chain has 60 runs with the metrics of 4 ranks and 8 legs, half of them without
+cached metric values; its page and a comparison of its runs are measured, too. Each page is requested --times times
+from our app alone, without Airflow's login; the table shows the median and the slowest answer and the median of
+its CPU in milliseconds, the client's share included, and the size of the page.
 
 Prints a table and writes benchmarks/results/pages.json.
 """

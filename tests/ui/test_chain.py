@@ -5,8 +5,8 @@ import io
 
 import pytest
 from fastapi.testclient import TestClient
+from tests.support.precedents import put_run, weeks
 from tests.support.stories import T0, TRAIN, a_run
-from tests.support.weeks import put_run, weeks
 from tests.ui.html_text import Seen, read
 
 from tipcflow.domain import Status

@@ -11,7 +11,6 @@ from tipcflow.domain import Run
 from tipcflow.report.chain.history import ACCEPTED, MetricHistory
 from tipcflow.report.text.units import utc
 from tipcflow_pages.charts.axes import BOX, Axis, frame, path, per_cent, place, short, stretched
-from tipcflow_pages.views.words import word
 
 HEIGHT = 110
 # More changes than this are a property of the chain, not of a run.
@@ -175,7 +174,7 @@ def _decided(row: MetricHistory, timeline: Timeline, at: int) -> str:
 
 
 def _mark(run: Run, value: float, y: Axis, timeline: Timeline) -> str:
-    status = word(run.status)
+    status = run.status.value if run.status else "running"
     outside = ", outside of the chart" if not y.low <= value <= y.high else ""
     at = f'x="{per_cent(timeline.x, run.created_at)}" y="{HEIGHT * (1 - y.share(_inside(y, value))):.1f}"'
     title = escape(f"{status}, {utc(run.created_at)[:10]}: {value:.6g}{outside}")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import event
+from tests.support.precedents import TOP1, put_run, weeks
 from tests.support.stories import T0, TRAIN, losses, open_store
-from tests.support.weeks import TOP1, put_run, weeks
 
 from tipcflow.check.baseline.detector_limits import gate_limits
 from tipcflow.config.policy import Policy
