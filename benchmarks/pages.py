@@ -1,9 +1,10 @@
 """Response times of the Certification pages: 1,000 chains with 20 runs each, in SQLite.
 
 The newest run of each chain has a plan, steps and 800 losses of 4 ranks; the older ones have their row only, which
-is all that lists read. Each page is asked for --times times of our app alone, without Airflow's login; the table
-shows the median and the slowest answer and the median of its CPU in milliseconds, the client's share included, and
-the size of the page.
+is all that lists read. One more chain has 60 runs with the metrics of 4 ranks and 8 legs, half of them without
+cached metric values; its page and a comparison of its runs are measured, too. Each page is requested --times times
+from our app alone, without Airflow's login; the table shows the median and the slowest answer and the median of
+its CPU in milliseconds, the client's share included, and the size of the page.
 
 Prints a table and writes benchmarks/results/pages.json.
 """
@@ -15,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,8 @@ AIM_MS = 200.0
 WORDS = (Status.PASS, Status.PASS, Status.PASS, Status.FAILED, Status.REGRESSION, Status.INFRA_FAILURE)
 T0 = 1_795_000_000.0
 LOSSES, RANKS = 200, 4
+# Number of the chain whose runs have metrics.
+MEASURED = 999_000
 
 
 def a_run(chain: int, number: int, where: int = 0) -> Run:
@@ -134,6 +138,40 @@ def fill(url: str, chains: int, history: int, environments: int) -> Run:
     return last[-1]
 
 
+def measured_chain(store: Store, runs: int = 60) -> list[Run]:
+    """A chain whose runs have metrics."""
+    made = []
+    for number in range(runs):
+        run = a_run(MEASURED, number).model_copy(update={"status": None, "ended_at": None})
+        store.runs.create(run, a_plan())
+        for step, nodes in ((TRAIN, run.nodes), (INFER, run.nodes[:1])):
+            attempt = store.attempts.open(run.id, step, nodes, run.created_at)
+            records = [a_record(run.id, step, node) for node in nodes]
+            store.attempts.close(run.id, step, attempt, Status.PASS, "", records, run.created_at + 60)
+        store.measurements.add(_metrics_of(run))
+        store.runs.finish(run.id, Status.PASS, "", run.created_at + 120)
+        if number % 2:
+            store.history.past_run(run.id)  # caches its metric values
+        made.append(run)
+    return made
+
+
+def _metrics_of(run: Run) -> Iterator[Measurement]:
+    train = {"run": run.id, "step": TRAIN, "node": "node-a"}
+    for rank in range(RANKS):
+        for ordinal in range(LOSSES):
+            for name in ("loss", "batch_cost", "ips"):
+                value = 1 + ordinal % 7 / 100
+                yield Measurement(**train, rank=rank, metric=name, phase=Phase.TRAIN, ordinal=ordinal, value=value)
+        yield Measurement(**train, rank=rank, metric="peak_rss", phase=Phase.RESOURCE, value=3e8)
+    for name in ("top1", "top5"):
+        yield Measurement(**train, rank=0, metric=name, phase=Phase.EVAL, value=0.7)
+    for leg in range(8):
+        own = {"run": run.id, "step": INFER, "leg": f"cpu_leg_{leg}", "node": "node-a"}
+        for name in ("preprocess_time", "inference_time", "postprocess_time", "cpu_rss"):
+            yield Measurement(**own, metric=name, phase=Phase.INFER, value=10.0 + leg)
+
+
 def client() -> TestClient:
     """The app alone with a stubbed login, so that only the pages are measured."""
     from tipcflow_pages.app import create_app
@@ -171,6 +209,10 @@ def main() -> None:
         os.environ |= {"TIPCFLOW_HOME": folder, "AIRFLOW_HOME": f"{folder}/airflow"}
         os.environ["TIPCFLOW_DATABASE_URL"] = f"sqlite:///{folder}/tipcflow.db"
         run = fill(os.environ["TIPCFLOW_DATABASE_URL"], wanted.chains, wanted.history, wanted.environments)
+        with Store.open(os.environ["TIPCFLOW_DATABASE_URL"]) as store:
+            measured = measured_chain(store)
+        compared = "&".join(f"run={run.id}" for run in measured[-3:])
+        chain = f"chains/{measured[0].chain}"
         pages = {
             "chains": "/",
             "chains, last page": f"/?page={-(-wanted.chains // 50)}",
@@ -185,6 +227,10 @@ def main() -> None:
             "one run": f"/runs/{run.id}",
             "one run, JSON": f"/api/runs/{run.id}",
             "one run, curves": f"/api/runs/{run.id}/curves",
+            "compare 3 runs": f"/compare?{compared}&every=true",
+            "chain, 60 runs": f"/{chain}",
+            "chain, all metrics": f"/{chain}?every=true",
+            "chain, JSON": f"/api/{chain}",
         }
         asked = client()
         found = {name: measure(asked, path, wanted.times) for name, path in pages.items()}

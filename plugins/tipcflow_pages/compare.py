@@ -2,9 +2,10 @@
 
 import json
 from typing import Annotated, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from tipcflow.domain import ConfigError
 from tipcflow.execute.comparison.load import compare_runs
@@ -13,7 +14,7 @@ from tipcflow.report.comparison.model import LEAST, MOST, Comparison
 from tipcflow.report.comparison.tables import metrics_csv
 from tipcflow_pages.data.data import SettingsDep, StoreDep
 from tipcflow_pages.views.compare_view import CompareView
-from tipcflow_pages.web.render import HEADERS, html
+from tipcflow_pages.web.render import HEADERS, html, root_of
 
 router = APIRouter()
 Names = Annotated[list[str], Query()]
@@ -26,9 +27,19 @@ def compare(
     chosen: SettingsDep,
     run: Names = [],  # noqa: B006 - FastAPI copies defaults
     every: bool = False,
+    sort: Literal["", "started"] = "",
 ) -> Response:
-    """Return the comparison of two or three runs; with fewer, the form to choose them."""
+    """Return the comparison of two or three runs; with fewer, the form to choose them.
+
+    Args:
+        sort: `started` puts the oldest run first: ticked runs of a list come in the order of the list.
+    """
     names = _chosen(run)
+    if len(names) >= LEAST and sort:
+        known = store.runs.known(names)
+        names.sort(key=lambda name: known[name].created_at if name in known else 0.0)
+        query = urlencode([("run", name) for name in names])
+        return RedirectResponse(f"{root_of(request)}/compare?{query}", status_code=303, headers=HEADERS)
     if len(names) < LEAST:
         return html(request, "compare.html", title="Compare runs", view=None, names=names, most=MOST)
     compared = _compared(store, chosen, names)

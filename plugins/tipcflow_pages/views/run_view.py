@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import urlencode
 
 from tipcflow.domain import CheckResult, StepKind
 from tipcflow.execute.comparison.predecessors import Predecessors
@@ -52,6 +53,12 @@ class RunView:
     def running(self) -> bool:
         """Whether the run has no status yet."""
         return self.run.status is None
+
+    @property
+    def chain_query(self) -> str:
+        """The query of the chain's page for the run's mode, semantics and environment class."""
+        run = self.run
+        return urlencode({"mode": run.mode, "environment": run.environment, "semantics": run.compat})
 
     @cached_property
     def reasons(self) -> list[str]:

@@ -1,4 +1,4 @@
 """Comparison of metrics with accepted earlier runs: baseline, level, pins, attribution.
 
-Public: `detector_limits`, `level`, `run_by_run`.
+Public: `detector_limits`, `run_by_run`.
 """

@@ -37,8 +37,8 @@ class MetricLimits:
 
 
 def metric_limits(past: Sequence[float], name: str, policy: Policy, *, years: int = 0) -> MetricLimits:
-    """Return the baseline of a metric and the changes that count, as checks, `baseline show`, `gate`, `compare`
-    and the pages use them.
+    """Return the baseline of a metric and the changes that count: the same for checks, `baseline show`, `gate`,
+    `compare` and the pages.
 
     Args:
         past: medians of accepted runs, oldest first; finite.

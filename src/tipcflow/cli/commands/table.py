@@ -131,6 +131,13 @@ COMMANDS = (
         "tipcflow history mobilenet_v3_small batch_cost --weeks 8",
     ),
     LazyCommand(
+        "chain",
+        "tipcflow.cli.chain.command:chain",
+        _RESULTS,
+        "Show the metrics of a chain over its runs, with limits.",
+        "tipcflow chain mobilenet_v3_small --weeks 8",
+    ),
+    LazyCommand(
         "compare",
         "tipcflow.cli.compare.command:compare",
         _RESULTS,

@@ -89,7 +89,11 @@ def _pairs(statuses: Sequence[str], texts: Sequence[str], ratios: Sequence[float
 
 def _head(compared: "Comparison", what: str) -> tuple[str, ...]:
     letters = _letters(compared)
-    return (*chain.from_iterable((letter, "") for letter in letters), *(f"{one}/A" for one in letters[1:]), what)
+    return (
+        *chain.from_iterable((letter, "") for letter in letters),
+        *(f"{letter}/A" for letter in letters[1:]),
+        what,
+    )
 
 
 def _steps(compared: "Comparison", width: int | None) -> list[str]:

@@ -1,4 +1,4 @@
 """Two or three runs of a chain side by side: what differs, metrics, steps, legs and checks.
 
-Public: `model`, `tables`.
+Public: `metrics`, `model`, `parts`, `tables`.
 """

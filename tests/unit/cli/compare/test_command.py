@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.weeks import put_run, weeks
+from tests.support.precedents import put_run, weeks
 
 from tipcflow.cli.compare.page import page
 from tipcflow.config.settings import settings

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.precedents import put_run, weeks
 from tests.support.stories import TRAIN, open_store
-from tests.support.weeks import put_run, weeks
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.run_documents import PolicyDocument

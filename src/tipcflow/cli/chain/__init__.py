@@ -1,0 +1,4 @@
+"""`tipcflow chain`: the metrics of a chain over its runs.
+
+Public: nothing.
+"""

@@ -1,0 +1,4 @@
+"""Stored runs of a chain -> its history.
+
+Public: `load`.
+"""

@@ -1,0 +1,50 @@
+"""`tipcflow chain`: golden as a user sees it; the same values as JSON and CSV."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.precedents import put_run, weeks
+
+from tipcflow.domain import Status
+from tipcflow.store import Store
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
+
+
+@pytest.fixture
+def runs(home: Path, database: Path) -> None:
+    with Store.open() as store:
+        weeks(store, 9)
+        put_run(store, 9, status=Status.REGRESSION, slower=1.7)
+
+
+def test_the_page(runs: None, tipcflow: Callable[..., Any]) -> None:
+    assert tipcflow("chain", "mobilenet").out == (GOLDEN / "chain.txt").read_text()
+
+
+def test_json_and_csv_have_the_same_values(runs: None, tipcflow: Callable[..., Any]) -> None:
+    told = json.loads(tipcflow("chain", "mobilenet", "--json").out)
+    rows = list(csv.DictReader(io.StringIO(tipcflow("chain", "mobilenet", "--csv").out)))
+    (speed,) = [row for row in told["metrics"] if row["metric"] == "batch_cost"]
+    assert [float(row["value"]) for row in rows if row["metric"] == "batch_cost"] == speed["values"]
+    assert (speed["verdict"], len(speed["values"])) == ("worse", 10)
+    assert [run["id"] for run in told["runs"]] == [f"run-0{week}" for week in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nothing",), "no run of a chain with this name"),
+        (("mobilenet", "--mode", "x"), "no run of the chain in this mode and environment class"),
+        (("mobilenet", "--json", "--csv"), "give either --json or --csv"),
+    ],
+)
+def test_bad_input(runs: None, tipcflow: Callable[..., Any], arguments: tuple[str, ...], message: str) -> None:
+    shown = tipcflow("chain", *arguments)
+    assert (shown.code, shown.out) == (2, "")
+    assert message in shown.err
