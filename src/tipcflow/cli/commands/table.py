@@ -135,7 +135,7 @@ COMMANDS = (
         "tipcflow.cli.chain.command:chain",
         _RESULTS,
         "Show the metrics of a chain over its runs, with limits.",
-        "tipcflow chain mobilenet_v3_small --weeks 8",
+        "tipcflow chain mobilenet_v3_small --last 20",
     ),
     LazyCommand(
         "compare",

@@ -53,7 +53,7 @@ class Numbers(Part):
         for row in rows:
             value = value_of(row["last"]) if row["phase"] == Phase.EVAL else row["median"]
             if value is not None:
-                summaries[row["run"]].append(_summary(row, value))
+                summaries[row["run"]].append(_summary(dict(row), value))
         approximate = {run_id: RunNumbers(numbers_of(own), exact=False) for run_id, own in summaries.items()}
         return {run_id: known or approximate[run_id] for run_id, known in numbers.items()}
 
