@@ -196,7 +196,7 @@ def test_version_of_cudnn(tmp_path, files, version):
 
 
 def test_container_engines(monkeypatch):
-    """Lines that docker 28.2.2 and nvidia-container-cli 1.17 print."""
+    """The line of docker 28.2.2; that of NVIDIA's tool is not recorded: it needs a GPU's driver."""
     printed = {
         "docker": "Docker version 28.2.2, build e6534b4\n",
         "nvidia-container-cli": "cli-version: 1.17.8\nlib-version: 1.17.8\n",
