@@ -89,7 +89,7 @@ def version_of(name: str, folder: str) -> Json:
 def libraries() -> Json:
     """Return CUDA, cuDNN and NCCL of the system; those of the framework are in its version file."""
     told = {}
-    version = toolkit_version(CUDA)
+    version = toolkit_version(CUDA) or compiler_version(os.path.join(CUDA, "bin", "nvcc"))
     if version:
         told["cuda"] = version
     try:
@@ -118,6 +118,23 @@ def toolkit_version(folder: str) -> str:
             found = re.search(r"CUDA Version (\d[\d.]*)", handle.read())
     except (OSError, ValueError):
         return ""
+    return found.group(1) if found else ""
+
+
+def compiler_version(program: str) -> str:
+    """Return the version of a CUDA compiler; '' if it is missing or fails.
+
+    Raises:
+        subprocess.TimeoutExpired: it takes too long.
+    """
+    try:
+        done = subprocess.run(
+            [program, "--version"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=4.0, check=False,
+        )  # fmt: skip
+    except OSError:
+        return ""
+    found = re.search(r"release [\d.]+, V(\d[\d.]*)", done.stdout.decode("utf-8", "replace"))
     return found.group(1) if found else ""
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tipcflow.domain import NodeFacts
 from tipcflow.remote.runner import facts as module
-from tipcflow.remote.runner.framework import cudnn_version, software, toolkit_version, version_of
+from tipcflow.remote.runner.framework import compiler_version, cudnn_version, software, toolkit_version, version_of
 
 pytestmark = pytest.mark.process
 
@@ -177,6 +177,19 @@ def test_version_of_a_cuda_toolkit(tmp_path, files, version):
     assert toolkit_version(str(tmp_path)) == version
 
 
+def test_version_of_a_cuda_compiler(tmp_path):
+    """The last lines of nvcc 13.0."""
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(
+        "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
+        "echo Build cuda_13.0.r13.0/compiler.36424714_0\n"
+    )
+    nvcc.chmod(0o755)
+    assert compiler_version(str(nvcc)) == "13.0.88"
+    assert compiler_version(str(tmp_path / "none")) == ""
+    assert compiler_version("/bin/false") == ""
+
+
 CUDNN = "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 5\n#define CUDNN_PATCHLEVEL 0\n"
 
 
@@ -196,7 +209,7 @@ def test_version_of_cudnn(tmp_path, files, version):
 
 
 def test_container_engines(monkeypatch):
-    """Lines that docker 28.2.2 and nvidia-container-cli 1.17 print."""
+    """The line of docker 28.2.2; that of NVIDIA's tool is not recorded: it needs a GPU's driver."""
     printed = {
         "docker": "Docker version 28.2.2, build e6534b4\n",
         "nvidia-container-cli": "cli-version: 1.17.8\nlib-version: 1.17.8\n",
