@@ -18,7 +18,7 @@ VALID = {
 @pytest.mark.parametrize(
     ("option", "value", "reason"),
     [
-        ("--suite", "mobilnet", "--suite: unknown suite; found 'mobilnet'; expected one of PaddleClas,"),
+        ("--suite", "mobilnet", "--suite: unknown suite; found 'mobilnet'; expected one of PASSL,"),
         ("--cluster", "moon", "--cluster: unknown cluster; found 'moon'; expected one of compose, example"),
         ("--cluster", "local", "`tipcflow local up` starts local nodes"),
         ("--policy", "lax", "--policy: unknown policy; found 'lax'; expected one of pr, weekly"),
