@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cluster.versions.git_history import History
 from tests.support.certify import MODE, PARAMS, TIPCFLOW, Site
-from tests.support.git_history import History
 
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 BATCH_COST = "avg_batch_cost: {args.step_time:.5f} sec"
 # About 0.5 % of noise: equal figures would be a special case.

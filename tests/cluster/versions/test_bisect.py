@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cluster.versions.git_history import History
 from tests.support.certify import MODE, PARAMS, TIPCFLOW, Site
-from tests.support.git_history import History
 
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 BATCH_COST = "avg_batch_cost: {args.step_time:.5f} sec"
 SLOWER = "avg_batch_cost: {args.step_time * 1.2:.5f} sec"
