@@ -94,7 +94,7 @@ def test_a_run_ends_and_may_be_judged_again(store: Store) -> None:
 
 
 def test_an_unknown_run_is_answered_with_the_latest_ones(store: Store) -> None:
-    with pytest.raises(ConfigError, match=r"there are no runs yet in sqlite:.*TIPCFLOW_HOME"):
+    with pytest.raises(ConfigError, match=r"there are no runs yet in (sqlite|postgresql).*TIPCFLOW_HOME"):
         store.runs.find("latest")
     for number in range(7):
         store.runs.create(a_run(f"run-{number}", created_at=T0 + number))
