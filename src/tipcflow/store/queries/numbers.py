@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, Subquery, and_, func, select
+from sqlalchemy import RowMapping, Select, Subquery, and_, func, select
 
 from tipcflow.domain import Measurement, MetricKey, PastRun, Phase, Run, numbers_of
 from tipcflow.domain.run_documents import NumbersDocument
@@ -53,7 +53,7 @@ class Numbers(Part):
         for row in rows:
             value = value_of(row["last"]) if row["phase"] == Phase.EVAL else row["median"]
             if value is not None:
-                summaries[row["run"]].append(_summary(dict(row), value))
+                summaries[row["run"]].append(_summary(row, value))
         approximate = {run_id: RunNumbers(numbers_of(own), exact=False) for run_id, own in summaries.items()}
         return {run_id: known or approximate[run_id] for run_id, known in numbers.items()}
 
@@ -129,6 +129,6 @@ def _cached(run_id: str, body: Any, samples: int) -> RunNumbers | None:
     return RunNumbers(document.numbers) if (document.rule, document.samples) == (RULE, samples) else None
 
 
-def _summary(row: Mapping[str, Any], value: float) -> Measurement:
+def _summary(row: RowMapping, value: float) -> Measurement:
     names = ("run", "step", "leg", "node", "rank", "metric")
     return Measurement(**{name: row[name] for name in names}, phase=Phase(row["phase"]), value=value)
