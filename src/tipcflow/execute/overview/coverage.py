@@ -6,11 +6,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.config.chains import declared_chains
 from tipcflow.config.goldens import golden_path
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.references import References
 from tipcflow.domain import ConfigError, Status
+from tipcflow.execute.overview.declared import declared_chains
 from tipcflow.report.overview import coverage as report
 from tipcflow.report.overview.today import DAY_S, GREEN
 

@@ -58,7 +58,8 @@ def load_today(
     """
     now = store.now() if now is None else now
     lines = [line for line in store.states.lines() if scope.includes(line)]
-    recent = [line for line in lines if line.created_at >= now - days * DAY_S]
+    oldest = now - days * DAY_S
+    recent = [line for line in lines if line.created_at >= oldest]
     states = {line.run: _state(line) for line in lines}
     problems = worst_first(
         [
@@ -70,7 +71,7 @@ def load_today(
         ]
     )  # fmt: skip
     active, total = store.states.active(_LISTED)
-    stale = sorted((line for line in lines if line not in set(recent)), key=lambda line: line.created_at)
+    stale = sorted((line for line in lines if line.created_at < oldest), key=lambda line: line.created_at)
     return Today(
         at=now,
         days=days,

@@ -1,4 +1,4 @@
 """Queries for pages, history and baselines.
 
-Public: `pages`, `readonly`.
+Public: `coverage`, `pages`, `readonly`, `states`.
 """

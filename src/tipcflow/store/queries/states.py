@@ -95,19 +95,25 @@ class States(Part):
     def reds(self, lines: Iterable[Line]) -> list[Red]:
         """Return the runs that explain the lines that do not pass, in the order of the lines."""
         red = [line for line in lines if line.status not in GREEN]
-        ids: dict[str, tuple[str | None, str | None]] = {}
+        good: dict[str, str | None] = {}
+        first: dict[str, str] = {}
         with self._read() as connection:
+            for start in range(0, len(red), _AT_ONCE):
+                good |= {row[0]: row[1] for row in connection.execute(_green(red[start : start + _AT_ONCE]))}
+            known = self._runs(
+                connection, sorted({line.run for line in red} | {run for run in good.values() if run})
+            )
+            since = {run: known[last].created_at if last else -1.0 for run, last in good.items()}
             for kind in KINDS:
                 wanted = [line for line in red if line.status in kind]
                 for start in range(0, len(wanted), _AT_ONCE):
-                    for run, good, first in connection.execute(_story(wanted[start : start + _AT_ONCE], kind)):
-                        ids[run] = (good, first)
-            needed = {line.run for line in red} | {run for pair in ids.values() for run in pair if run}
-            known = self._runs(connection, sorted(needed))
+                    for run, begun, at in connection.execute(_of_kind(wanted[start : start + _AT_ONCE], kind)):
+                        if at > since[run]:
+                            first.setdefault(run, begun)
+            known |= self._runs(connection, sorted(set(first.values()) - known.keys()))
         return [
-            Red(line, known[line.run], known.get(good or ""), known.get(first or "", known[line.run]))
+            Red(line, known[line.run], known.get(good[line.run] or ""), known[first.get(line.run, line.run)])
             for line in red
-            for good, first in (ids[line.run],)
         ]
 
     def active(self, limit: int) -> tuple[list[Active], int]:
@@ -227,29 +233,34 @@ def _without_unknown(lines: list[Line]) -> list[Line]:
     return list(merged.values())
 
 
-def _story(lines: Sequence[Line], kind: Sequence[Status]) -> Select[Any]:
-    """Select (run, last green run, first run of that kind since) of lines whose newest run is of a kind."""
-    newest, green, first = runs.alias("newest"), runs.alias("green"), runs.alias("first")
-    environment = _environments(lines, newest)
+def _green(lines: Sequence[Line]) -> Select[Any]:
+    """Select (run, its last green run) of lines."""
+    newest, green = runs.alias("newest"), runs.alias("green")
     good = (
         select(green.c.id)
         .where(green.c.chain == newest.c.chain, green.c.mode == newest.c.mode)
-        .where(green.c.environment == environment, green.c.status.in_(GREEN), *is_state(green))
+        .where(green.c.environment == _environments(lines, newest), green.c.status.in_(GREEN), *is_state(green))
         .order_by(green.c.created_at.desc(), green.c.id.desc())
         .limit(1)
     )
-    good_at = good.with_only_columns(green.c.created_at).correlate(newest).scalar_subquery()
-    unknown = and_(first.c.environment == "", first.c.cluster == newest.c.cluster)
-    begun = (
-        select(first.c.id)
-        .where(first.c.chain == newest.c.chain, first.c.mode == newest.c.mode)
-        .where(or_(first.c.environment == environment, unknown), first.c.status.in_(kind), *is_state(first))
-        .where(first.c.created_at > func.coalesce(good_at, -1.0))
-        .order_by(first.c.created_at, first.c.id)
-        .limit(1)
+    return select(newest.c.id, good.scalar_subquery()).where(newest.c.id.in_([line.run for line in lines]))
+
+
+def _of_kind(lines: Sequence[Line], kind: Sequence[Status]) -> Select[Any]:
+    """Select (run, a run of that kind of its line, its start) of lines, oldest first.
+
+    The last green run is not a condition here: a subquery would be evaluated for every run.
+    """
+    newest, own = runs.alias("newest"), runs.alias("own")
+    unknown = and_(own.c.environment == "", own.c.cluster == newest.c.cluster)
+    same = and_(
+        own.c.chain == newest.c.chain,
+        own.c.mode == newest.c.mode,
+        or_(own.c.environment == _environments(lines, newest), unknown),
     )
-    query = select(newest.c.id, good.scalar_subquery(), begun.scalar_subquery())
-    return query.where(newest.c.id.in_([line.run for line in lines]))
+    query = select(newest.c.id, own.c.id, own.c.created_at).select_from(newest.join(own, same))
+    query = query.where(newest.c.id.in_([line.run for line in lines]), own.c.status.in_(kind), *is_state(own))
+    return query.order_by(own.c.created_at, own.c.id)
 
 
 def _environments(lines: Sequence[Line], newest: Any) -> Any:

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tipcflow.config.chains import declared_chains
+from tipcflow.execute.overview.declared import declared_chains
 
 
 def test_a_params_file_declares_a_chain(tmp_path: Path) -> None:
