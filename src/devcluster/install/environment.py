@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from devcluster.install.install import run_installer
 from devcluster.install.uv import base_python, require_uv, requirements_dir
-from devcluster.install.wheels import add_autolog, require_wheel, wheel_env
+from devcluster.install.wheels import add_autolog, may_have_autolog, require_wheel, wheel_env
 from tipcflow.domain import InfraError
 from tipcflow.report.text.units import size
 
@@ -55,8 +55,8 @@ def node_environment(home: Path, report: Callable[[str], None], *, kind: str = "
 
 
 def _lacks_autolog(folder: Path, kind: str, requirements: Path) -> bool:
-    """Return whether an environment may get AutoLog, and does not have the pinned one."""
-    if kind != "node-cpu" or not requirements.is_file():
+    """Return whether an environment can get AutoLog, and does not have the pinned one."""
+    if kind != "node-cpu" or not requirements.is_file() or not may_have_autolog(requirements):
         return False
     try:
         return (folder / _AUTOLOG).read_text() != _hash(requirements)

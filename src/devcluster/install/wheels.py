@@ -11,6 +11,8 @@ from tipcflow.domain import ConfigError, InfraError
 # Environment -> its package that the index lacks.
 OWN_WHEELS = {"node-torch": "torch", "node-autolog": "auto-log"}
 VARIABLE = "TIPCFLOW_WHEEL_URL"
+# The environment works without AutoLog.
+_UNREACHABLE = re.compile(r"cannot be reached")
 _NOT_THERE = re.compile(r"does not have a pinned package|does not exist for this Python")
 
 
@@ -77,6 +79,11 @@ def find_wheel(folder: str, package: str, version: str) -> Path | None:
     return next((path for path in sorted(Path(folder).glob("*.whl")) if path.name.startswith(name)), None)
 
 
+def may_have_autolog(requirements: Path) -> bool:
+    """Return whether a wheel source has the pinned AutoLog, or is a page, which may have it."""
+    return _may_have(OWN_WHEELS["node-autolog"], pinned(requirements, OWN_WHEELS["node-autolog"]))
+
+
 def add_autolog(uv: Path, python: Path, requirements: Path, report: Callable[[str], None]) -> bool:
     """Install AutoLog into a node's environment if the wheel source has it.
 
@@ -86,7 +93,7 @@ def add_autolog(uv: Path, python: Path, requirements: Path, report: Callable[[st
         InfraError: the installation failed, for example because the wheel has another hash.
     """
     version = pinned(requirements, OWN_WHEELS["node-autolog"])
-    if not _may_have(OWN_WHEELS["node-autolog"], version):
+    if not may_have_autolog(requirements):
         return False
     argv = [str(uv), "pip", "install", "--quiet", "--require-hashes", "--python", str(python)]
     try:
@@ -94,9 +101,13 @@ def add_autolog(uv: Path, python: Path, requirements: Path, report: Callable[[st
             [*argv, "-r", str(requirements)], what="AutoLog", folder=python, report=lambda _: None, env=wheel_env()
         )
     except InfraError as error:
-        if any(map(_is_page, wheel_sources())) and _NOT_THERE.search(str(error)):
-            report(f"{VARIABLE} has no AutoLog {version}: the sample suite uses its own reporter")
-            return False
+        if any(map(_is_page, wheel_sources())):
+            if _NOT_THERE.search(str(error)):
+                report(f"{VARIABLE} has no AutoLog {version}: the sample suite uses its own reporter")
+                return False
+            if _UNREACHABLE.search(str(error)):
+                report(f"AutoLog is not installed, the sample suite uses its own reporter: {error.message}")
+                return False
         raise
     report(f"AutoLog {version} installed: the sample suite uses it")
     return True
