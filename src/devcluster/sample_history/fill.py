@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from devcluster.sample_history.chains import CHAINS, NODES, V100, SampleChain
-from devcluster.sample_history.runs import Turn, generate
+from devcluster.sample_history.runs import CHANGE, WEEKLY, Turn, generate
 from devcluster.sample_history.story import PROBLEMS, WEEK_S, WEEKS, Outcome, commit_of, framework_of, outcome_of
 from tipcflow.domain import ConfigError, Status
 from tipcflow.domain.triggers import CONFIRM
 from tipcflow.store import Store
 from tipcflow.store.recorded import RecordedRun
 
-WEEKLY, CHANGE = "lite_train_whole_infer", "lite_train_lite_infer"
 _AT_ONCE = 100
 _REPORT_S = 3.0
 # Pull requests per week, each with runs of two chains.

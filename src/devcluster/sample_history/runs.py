@@ -10,11 +10,14 @@ from typing import Any
 
 from devcluster.sample_history.chains import CPU, ENVIRONMENTS, SPEED, SampleChain
 from devcluster.sample_history.story import Outcome
+from tipcflow.config.run_documents import PolicyDocument
+from tipcflow.config.settings import settings
 from tipcflow.domain import (
     Attempt,
     CheckResult,
     Command,
     Compat,
+    ConfigError,
     Failure,
     FailureClass,
     Leg,
@@ -31,9 +34,12 @@ from tipcflow.domain import (
 )
 from tipcflow.domain.generated import GeneratedDocument
 from tipcflow.domain.run_documents import Document, FailuresDocument, MergeBaseDocument
+from tipcflow.execute.verdict.judge import load_policy
 from tipcflow.store.recorded import RecordedRun
 
 BY = "tipcflow demo --history"
+# Modes of weekly runs and of runs of changes.
+WEEKLY, CHANGE = "lite_train_whole_infer", "lite_train_lite_infer"
 VARIANT = "norm_train_gpus_0_autocast_null"
 LINES, EVERY = 20, 10
 _IDS: dict[StepKind, str] = {kind: f"{VARIANT}/{kind.value}" for kind in StepKind if kind is not StepKind.PREPARE}
@@ -96,7 +102,8 @@ def generate(chain: SampleChain, turn: Turn, outcome: Outcome, rng: random.Rando
         ended_at=turn.at + 900 + 600 * rng.random(),
     )
     base = (MergeBaseDocument(commit=turn.merge_base, commits=(turn.merge_base,)),) if turn.merge_base else ()
-    marked: tuple[Document, ...] = (GeneratedDocument(by=BY), *base)
+    policy = _weekly_policy() if turn.mode == WEEKLY else ()
+    marked: tuple[Document, ...] = (GeneratedDocument(by=BY), *base, *policy)
     if outcome.status is Status.CONFIG_ERROR:
         return RecordedRun(run.model_copy(update={"ended_at": turn.at + 2}), documents=marked)
     plan = plan_of(chain, turn.cluster, turn.mode).model_copy(update={"nodes": turn.nodes})
@@ -114,6 +121,15 @@ def generate(chain: SampleChain, turn: Turn, outcome: Outcome, rng: random.Rando
         checks=tuple(_checks(outcome)),
         documents=(*marked, *_failures(outcome)),
     )
+
+
+@cache
+def _weekly_policy() -> tuple[PolicyDocument, ...]:
+    """Return the policy of weekly runs, whose limits the story names; nothing if the configuration lacks it."""
+    try:
+        return (PolicyDocument(load_policy("weekly", settings().config_dir)),)
+    except ConfigError:
+        return ()
 
 
 @cache

@@ -7,6 +7,7 @@ from tests.support.stories import T0, a_run, open_store
 
 from devcluster.sample_history.chains import CHAINS
 from devcluster.sample_history.fill import fill
+from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import ConfigError, Status
 from tipcflow.domain.generated import GeneratedDocument
 from tipcflow.store import Store
@@ -56,6 +57,9 @@ def test_a_run_has_what_pages_and_checks_read(url: str) -> None:
         assert names == {"loss", "batch_cost", "ips", "top1", "inference_time"}
         checks = {result.check: result.status for result in store.checks.results(slower.id)}
         assert checks["speed.baseline"] is Status.REGRESSION
+        rules = store.documents.get(slower.id, PolicyDocument)
+        assert rules is not None, "the pages would show the limits of another policy"
+        assert f"limit: {rules.root.floors.speed:.0%}" in slower.reason.replace(" %", "%")
         train = "norm_train_gpus_0_autocast_null/train"
         history = store.frames.history(slower.chain, train, "batch_cost", "v100")
         before, now = history["median"].iloc[-2], history["median"].iloc[-1]
