@@ -133,7 +133,7 @@ def _exit_code(progress: "Progress") -> int:
         return exit_code(Status.FAILED)
     if Outcome.WORSE in outcomes:
         return exit_code(Status.REGRESSION)
-    return 0 if progress.is_decided else exit_code(Status.UNCONFIRMED)
+    return 0 if progress.is_decided and not progress.missing else exit_code(Status.UNCONFIRMED)
 
 
 def _check_pairs(limits: "Limits") -> None:

@@ -53,6 +53,9 @@ def result_lines(comparison: Comparison, progress: Progress) -> list[str]:
     ordered = sorted(progress.compared, key=lambda each: _ORDER.index(each.outcome))
     rows = [_row(each, progress) for each in ordered]
     lines = columns(["METRIC", "A", "B", "B / A", "INTERVAL", "B IS"], rows, width=terminal_width())
+    lines += [
+        f"not compared: {_name(key, progress)}: a run of A or B did not measure it" for key in progress.missing
+    ]
     return [*lines, f"{_verdict(comparison, progress)}; {progress.why} ({work})"]
 
 
@@ -67,6 +70,10 @@ def _verdict(comparison: Comparison, progress: Progress) -> str:
     """Return the outcome of all metrics together: the worst one."""
     outcomes = [each.outcome for each in progress.compared]
     worst = min(outcomes, key=_ORDER.index)
+    if progress.missing and worst is not Outcome.WORSE:
+        return (
+            f"undecided: {len(progress.missing)} of {len(outcomes) + len(progress.missing)} metrics not compared"
+        )
     count = f"{outcomes.count(worst)} of {len(outcomes)} metrics"
     if worst is Outcome.SAME:
         return f"same within {comparison.limits.margin:.1%}: {count}"
@@ -123,6 +130,7 @@ def result_json(comparison: Comparison, progress: Progress) -> dict[str, Any]:
             }
             for each in progress.compared
         ],
+        "missing": [str(key) for key in progress.missing],
         "pairs": [_pair_json(pair) for pair in progress.pairs],
     }
 

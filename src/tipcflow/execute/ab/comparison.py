@@ -74,12 +74,14 @@ class Progress:
     Attributes:
         pairs: all that ended, with the warm-up pairs.
         compared: per metric that both sides have, in the order of the steps.
+        missing: metrics that some run of one side lacks: nothing is known about them.
         failed: side with a failed run, '' for none; nothing else is compared then.
         why: why no further pair follows; '' while there is one.
     """
 
     pairs: tuple[Pair, ...]
     compared: tuple[Compared, ...] = ()
+    missing: tuple[MetricKey, ...] = ()
     failed: str = ""
     why: str = ""
 
@@ -171,8 +173,9 @@ class Comparison:
             label, run = failed
             status = run.status.value if run.status else ""
             return Progress(done, failed=label, why=f"run {run.id} of {label} is {status}: {run.reason}")
-        progress = Progress(done, self._compare(done))
-        return Progress(done, progress.compared, why=why or self._end(progress, spent_s))
+        compared, missing = self._compare(done)
+        progress = Progress(done, compared, missing)
+        return Progress(done, compared, missing, why=why or self._end(progress, spent_s))
 
     def _end(self, progress: Progress, spent_s: float) -> str:
         limits, counted = self.limits, progress.counted
@@ -196,16 +199,17 @@ class Comparison:
                     return label, run
         return None
 
-    def _compare(self, pairs: tuple[Pair, ...]) -> tuple[Compared, ...]:
-        """Compare the metrics that all counted runs of both sides have."""
+    def _compare(self, pairs: tuple[Pair, ...]) -> tuple[tuple[Compared, ...], tuple[MetricKey, ...]]:
+        """Return the metrics that all counted runs of both sides have, compared, and those that some run lacks."""
         counted = [pair for pair in pairs if pair.number > 0]
         values = [
             (values_of(self.store, pair.a, self.names), values_of(self.store, pair.b, self.names))
             for pair in counted or pairs[-1:]
         ]
         if not values:
-            return ()
-        common = [key for key in values[0][0] if all(key in a and key in b for a, b in values)]
+            return (), ()
+        known = dict.fromkeys(key for a, b in values for key in (*a, *b))
+        common = [key for key in known if all(key in a and key in b for a, b in values)]
         if not common:
             raise ConfigError(
                 "no run of both sides has a metric that can be compared",
@@ -214,11 +218,11 @@ class Comparison:
                 hint="`tipcflow export RUN` writes all measurements of a run",
             )
         if not counted:
-            return ()
+            return (), ()
         compared = []
         for key in common:
             in_pairs = tuple((a[key], b[key]) for a, b in values)
             ratio = ratio_of(in_pairs, self.limits.error)
             outcome = outcome_of(ratio, better_of(key), self.limits.margin)
             compared.append(Compared(key, in_pairs, ratio, outcome))
-        return tuple(compared)
+        return tuple(compared), tuple(key for key in known if key not in common)

@@ -7,6 +7,7 @@ from typing import Any, cast
 from tests.support.stories import T0, a_run
 
 from tipcflow.ab import outcome_of, ratio_of
+from tipcflow.cli.ab.command import _exit_code
 from tipcflow.cli.ab.text import opening, pair_line, result_json, result_lines
 from tipcflow.domain import MetricKey, Run
 from tipcflow.execute.ab.comparison import Compared, Comparison, Limits, Pair, Progress, Side
@@ -77,6 +78,16 @@ def test_doubt_is_not_hidden_by_metrics_that_are_decided() -> None:
     assert lines[-1].startswith("undecided: 1 of 2 metrics; the limit of 4 pairs is reached")
     same = result_lines(comparison(), progress(SAME, why="every metric is decided"))
     assert same[-1].startswith("same within 2.0%: 1 of 1 metrics; every metric is decided")
+
+
+def test_a_metric_that_one_side_lacks_leaves_the_result_undecided() -> None:
+    lost = progress(SAME, why="every metric is decided", missing=(TRAIN,))
+    lines = result_lines(comparison(), lost)
+    assert lines[-2] == "not compared: train batch_cost: a run of A or B did not measure it"
+    assert lines[-1].startswith("undecided: 1 of 2 metrics not compared; every metric is decided")
+    assert _exit_code(lost) == 4
+    assert _exit_code(progress(SAME)) == 0
+    assert _exit_code(progress(SLOWER, missing=(LEG,))) == 1
 
 
 def test_a_failed_side() -> None:

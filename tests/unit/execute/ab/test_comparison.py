@@ -166,3 +166,19 @@ def test_memory_is_selected_by_its_plain_name(store: Store) -> None:
     comparison = Comparison(store, a_side("A"), a_side("B"), ("peak_rss",), Limits(pairs=4), chain)
     (each,) = list(comparison.run())[-1].compared
     assert (each.key.metric, each.outcome) == ("peak_rss.all", Outcome.WORSE)
+
+
+def test_a_metric_that_one_side_lost_is_named_and_not_passed_over(store: Store) -> None:
+    both = Chain(store, noisy(1.0, 0.0))
+
+    def execute(first: Side, second: Side) -> tuple[Run, Run]:
+        runs = both(first, second)
+        for side, run in zip((first, second), runs, strict=True):
+            if side.label == "A":
+                store.measurements.add(losses(run.id, [4.0], metric="ips", unit="s"))
+        return runs
+
+    comparison = Comparison(store, a_side("A"), a_side("B"), ("batch_cost", "ips"), Limits(pairs=4), execute)
+    last = list(comparison.run())[-1]
+    assert [each.key.metric for each in last.compared] == ["batch_cost"]
+    assert [key.metric for key in last.missing] == ["ips"]
