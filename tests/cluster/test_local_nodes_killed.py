@@ -19,7 +19,9 @@ pytestmark = pytest.mark.cluster
 OWNER = """
 import sys, time
 from pathlib import Path
-from devcluster.local_nodes.nodes import local_nodes
+from tipcflow.entry import exit_on_interrupt
+with exit_on_interrupt():  # as the command line does: pydantic swallows a KeyboardInterrupt of its imports
+    from devcluster.local_nodes.nodes import local_nodes
 with local_nodes(Path(sys.argv[1]), mode=sys.argv[2], report=print) as nodes:
     nodes.exec("a", ["sh", "-c", "setsid sleep 99 >/dev/null 2>&1 </dev/null &"])
     print("up", flush=True)

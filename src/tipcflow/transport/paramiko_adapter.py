@@ -287,7 +287,10 @@ def _closed_at(channel: paramiko.Channel, until: float) -> Iterator[None]:
 
     def close() -> None:
         late.set()
-        channel.close()
+        with suppress(
+            EOFError, OSError, paramiko.SSHException
+        ):  # the connection ended first: nothing is left to close
+            channel.close()
 
     timer = threading.Timer(max(0.0, until - time.monotonic()), close)
     timer.daemon = True

@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,9 +13,13 @@ from paramiko.common import AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 
 from tipcflow.domain import InfraError, Node, SshTarget
 from tipcflow.transport.connect import connect
-from tipcflow.transport.paramiko_adapter import ParamikoTransport
+from tipcflow.transport.paramiko_adapter import ParamikoTransport, _closed_at
 
-pytestmark = pytest.mark.process
+# A timer thread that dies with a traceback fails its test.
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning"),
+]
 
 WAIT_S = 20.0  # after which the server answers all the same: a call that waited for it fails its test
 
@@ -58,7 +63,7 @@ class Slow(paramiko.ServerInterface):
             channel.sendall(b"done")
             channel.send_exit_status(0)
             channel.close()
-        except (OSError, paramiko.SSHException):
+        except (EOFError, OSError, paramiko.SSHException):  # the client has left
             return
 
 
@@ -168,3 +173,12 @@ def test_a_refusal_is_no_missing_answer(reach):
     _, transport = reach("refuse")
     with pytest.raises(InfraError, match=r"the connection is lost \(Channel closed"):
         transport.run("x")
+
+
+def test_a_connection_that_ends_before_its_deadline_closes_it() -> None:
+    class Ended:
+        def close(self) -> None:
+            raise EOFError
+
+    with pytest.raises(TimeoutError), _closed_at(Ended(), time.monotonic() + 0.05):  # type: ignore[arg-type]
+        time.sleep(0.2)
