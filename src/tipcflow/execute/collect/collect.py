@@ -22,7 +22,8 @@ from tipcflow.domain import (
     StepKind,
 )
 from tipcflow.domain.run.failure import Suspicion
-from tipcflow.execute.collect.log_reader import Deadline, LogRead, Origin, lines_of_file, read_numbers
+from tipcflow.execute.collect.deduplicate import recorded_start
+from tipcflow.execute.collect.log_reader import Deadline, LogRead, Origin, own_lines, read_numbers
 from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
 from tipcflow.execute.job.exit_records import invalid_legs_message
 from tipcflow.execute.job.member import Member
@@ -163,15 +164,15 @@ class _Reader:
             self._read_training(member, folder)
         log = _log(member, folder)
         if step.kind is StepKind.PREPARE and member.record is not None and member.record.ok and log.is_file():
-            trouble = preparation_trouble(line for _, line in lines_of_file(log, self._deadline))
+            trouble = preparation_trouble(line for _, line in own_lines(log, folder, self._deadline))
             if trouble is not None:
                 kind, message = trouble.failure_class, trouble.said
                 suspicion = Suspicion(failure_class=kind, step=step.id, node=member.name, said=message)
                 collected.suspicions.append(suspicion)
         if step.kind in (StepKind.EVAL, StepKind.EXPORT) and log.is_file():
-            collected.predictions |= read_predictions(lines_of_file(log, self._deadline))
+            collected.predictions |= read_predictions(own_lines(log, folder, self._deadline))
         if step.kind is StepKind.EVAL and log.is_file():
-            self._numbers(log, folder, member, rank=-1, once=False)
+            self._numbers(log, folder, member, rank=-1, guess=False)
 
     def _read_training(self, member: Member, folder: Path) -> None:
         """Parse each rank's own log if the launcher wrote one, else the output that a node's ranks share."""
@@ -181,14 +182,14 @@ class _Reader:
                 read = self._numbers(path, folder, member, rank=rank)
                 self.collected.ranks += read.ranks[-1:] if logs else _last_of_each(read.ranks)
                 self.collected.lines += read.lines
-                if (last := last_progress(tail(path))) is not None:
+                if (last := last_progress(tail(path, folder))) is not None:
                     self.collected.progress.append(PrintedProgress(node=member.name, rank=rank, **last._asdict()))
 
-    def _numbers(self, path: Path, folder: Path, member: Member, *, rank: int, once: bool = True) -> LogRead:
+    def _numbers(self, path: Path, folder: Path, member: Member, *, rank: int, guess: bool = True) -> LogRead:
         origin = Origin(member.spec.run, self.step.id, self.attempt, member.name, _source(path, folder))
         return read_numbers(
             path, folder, origin, self.collected.log_format,
-            rank=rank, deadline=self._deadline, keep=self._count_and_keep, once=once,
+            rank=rank, deadline=self._deadline, keep=self._count_and_keep, guess=guess,
         )  # fmt: skip
 
     def _count_and_keep(self, series: Iterator[Series]) -> object:
@@ -204,8 +205,8 @@ class _Reader:
         path = _log(member, folder, leg)
         if not path.is_file():
             return
-        log = read_inference(lines_of_file(path, self._deadline))
-        self.collected.diagnoses[leg] = diagnose_logs(tail(path), {})
+        log = read_inference(own_lines(path, folder, self._deadline))
+        self.collected.diagnoses[leg] = diagnose_logs(tail(path, folder), {})
         self.collected.inference[leg] = log
         self.collected.measurements += to_measurements(
             log.samples,
@@ -272,15 +273,19 @@ def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
 
 def _tell(step: Step, member: Member, folder: Path) -> LogDiagnosis:
     """Diagnose a failure from the logs of one node."""
-    workers = {rank: tail(path) for rank, path in _worker_logs(step, member, folder).items()}
+    workers = {rank: tail(path, folder) for rank, path in _worker_logs(step, member, folder).items()}
     ends = member.record.ranks if member.record is not None else ()
-    return diagnose_logs(tail(_log(member, folder)), workers, _first_rank(step, member), ends)
+    return diagnose_logs(tail(_log(member, folder), folder), workers, _first_rank(step, member), ends)
 
 
-def tail(path: Path) -> str:
-    """Return the last 64 KiB of a log, '' if there is none."""
+def tail(path: Path, folder: Path) -> str:
+    """Return the last 64 KiB that an attempt wrote to a log, '' if it wrote none.
+
+    Args:
+        folder: folder of the step and node; it contains the log.
+    """
     if not path.is_file():
         return ""
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL))
+        file.seek(max(recorded_start(path, folder) or 0, path.stat().st_size - TAIL))
         return file.read().decode("utf-8", errors="replace")

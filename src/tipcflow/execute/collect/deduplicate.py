@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tipcflow.domain import Phase
 from tipcflow.execute.collect.log_archive import ZIPPED, open_kept
@@ -19,22 +19,49 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 20
 BEFORE = "before.json"
+# A script that overwrites its log takes longer to write what an earlier attempt wrote.
+OFTEN_S = 0.1
 _CLOCK = re.compile(rb"\d\d:\d\d:\d\d")
 Numbers = Callable[[], Iterable["Logged"]]
 
 
-def own_start(logged: Numbers, path: Path, folder: Path) -> int:
-    """Return the byte offset in a log at which the lines of its attempt begin.
+def recorded_start(path: Path, folder: Path) -> int | None:
+    """Return the byte offset in a log at which the lines of its attempt begin, by the runner's record alone.
 
     A script that appends to its log leaves an earlier attempt's lines at the beginning: the log still begins with
     the content recorded at the start of the attempt. A script that overwrites its log may write identical lines if
-    nothing in it is random. The matching part therefore counts as an earlier attempt's only if it contains times
-    of day, or if the rest of the log goes back: to an iteration before the last recorded one, or to the same
-    values of any metric of any rank. Logs without iterations are compared by epoch.
+    nothing in it is random, but the log is shorter meanwhile, which the runner sees (`rewritten`).
+
+    Args:
+        path: the log, below `folder`.
+        folder: folder of the step and node.
+
+    Returns:
+        None without a record, or if the runner looked too rarely to see that a log is overwritten.
+    """
+    record = recorded(folder)
+    if record is None:
+        return None
+    entry = record.files.get(path.relative_to(folder / "files").as_posix()) if _in_root(path, folder) else None
+    start = int(entry["size"]) if entry else 0
+    if not entry or not start or entry.get("rewritten") or not _still_begins_with(path, entry):
+        return 0
+    if path.stat().st_size == start:
+        # The log was overwritten with the same content, or not written at all.
+        return 0 if entry.get("touched") else start
+    return start if record.look_s <= OFTEN_S or _has_times(path, start) else None
+
+
+def own_start(logged: Numbers, path: Path, folder: Path) -> int:
+    """Return the byte offset in a log at which the lines of its attempt begin; for a log without `recorded_start`.
+
+    The part that an earlier attempt wrote, or may have written, counts as that attempt's only if the rest of the
+    log goes back: to an iteration before the last recorded one, or to the same values of any metric of any rank.
+    Logs without iterations are compared by epoch.
 
     Limits: if several values are logged per iteration or epoch anyway, a repeated one is not evidence. An attempt
-        that ended within the epoch in which the next one starts looks the same as an overwritten log. In both
-        cases the whole log counts.
+        that ended within the epoch in which the next one starts, or before its first value, looks the same as an
+        overwritten log. In these cases the whole log counts.
 
     Args:
         logged: returns the log's series.
@@ -42,26 +69,32 @@ def own_start(logged: Numbers, path: Path, folder: Path) -> int:
         folder: folder of the step and node. Without `before.json` (runners before 2026-11-22) the files of earlier
             attempts are compared, which are stored beside the step's folder as `<step>~<attempt>`.
     """
-    before = recorded(folder)
-    if before is None:
+    record = recorded(folder)
+    if record is None:
         sizes = sorted(_earlier_sizes(path, folder), reverse=True)
         return next((start for start in sizes if _goes_back(logged(), start)), 0)
-    entry = before.get(path.relative_to(folder / "files").as_posix()) if _in_root(path, folder) else None
-    start = int(entry["size"]) if entry else 0
-    if not entry or not start or entry.get("rewritten") or not _still_begins_with(path, entry):
-        return 0
-    if path.stat().st_size == start:
-        # The log was overwritten with the same content, or not written at all.
-        return 0 if entry.get("touched") else start
-    return start if _has_times(path, start) or _goes_back(logged(), start) else 0
+    start = int(record.files[path.relative_to(folder / "files").as_posix()]["size"])
+    return start if _goes_back(logged(), start) else 0
 
 
-def recorded(folder: Path) -> dict[str, Any] | None:
-    """Return what the runner recorded at the start (path relative to the suite's root -> entry); None without a
-    record."""
+class Recorded(NamedTuple):
+    """What the runner recorded of the logs at the start of an attempt.
+
+    Attributes:
+        files: path relative to the suite's root -> entry (docs/reference/job-folder.md).
+        look_s: interval at which the runner looked for overwritten logs, seconds; 1 for runners before 2026-11-24.
+    """
+
+    files: dict[str, Any]
+    look_s: float
+
+
+def recorded(folder: Path) -> Recorded | None:
+    """Return the runner's record of an attempt; None without a record."""
     try:
-        files = json.loads((folder / BEFORE).read_text())["files"]
-        return files if isinstance(files, dict) else None
+        record = json.loads((folder / BEFORE).read_text())
+        files, look_s = record["files"], float(record.get("look_s", 1.0))
+        return Recorded(files, look_s) if isinstance(files, dict) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

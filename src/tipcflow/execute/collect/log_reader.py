@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tipcflow.domain import InfraError, LogLines, RankReport, Series
 from tipcflow.domain.numbers.limits import limit
-from tipcflow.execute.collect.deduplicate import own_start
+from tipcflow.execute.collect.deduplicate import own_start, recorded_start
 from tipcflow.parse.text import last_state
 
 if TYPE_CHECKING:
@@ -84,15 +84,17 @@ class Deadline:
 
 def read_numbers(
     path: Path, folder: Path, origin: Origin, log_format: str, *, rank: int, deadline: Deadline,
-    keep: Callable[[Iterator[Series]], object], once: bool = True,
+    keep: Callable[[Iterator[Series]], object], guess: bool = True,
 ) -> LogRead:  # fmt: skip
     """Parse a training or evaluation log and pass its series on one by one.
+
+    Lines that earlier attempts wrote are skipped.
 
     Args:
         folder: folder of the step and node; it contains the log.
         rank: rank of lines that name none.
         keep: receives the series.
-        once: skip lines that earlier attempts wrote to the same file.
+        guess: if the runner's record does not tell where the attempt's lines begin, decide by the numbers.
 
     Raises:
         ConfigError: unknown log format.
@@ -103,17 +105,23 @@ def read_numbers(
     from tipcflow.parse.training.formats import line_formats
     from tipcflow.parse.training.side import AuxiliaryLine
 
-    side, formats = AuxiliaryLine(("rank",)), line_formats(log_format)
-    lines = LogLines()
+    formats, offset = line_formats(log_format), recorded_start(path, folder)
+    known, start = offset is not None or not guess, offset or 0
+
+    def parsed(side: AuxiliaryLine, start: int) -> "Iterator[Batch]":
+        return batches(deadline.pieces(path, start), Columns(formats, side), start=start)
+
+    side, lines = AuxiliaryLine(("rank",)), LogLines()
     with Spool(folder, rank=rank) as spool:
-        for batch in batches(deadline.pieces(path), Columns(formats, side)):
+        for batch in parsed(side, start):
             spool.add(batch)
             lines += _counted(batch, formats)
-        start = own_start(spool.series, path, folder) if once else 0
+        if not known:
+            start = own_start(spool.series, path, folder)
         keep(map(origin.series, filter(_has_values, (logged.since(start) for logged in spool.series()))))
-    if start:
-        own = batches(deadline.pieces(path, start), Columns(formats, AuxiliaryLine(("rank",))))
-        lines = sum((_counted(batch, formats) for batch in own), LogLines())
+    if start and not known:
+        side = AuxiliaryLine(("rank",))
+        lines = sum((_counted(batch, formats) for batch in parsed(side, start)), LogLines())
     ranks = tuple(report.model_copy(update={"node": origin.node}) for report in side.ranks)
     return LogRead(ranks, lines)
 
@@ -127,12 +135,19 @@ def _counted(batch: "Batch", formats: tuple["LineFormat", ...]) -> LogLines:
     return LogLines(recognised=recognised, unknown=batch.lines - batch.blank - batch.kinds.total())
 
 
-def lines_of_file(path: Path, deadline: Deadline) -> Iterator[tuple[int, str]]:
-    """Yield (byte offset, line) of a log like `tipcflow.parse.lines_of`; lines over 1 MiB are truncated."""
+def own_lines(path: Path, folder: Path, deadline: Deadline) -> Iterator[tuple[int, str]]:
+    """Yield (byte offset, line) of a log like `tipcflow.parse.lines_of`; lines over 1 MiB are truncated.
+
+    Lines that an earlier attempt wrote are skipped as far as the runner's record tells.
+
+    Args:
+        folder: folder of the step and node; it contains the log.
+    """
     from tipcflow.parse.training.stream import numbered_lines
 
-    for offset, line in numbered_lines(deadline.pieces(path)):
-        yield offset, last_state(line).decode("utf-8", "replace")
+    start = recorded_start(path, folder) or 0
+    for offset, line in numbered_lines(deadline.pieces(path, start)):
+        yield start + offset, last_state(line).decode("utf-8", "replace")
 
 
 def with_attempt(origin: Origin, attempt: int) -> Origin:

@@ -155,11 +155,12 @@ def _lay_out(batch: BatchBuilder, template: Template, digits: Digits, lines: Ind
     return left
 
 
-def batches(pieces: Iterable[bytes], columns: Columns) -> Iterator[Batch]:
+def batches(pieces: Iterable[bytes], columns: Columns, *, start: int = 0) -> Iterator[Batch]:
     """Yield the batches of a log that arrives in pieces of any size.
 
     Args:
         pieces: the log's bytes; pieces of `CHUNK` bytes are fastest.
+        start: byte offset in the log at which the pieces begin.
     """
     for base, chunk in chunks(pieces):
-        yield columns.batch(chunk, base)
+        yield columns.batch(chunk, start + base)

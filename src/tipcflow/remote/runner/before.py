@@ -12,7 +12,10 @@ from .outputs import matches
 NAME = "before.json"
 HASHED = 64 * 1024  # bytes at the start and at the end of a log that are hashed
 MOST = 512  # files; a step has few logs, but may have many weights
-LOOK_S = 1.0
+# An overwritten log must be seen while it is shorter than before: printing the same again takes longer than this.
+LOOK_S = 0.05
+LOOKED_AT = 64  # logs; of more, only overwriting that takes longer than SLOW_S is detected
+SLOW_S = 1.0
 LOGS = (".log", ".txt", ".out", ".err", ".jsonl", ".csv", "")
 
 
@@ -38,11 +41,17 @@ class Before:
         self._save()
 
     def look(self) -> None:
-        """Detect overwritten logs; called once a second."""
+        """Detect overwritten logs; called in each turn of the runner's loop.
+
+        A detected one is saved at once: a node that is lost writes no final record.
+        """
         if self._files and time.monotonic() >= self._next:
-            self._next = time.monotonic() + LOOK_S
+            self._next = time.monotonic() + self._interval()
+            overwritten = self._overwritten()
             for path, known in self._files.items():
                 update_record(os.path.join(self._root, path), known)
+            if self._overwritten() != overwritten:
+                self._save()
 
     def end(self) -> None:
         """Record the final state of the logs; called after the last command."""
@@ -51,9 +60,16 @@ class Before:
             self.look()
             self._save()
 
+    def _interval(self) -> float:
+        return LOOK_S if len(self._files) <= LOOKED_AT else SLOW_S
+
+    def _overwritten(self) -> int:
+        return sum(bool(known["rewritten"]) for known in self._files.values())
+
     def _save(self) -> None:
+        record = {"schema_version": 1, "look_s": self._interval(), "files": self._files}
         try:
-            save(self._path, json.dumps({"schema_version": 1, "files": self._files}))
+            save(self._path, json.dumps(record))
         except OSError:
             pass  # the disk is full: the controller has another way to separate attempts
 

@@ -96,7 +96,6 @@ class Job:
             "log_t": 0,
         }
         self.progress.look()
-        self.before.look()
         beat["progress"], beat["hang"] = self.progress.told(), self.hang.message
         try:
             log = os.stat(self.path(log_name(self.leg)))
@@ -185,6 +184,7 @@ class Job:
             self.workers.reap()
             self.workers.ends.look()
             self.workers.observer.look()
+            self.before.look()
             reason = self.end_reason()
             if not reason and self.hang.over():
                 self.why, reason = self.hang.message, "hang"

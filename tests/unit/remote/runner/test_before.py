@@ -8,8 +8,9 @@ import pytest
 from tests.unit.execute.collect.test_spool import ORIGIN, flat
 
 from tipcflow.domain import Measurement
+from tipcflow.execute.collect.collect import tail
 from tipcflow.execute.collect.deduplicate import recorded
-from tipcflow.execute.collect.log_reader import Deadline, read_numbers
+from tipcflow.execute.collect.log_reader import Deadline, own_lines, read_numbers
 from tipcflow.remote.runner import before
 from tipcflow.remote.runner.before import Before
 
@@ -95,9 +96,73 @@ def test_what_another_attempt_wrote_meanwhile_is_known_by_the_bytes_of_the_recor
 def test_a_log_that_was_written_anew_counts_whole(node: Node) -> None:
     """Nothing in it is random: it begins as the one before."""
     node.append(1, 2)
+    runner = node.begin()
+    node.append(mode="w")
+    runner.look()
+    node.append(1, 2, 3, 4)
+    assert node.counted() == [1, 2, 3, 4]
+
+
+def test_what_was_seen_is_saved_at_once(node: Node) -> None:
+    """A node that is lost writes no record at its end."""
+    node.append(1, 2)
+    runner = node.begin()
+    node.append(mode="w")
+    runner.look()
+    node.append(1, 2, 3, 4)
+    assert node.counted(ended=False) == [1, 2, 3, 4]
+
+
+def test_an_attempt_that_ends_before_its_first_value_has_none(node: Node) -> None:
+    node.append(1, 2, 3)
+    node.begin()
+    with node.log.open("a") as log:
+        log.write("rank 0 of 4, backend gloo\n")
+    assert node.counted() == []
+
+
+def test_a_training_that_goes_on_from_a_checkpoint_counts_its_own_lines(node: Node) -> None:
+    node.append(1, 2, 3)
+    node.begin()
+    node.append(4, 5)
+    assert node.counted() == [4, 5]
+
+
+def test_a_first_line_that_follows_a_torn_one_counts(node: Node) -> None:
+    node.append(1, 2, 3)
+    with node.log.open("a") as log:
+        log.write("[Epoch 1, iter: 4] lo")
+    node.begin()
+    node.append(1, 2)
+    assert node.counted() == [1, 2]
+
+
+def test_what_an_earlier_attempt_said_is_not_the_attempts_own(node: Node) -> None:
+    def say(message: str) -> None:
+        with node.log.open("a") as log:
+            log.write(f"rank 0 of 4, backend gloo\n{message}\n")
+
+    say("RuntimeError: NCCL error")
+    node.begin()
+    say("the data is broken")
+    node.counted()
+    path = node.here / "files" / LOG
+    assert tail(path, node.here) == "rank 0 of 4, backend gloo\nthe data is broken\n"
+    lines = [line for _, line in own_lines(path, node.here, Deadline())]
+    assert lines == ["rank 0 of 4, backend gloo", "the data is broken"]
+
+
+def test_of_many_logs_a_fast_overwriting_is_told_by_its_values(node: Node) -> None:
+    """The runner looks at them once a second, which may be too late."""
+    for number in range(before.LOOKED_AT):
+        (node.root / "log" / f"workerlog.{number + 1}").write_text("x\n")
+    node.append(1, 2)
     node.begin()
     node.append(1, 2, 3, 4, mode="w")
     assert node.counted() == [1, 2, 3, 4]
+    node.begin()
+    node.append(1, 2)
+    assert node.counted() == [1, 2]
 
 
 def test_one_that_was_seen_to_shrink_counts_whole(node: Node) -> None:
