@@ -57,6 +57,15 @@ class NodeSession(NodeLink):
         runner = paths.runner_path(self._node)
         self._put_once(runner_bytes(), runner)
 
+    def check_answer(self) -> None:
+        """Check that the node answers now.
+
+        Raises:
+            InfraError: it does not, within a short time.
+        """
+        command = commands.check_python(self._node)
+        self.ask(command, "answer", timeout=SHORT_QUERY_S, patience_s=SHORT_QUERY_S)
+
     def facts(self, peers: Mapping[str, str]) -> NodeFacts:
         """Return the facts of the node.
 

@@ -1,12 +1,12 @@
 """Collect the facts of the nodes and settle the plan with them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
-from tipcflow.domain import Compat, NodeFacts, Plan
+from tipcflow.domain import Cluster, Compat, InfraError, NodeFacts, Plan
 from tipcflow.domain.run_documents import BuildDocument
 from tipcflow.execute.node import builds, preflight
 from tipcflow.execute.node.environment import environment_class
@@ -40,12 +40,29 @@ def inspect(
     resolved, facts = _with_build(store, run_id, resolved, facts, requirement, note)
     for fact in facts:
         store.nodes.save(run_id, fact)
+    _check_missed_peers(resolved.cluster, facts, nodes)
     warnings = preflight.check_nodes(
         resolved.cluster, facts, framework=resolved.suite.framework, requirement=requirement
     )
     for line in warnings:
         note(line)
     return resolved, facts
+
+
+def _check_missed_peers(cluster: Cluster, facts: Sequence[NodeFacts], nodes: Nodes) -> None:
+    """Ask the nodes that another node cannot reach: one that does not answer the controller either is the cause.
+
+    Raises:
+        InfraError: a node does not answer.
+    """
+    names = {node.address: node.name for node in cluster.nodes}
+    missed = {names[peer]: fact.node for fact in facts for peer in fact.unreachable if peer in names}
+    for name, other in missed.items():
+        try:
+            nodes[name].check_answer()
+        except InfraError as error:
+            message = f"{error.message}; node {other} cannot reach it either"
+            raise InfraError(message, node=name, hint=error.hint, passing=error.passing) from error
 
 
 def _with_build(

@@ -1,8 +1,12 @@
-"""Ports of a run are chosen in one order by all runs."""
+"""Ports of a run are chosen in one order by all runs; a node that others miss is asked."""
 
 from types import SimpleNamespace
+from typing import Any
 
-from tipcflow.execute.run.inspection import _older_runs
+import pytest
+
+from tipcflow.domain import Cluster, InfraError, Node, NodeFacts
+from tipcflow.execute.run.inspection import _check_missed_peers, _older_runs
 
 
 def older(run: str, *leases: tuple[str, int]) -> list[str]:
@@ -15,3 +19,43 @@ def test_only_runs_with_older_leases_choose_before() -> None:
     assert older("own", *leases) == ["earlier", "early"]
     assert older("earlier", *leases) == []
     assert older("late", *leases) == ["earlier", "early", "own"]
+
+
+class Answers:
+    """Nodes of which some answer the controller."""
+
+    def __init__(self, *silent: str) -> None:
+        self._silent, self.asked = silent, list[str]()
+
+    def __getitem__(self, name: str) -> Any:
+        def check_answer() -> None:
+            self.asked.append(name)
+            if name in self._silent:
+                raise InfraError.of_node(name, "the connection is lost", passing=True)
+
+        return SimpleNamespace(check_answer=check_answer)
+
+
+@pytest.fixture
+def missed() -> tuple[Cluster, list[NodeFacts]]:
+    """Node b cannot reach node a."""
+    common = {"python": "/env/bin/python", "workspace": "/var/tmp/w"}
+    a, b = (Node(name=name, address=f"10.0.0.{number}", **common) for number, name in enumerate("ab", 1))
+    made = Cluster(name="lab", nodes=(a, b))
+    return made, [NodeFacts(node=a.name), NodeFacts(node=b.name, unreachable={a.address: "timed out"})]
+
+
+def test_a_node_that_answers_nobody_is_the_cause(missed: tuple[Cluster, list[NodeFacts]]) -> None:
+    made, facts = missed
+    first, second = made.nodes[0].name, made.nodes[1].name
+    with pytest.raises(InfraError) as raised:
+        _check_missed_peers(made, facts, Answers(first))  # type: ignore[arg-type]
+    said = f"node {first}: the connection is lost; node {second} cannot reach it either"
+    assert (raised.value.node, raised.value.message, raised.value.passing) == (first, said, True)
+
+
+def test_a_node_that_answers_the_controller_is_not(missed: tuple[Cluster, list[NodeFacts]]) -> None:
+    made, facts = missed
+    nodes = Answers(made.nodes[1].name)
+    _check_missed_peers(made, facts, nodes)  # type: ignore[arg-type]
+    assert nodes.asked == [made.nodes[0].name]
