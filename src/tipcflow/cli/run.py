@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tipcflow.cli.commands import options
 from tipcflow.domain import Compat, ConfigError, Run
 
 if TYPE_CHECKING:
@@ -37,12 +38,10 @@ _Drop = Annotated[list[str] | None, typer.Option(help="Leave out legs: a glob of
 
 
 def run(
-    params: Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")],
-    suite: Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")],
-    mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")],
-    cluster: Annotated[
-        str, typer.Option("--cluster", "-c", help="Cluster: a name in configs/clusters, or a YAML file.")
-    ],
+    params: options.ParamsFile,
+    suite: options.SuiteName,
+    mode: options.Mode,
+    cluster: options.ClusterName,
     suite_ref: Annotated[str | None, typer.Option(help="Suite ref to test. Default: the working tree.")] = None,
     base: Annotated[str | None, typer.Option(help="Target branch of the change, or a commit of it.")] = None,
     framework: _Framework = "",
@@ -51,19 +50,17 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Training seed (default 0); equal seeds must give equal losses.")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=20, help="Number of training repeats.")] = 1,
-    diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
+    repeats: options.Repeats = 1,
+    diagnose: options.Diagnose = False,
     drop: _Drop = None,
-    compat: Annotated[
-        Compat, typer.Option(help="spec: what the params file specifies; bash: what the suite's script would run.")
-    ] = Compat.SPEC,
+    compat: options.CompatMode = Compat.SPEC,
     wait_minutes: Annotated[
         float | None, typer.Option(min=0, help="Maximum wait for slots. Default: the policy's.")
     ] = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the run's folders on the nodes after a pass.")
     ] = False,
-    policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
+    policy: options.PolicyName = "pr",
     trigger: Annotated[Trigger, typer.Option(help="Sets the queue priority: ci > cli > weekly.")] = Trigger.CLI,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON to stdout.")] = False,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tipcflow.cli.commands import options
 from tipcflow.cli.output.output import print_json
 from tipcflow.domain import Compat, ConfigError, Run, Status, exit_code
 
@@ -15,12 +16,6 @@ if TYPE_CHECKING:
     from tipcflow.execute.ab.comparison import Limits, Progress, Side
     from tipcflow.execute.request import RunRequest
 
-_Params = Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")]
-_Suite = Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")]
-_Mode = Annotated[str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")]
-_Cluster = Annotated[
-    str, typer.Option("--cluster", "-c", help="Cluster: a name in configs/clusters, or a YAML file.")
-]
 _Metric = Annotated[
     list[str] | None,
     typer.Option(help="Metric to compare, may be repeated. Default: training speed and latency of each leg."),
@@ -32,14 +27,13 @@ _Margin = Annotated[float, typer.Option(min=0, max=0.5, help="Differences up to 
 _Error = Annotated[
     float, typer.Option(min=0.0001, max=0.2, help="Maximum probability of a wrong outcome per metric.")
 ]
-_Budget = Annotated[float, typer.Option(min=0, help="Maximum duration; 0 for no limit.")]
 
 
 def ab(
-    params: _Params,
-    suite: _Suite,
-    mode: _Mode,
-    cluster: _Cluster,
+    params: options.ParamsFile,
+    suite: options.SuiteName,
+    mode: options.Mode,
+    cluster: options.ClusterName,
     a: Annotated[str, typer.Option("--a", help="Suite ref of A. Default: the working tree.")] = "",
     b: Annotated[str, typer.Option("--b", help="Suite ref of B. Default: the working tree.")] = "",
     framework_a: Annotated[str, typer.Option(help="Framework of A, for example paddlepaddle==3.3.0.")] = "",
@@ -54,13 +48,11 @@ def ab(
     warm_up: _WarmUps = 1,
     margin: _Margin = 0.02,
     error: _Error = 0.02,
-    budget_minutes: _Budget = 0.0,
-    seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
-    compat: Annotated[
-        Compat, typer.Option(help="spec: what the params file specifies; bash: what the suite's script would run.")
-    ] = Compat.SPEC,
-    policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON to stdout.")] = False,
+    budget_minutes: options.BudgetMinutes = 0.0,
+    seed: options.Seed = None,
+    compat: options.CompatMode = Compat.SPEC,
+    policy: options.PolicyName = "pr",
+    as_json: options.AsJson = False,
 ) -> None:
     """Compare two versions of a suite or framework: pairs of runs on the same nodes, until the result is clear.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tipcflow.cli.commands import options
 from tipcflow.cli.output.output import print_json
 from tipcflow.domain import Compat, ConfigError, Run, Status, exit_code
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from tipcflow.execute.bisection.subject import Subject
     from tipcflow.execute.request import RunRequest
 
-_Params = Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")]
 _Metric = Annotated[
     str, typer.Argument(help="Metric that became worse, for example batch_cost; failure for a chain that fails.")
 ]
@@ -29,24 +29,18 @@ _Builds = Annotated[
     ),
 ]
 _Ref = Annotated[str, typer.Option("--suite-ref", help="Suite ref that is tested with --builds.")]
-_Suite = Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")]
-_Mode = Annotated[str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")]
-_Cluster = Annotated[
-    str, typer.Option("--cluster", "-c", help="Cluster: a name in configs/clusters, or a YAML file.")
-]
 _Step = Annotated[str, typer.Option(help="Step with the metric: its ID or the last part of it (train).")]
 _Leg = Annotated[str, typer.Option(help="Leg with the metric.")]
 _Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Required probability of the answer.")]
 _MostRuns = Annotated[int, typer.Option("--max-runs", min=0, help="Maximum number of new runs; 0 for no limit.")]
-_Budget = Annotated[float, typer.Option(min=0, help="Maximum duration; 0 for no limit.")]
 
 
 def bisect(
-    params: _Params,
+    params: options.ParamsFile,
     metric: _Metric,
-    suite: _Suite,
-    mode: _Mode,
-    cluster: _Cluster,
+    suite: options.SuiteName,
+    mode: options.Mode,
+    cluster: options.ClusterName,
     good: _Good = "",
     bad: _Bad = "",
     builds: _Builds = "",
@@ -55,13 +49,11 @@ def bisect(
     leg: _Leg = "",
     confidence: _Confidence = 0.95,
     max_runs: _MostRuns = 40,
-    budget_minutes: _Budget = 0.0,
-    seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
-    compat: Annotated[
-        Compat, typer.Option(help="spec: what the params file specifies; bash: what the suite's script would run.")
-    ] = Compat.SPEC,
-    policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON to stdout.")] = False,
+    budget_minutes: options.BudgetMinutes = 0.0,
+    seed: options.Seed = None,
+    compat: options.CompatMode = Compat.SPEC,
+    policy: options.PolicyName = "pr",
+    as_json: options.AsJson = False,
 ) -> None:
     """Find the commit or framework build that made a chain worse, by as few runs as the noise permits.
 

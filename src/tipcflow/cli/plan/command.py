@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
+from tipcflow.cli.commands import options
 from tipcflow.domain import Compat, ConfigError, Plan
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ def plan(
     params: Annotated[
         str, typer.Argument(help="Params file: a path, or relative to the suite's root.", show_default=False)
     ] = "",
-    suite: Annotated[
-        str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")
-    ] = "",
+    suite: options.SuiteName = "",
     mode: Annotated[
         str, typer.Option("--mode", "-m", help="TIPC mode; benchmark_train:CASE selects one case of a benchmark.")
     ] = "lite_train_lite_infer",
@@ -31,12 +30,10 @@ def plan(
         str, typer.Option("--cluster", "-c", help="Cluster to plan for. Default: the file's own addresses.")
     ] = "",
     suite_ref: Annotated[str | None, typer.Option(help="Git ref of the suite. Default: the working tree.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=20, help="Number of training repeats.")] = 1,
-    diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
-    compat: Annotated[
-        Compat, typer.Option(help="spec: what the params file specifies; bash: what the suite's script would run.")
-    ] = Compat.SPEC,
+    seed: options.Seed = None,
+    repeats: options.Repeats = 1,
+    diagnose: options.Diagnose = False,
+    compat: options.CompatMode = Compat.SPEC,
     output: Annotated[
         Literal["table", "commands", "json"] | None,
         typer.Option("--format", "-f", help="Output format. Default: table and commands."),
