@@ -63,10 +63,10 @@ idle()
 
 def delivery(number: int) -> tuple[bytes, dict[str, str]]:
     """Body and headers of a delivery; every third repeats the one before it."""
-    unique = number - 1 if number % 3 == 2 else number
+    unique = number + (0 if number % 3 == 2 else 1)
     sender = {"login": "author", "type": "User"}
     payload: dict[str, Any] = {"repository": {"full_name": REPOSITORY}, "sender": sender, "unused": "x" * 20_000}
-    if unique % 3:
+    if number % 3:
         event = "issue_comment"
         issue = {"number": unique, "pull_request": {"url": "u"}, "user": sender, "state": "open"}
         payload |= {"action": "created", "issue": issue, "comment": {"id": unique, "body": "/tipc help"}}
@@ -88,7 +88,7 @@ def delivery(number: int) -> tuple[bytes, dict[str, str]]:
     body = json.dumps(payload).encode()
     return body, {
         "X-GitHub-Event": event,
-        "X-GitHub-Delivery": str(uuid.UUID(int=unique + 1)),
+        "X-GitHub-Delivery": str(uuid.UUID(int=unique)),
         "X-Hub-Signature-256": signature(SECRET.encode(), body),
         "Content-Type": "application/json",
     }

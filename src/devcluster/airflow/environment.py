@@ -10,6 +10,7 @@ from devcluster.airflow.home import USER, AirflowHome
 from devcluster.airflow.settings_file import read_settings
 
 LOOPBACK = "127.0.0.1"
+SQL_ALCHEMY_CONN = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 
 class Folders(NamedTuple):
@@ -38,6 +39,7 @@ def environment(
         ConfigError: the settings file is invalid.
     """
     env = {key: value for key, value in os.environ.items() if not _is_foreign(key)}
+    env[SQL_ALCHEMY_CONN] = airflow.database_url
     env |= {setting.key: setting.value for setting in read_settings(folders.configs / "airflow.env")}
     url = f"http://{LOOPBACK}:{port}"
     env |= {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 USER = "admin"
+_LOCKED_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,14 @@ class AirflowHome:
     def database(self) -> Path:
         """Return the SQLite file that Airflow uses unless its settings name another database."""
         return self.folder / "airflow.db"
+
+    @property
+    def database_url(self) -> str:
+        """Return the URL of that file; writers wait longer for each other than SQLite's 5 s.
+
+        A scheduler that has waited that long ends: 16 runs at once on two cores were enough.
+        """
+        return f"sqlite:///{self.database}?timeout={_LOCKED_S:.0f}"
 
 
 def airflow_home(folder: Path) -> AirflowHome:

@@ -5,6 +5,7 @@ import sqlite3
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from devcluster.airflow.environment import SQL_ALCHEMY_CONN
 from devcluster.airflow.home import AirflowHome
 from tipcflow.domain import InfraError
 
@@ -27,7 +28,7 @@ def airflow_version() -> str:
 
 def is_migrated(airflow: AirflowHome, env: dict[str, str]) -> bool:
     """Whether this version migrated the home's own SQLite file; False if unknown."""
-    if "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in env:
+    if env[SQL_ALCHEMY_CONN] != airflow.database_url:
         return False
     try:
         noted = (airflow.folder / _NOTE).read_text()
