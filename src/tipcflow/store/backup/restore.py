@@ -16,8 +16,6 @@ from tipcflow.store.backup.rows import clear, copy_rows, filled_tables, lift_lim
 from tipcflow.store.engine import make_engine, normal_url, reachable, reading, writing
 from tipcflow.store.schema import fences
 
-# Nodes refuse leases with a lower fence than they have seen. The fences given out since the backup are unknown.
-FENCE_GAP = 1_000_000
 # The migrations give it a row.
 _FILLED_BY_MIGRATIONS = fences.name
 
@@ -73,7 +71,7 @@ def _fill(url: str, source: Connection, target: Connection, revision: str, repla
     last = max(int(connection.execute(select(fences.c.last)).scalar() or 0) for connection in (source, target))
     clear(target, names)
     copied = copy_rows(source, target, names)
-    target.execute(update(fences).values(last=last + FENCE_GAP))
+    target.execute(update(fences).values(last=last))  # a fence only grows
     return Restored(revision=revision, runs=copied["runs"], replaced=bool(filled))
 
 
