@@ -2,9 +2,9 @@
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 FROM ${PYTHON_IMAGE}
 
-# git clones suites with a URL.
+# git clones suites with a URL; tini reaps the processes of tasks whose parents were killed.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends git \
+    && apt-get install --yes --no-install-recommends git tini \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/tipcflow
@@ -24,8 +24,12 @@ COPY examples examples
 COPY docker/airflow_entrypoint.py docker/health.py docker/
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable .
 
+# A checkout made with umask 077 is readable for Airflow's user, too.
+RUN chmod --recursive a+rX /opt/tipcflow
+
 # New volumes inherit the owner of these folders.
-RUN useradd --uid 50000 --create-home --home-dir /var/lib/airflow airflow \
+RUN groupadd --gid 50000 airflow \
+    && useradd --uid 50000 --gid airflow --create-home --home-dir /var/lib/airflow airflow \
     && install --directory --owner airflow --group airflow /var/lib/airflow/logs /var/lib/tipcflow
 USER airflow
 

@@ -1,7 +1,8 @@
 """Start an Airflow component in its container, with secrets in files instead of the environment.
 
-Airflow passes its environment to every task. Keys and passwords are therefore moved to airflow.cfg, which only
-Airflow reads, before the component starts. Usage: airflow_entrypoint.py COMMAND [ARGUMENT...]
+Airflow passes its environment to every task, and a task can read that of the container's first process. Keys and
+passwords are therefore moved to airflow.cfg, and tini becomes the first process, before the component starts.
+Usage: airflow_entrypoint.py COMMAND [ARGUMENT...]
 """
 
 import base64
@@ -23,6 +24,8 @@ SECRETS = {
 # User -> variable with the password.
 LOGINS = {"admin": "AIRFLOW_ADMIN_PASSWORD", "ci": "AIRFLOW_CI_PASSWORD"}
 PASSWORDS_FILE = "passwords.json"
+# Passes signals to the component alone, as docker's own init does; it ends its tasks itself.
+INIT = ("tini", "--")
 # The nodes of the profile `demo`: addresses as in docker-compose.yaml and configs/clusters/compose.yaml.
 LOGIN_KEY = "NODE_LOGIN_KEY"
 NODES = {"node_1": ("10.213.77.11", "NODE_1_HOST_KEY_PUB"), "node_2": ("10.213.77.12", "NODE_2_HOST_KEY_PUB")}
@@ -61,4 +64,4 @@ def _write(path: Path, text: str) -> None:
 
 if __name__ == "__main__":
     prepare(os.environ, Path(os.environ["AIRFLOW_HOME"]))
-    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606
+    os.execvp(INIT[0], [*INIT, *sys.argv[1:]])  # noqa: S606

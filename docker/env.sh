@@ -21,8 +21,8 @@ if [ -e "$file" ]; then cp "$file" "$work/env"; else : >"$work/env"; fi
 
 has() { grep -q "^$1=." "$work/env"; }
 add() { has "$1" || printf '%s=%s\n' "$1" "$2" >>"$work/env"; }
-# Characters that need no quoting in a URL, a shell or YAML.
-word() { od -An -tx1 -N24 /dev/urandom | tr -d ' \n'; }
+# 64 characters that need no quoting in a URL, a shell or YAML; HMAC keys of SHA-512 need as many bytes.
+word() { od -An -tx1 -N32 /dev/urandom | tr -d ' \n'; }
 one_line() { base64 | tr -d '\n'; }
 # 32 bytes in the URL-safe alphabet of Fernet.
 fernet() { head -c 32 /dev/urandom | one_line | tr '+/' '-_'; }

@@ -1,7 +1,8 @@
-"""Health check of an Airflow component, from the heartbeat that the api-server reports.
+"""Health check of an Airflow component.
 
-`airflow jobs check` does the same but costs seconds of CPU per call. Usage: health.py COMPONENT (scheduler,
-triggerer, dag_processor, metadatabase, or api_server for the api-server itself).
+The scheduler and the api-server of this container answer for themselves; of the others, the api-server reports the
+newest heartbeat. `airflow jobs check` does the same but costs seconds of CPU per call. Usage: health.py COMPONENT
+(scheduler, api_server, triggerer, dag_processor or metadatabase).
 """
 
 import json
@@ -9,19 +10,23 @@ import sys
 import urllib.request
 
 URL = "http://api-server:8080/api/v2/monitor/health"
+# Components of this container that answer with 200 if they are healthy.
+OWN = {"api_server": "http://127.0.0.1:8080/api/v2/monitor/health", "scheduler": "http://127.0.0.1:8974/health"}
 TIMEOUT_S = 5
 
 
-def healthy(component: str, url: str = URL) -> bool:
-    """Whether the component's last heartbeat is recent enough for Airflow.
+def healthy(component: str, url: str = "") -> bool:
+    """Whether the component is healthy: by its own answer, or by its last heartbeat.
+
+    Args:
+        url: replaces the address that is asked.
 
     Raises:
-        OSError: the api-server does not respond.
+        OSError: nothing responds, or the component's own answer is an error.
         KeyError: unknown component.
     """
-    with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:  # noqa: S310
-        health = json.load(response)
-    return component == "api_server" or health[component]["status"] == "healthy"
+    with urllib.request.urlopen(url or OWN.get(component, URL), timeout=TIMEOUT_S) as response:  # noqa: S310
+        return component in OWN or json.load(response)[component]["status"] == "healthy"
 
 
 if __name__ == "__main__":

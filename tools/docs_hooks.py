@@ -1,6 +1,6 @@
 """Hooks of mkdocs: pages that are made from other files, and navigation entries that follow the files.
 
-- contributing.md and changelog.md are the files in the repository's root;
+- contributing.md, changelog.md and security.md are the files in the repository's root;
 - api/<package>.md documents each package of tipcflow that declares `__all__`, from its docstrings;
 - `api/` and `adr/*.md` in the navigation stand for all pages of that folder.
 """
@@ -14,7 +14,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOT_PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+ROOT_PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
 
 
 def public_names(init: Path) -> list[str]:
@@ -64,7 +64,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that have no file in docs/."""
     pages = api_pages()
     for page, source in ROOT_PAGES.items():
-        pages[page] = re.sub(r"\]\(docs/", "](", (ROOT / source).read_text())
+        text = re.sub(r"\]\(docs/", "](", (ROOT / source).read_text())
+        for other, file in ROOT_PAGES.items():
+            text = text.replace(f"]({file})", f"]({other})")
+        pages[page] = text
     for page, text in pages.items():
         files.append(File.generated(config, page, content=text))
     return files

@@ -10,6 +10,7 @@ from starlette.routing import Route
 from tests.support.stories import tell
 
 from tipcflow.store import Store
+from tipcflow_pages import metrics
 
 PREFIX = "/certification"
 
@@ -68,3 +69,22 @@ def test_the_webhook_asks_for_a_signature_instead_of_a_login(anybody: TestClient
     assert (answer.status_code, answer.json()["cause"]) == (401, "signature")
     assert anybody.post(f"{PREFIX}/webhook/../api/runs", json={}).status_code in (401, 404, 405)
     assert anybody.get(f"{PREFIX}/webhook/api/runs").status_code == 404
+
+
+def test_the_metrics_ask_for_a_token_instead_of_a_login(
+    anybody: TestClient, machine: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(store)
+    path = f"{PREFIX}/metrics"
+    monkeypatch.setenv("AIRFLOW_CONN_TIPCFLOW_METRICS", "generic://:secret-word@")
+    metrics.forget_token()
+    assert anybody.get(path).status_code == 401
+    # A login of Airflow is not the token, and the token opens nothing else.
+    assert machine.get(path).status_code == 401
+    token = {"Authorization": "Bearer secret-word"}
+    answer = anybody.get(path, headers=token)
+    assert answer.status_code == 200, answer.text
+    assert 'tipcflow_runs{status="pass"} ' in answer.text
+    assert anybody.get(f"{PREFIX}/api/runs", headers=token).status_code in (401, 403)
+    for method in ("POST", "DELETE"):
+        assert anybody.request(method, path, headers=token).status_code in (401, 403, 405)

@@ -1,5 +1,6 @@
-"""`tipcflow db …`: schema and size of the metrics database."""
+"""`tipcflow db …`: schema, size and backups of the metrics database."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -68,3 +69,48 @@ def rollup(
     else:
         word = "would be rolled up" if dry_run else "rolled up"
         typer.echo(f"{done.samples} raw samples in {done.series} series of {done.runs} runs {word}")
+
+
+@app.command("backup")
+def backup(
+    file: Annotated[Path, typer.Argument(help="New file for the backup.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Save the whole database to one file, also while runs write to it."""
+    from tipcflow.config.settings import safe_url, settings
+    from tipcflow.report.text.units import size
+    from tipcflow.store.backup.save import save
+
+    url = settings().database_url
+    saved = save(url, file)
+    if as_json:
+        print_json({"url": safe_url(url), "file": str(file), **saved.model_dump()})
+    else:
+        typer.echo(f"{safe_url(url)} -> {file}: schema {saved.revision}, {_runs(saved.runs)}, {size(saved.size)}")
+
+
+@app.command("restore")
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file of `tipcflow db backup`.", show_default=False)],
+    replace: Annotated[bool, typer.Option("--replace", help="Delete what the database contains.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fill an empty database with a backup, of SQLite or PostgreSQL alike.
+
+    Stop Airflow first. An older backup is upgraded to the schema of this version.
+    """
+    from tipcflow.config.settings import safe_url, settings
+    from tipcflow.store import migrate
+    from tipcflow.store.backup import restore as restoring
+
+    url = settings().database_url
+    restored = restoring.restore(url, file, replace=replace)
+    if as_json:
+        print_json({"url": safe_url(url), "file": str(file), "head": migrate.HEAD, **restored.model_dump()})
+        return
+    upgraded = "" if restored.revision == migrate.HEAD else f", upgraded to {migrate.HEAD}"
+    typer.echo(f"{file} -> {safe_url(url)}: schema {restored.revision}{upgraded}, {_runs(restored.runs)}")
+
+
+def _runs(count: int) -> str:
+    return f"{count} run" if count == 1 else f"{count} runs"

@@ -43,23 +43,24 @@ def current(url: str) -> str:
 def engine_revision(engine: Engine) -> str:
     """The same for an engine; driver errors pass."""
     with reading(engine) as connection:
-        return _revision(connection)
+        return revision_of(connection)
 
 
-def _revision(connection: Connection) -> str:
+def revision_of(connection: Connection) -> str:
+    """The same for a connection."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or ""
 
 
-def upgrade(url: str) -> str:
-    """Bring a database to `head()`, in one transaction and under a lock; returns the revision it had before.
+def upgrade(url: str, revision: str = HEAD) -> str:
+    """Bring a database to a revision, in one transaction and under a lock; returns the revision it had before.
 
     Raises:
         ConfigError: when the database is newer than this code.
         InfraError: when it cannot be reached.
     """
-    return _migrate(url, HEAD, up=True)
+    return _migrate(url, revision, up=True)
 
 
 def downgrade(url: str, revision: str = "base") -> str:
@@ -77,7 +78,7 @@ def _migrate(url: str, target: str, *, up: bool) -> str:
                 for limit in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
                     connection.execute(text(f"SET LOCAL {limit} = 0"))
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            before = _revision(connection)
+            before = revision_of(connection)
             refuse_newer(url, before)
             if before != target:
                 config = _config()

@@ -23,6 +23,11 @@ from tipcflow.config.cluster import load_cluster
 pytestmark = pytest.mark.process
 
 AIRFLOW = ("init", "api-server", "scheduler", "dag-processor", "triggerer", "worker")
+# Containers with Airflow's image hold secrets; `redis` and `postgres` hold data.
+LIMITED = (*AIRFLOW, "postgres", "redis")
+# Components that schedule, show or decrypt. The others never get these variables.
+CONTROL = ("init", "api-server", "scheduler", "dag-processor", "triggerer")
+CONTROL_SECRETS = {"AIRFLOW_DB_URL", "AIRFLOW_FERNET_KEY", "AIRFLOW_JWT_SECRET"}
 # Shipped settings that are others here, each with its reason in the file.
 OWN = {"AIRFLOW__CORE__EXECUTOR", "AIRFLOW__CORE__PARALLELISM"}
 SETTING = re.compile(r"^AIRFLOW__([A-Z_]+?)__([A-Z0-9_]+)$")
@@ -159,7 +164,8 @@ def test_secrets_go_where_the_entrypoint_takes_them_out(
 ) -> None:
     for name in AIRFLOW:
         environment = services[name]["environment"]
-        assert set(entrypoint.SECRETS) <= set(environment)
+        needed = set(entrypoint.SECRETS) - (set() if name in CONTROL else CONTROL_SECRETS)
+        assert needed == set(entrypoint.SECRETS) & set(environment), name
         for login in entrypoint.LOGINS.values():
             assert (login in environment) == (name == "api-server")
         users = environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(",")
@@ -184,7 +190,7 @@ def test_nodes_are_where_the_cluster_file_and_the_connections_say(
     cluster = load_cluster("compose", root / "configs")
     for node in cluster.nodes:
         service = services[node.name]
-        assert service["networks"]["default"]["ipv4_address"] == node.address
+        assert service["networks"] == {"nodes": {"ipv4_address": node.address}}
         assert service["profiles"] == ["demo"]
         assert f"{node.name}:{node.workspace}:rw" in service["volumes"]
         address, host_key = entrypoint.NODES[node.connection.removeprefix("tipcflow_")]
@@ -193,6 +199,61 @@ def test_nodes_are_where_the_cluster_file_and_the_connections_say(
     assert len(cluster.nodes) == len(entrypoint.NODES) == 2
     made = f"python -m venv {Path(cluster.nodes[0].python).parents[1]} "
     assert made in (root / "docker/node.Dockerfile").read_text()
+
+
+def test_nodes_reach_no_database_and_no_api(services: Mapping[str, Any]) -> None:
+    in_control = {
+        name for name, service in services.items() if "default" in service.get("networks", {"default": None})
+    }
+    assert in_control == {*LIMITED}
+    with_nodes = {name for name, service in services.items() if "nodes" in service.get("networks", {})}
+    assert with_nodes == {"triggerer", "worker", "node-1", "node-2"}
+
+
+def test_no_init_of_docker_keeps_the_secrets_of_airflow(services: Mapping[str, Any], root: Path) -> None:
+    for name in AIRFLOW:
+        assert not services[name].get("init"), name
+    assert " tini " in (root / "docker/airflow.Dockerfile").read_text()
+
+
+def test_containers_have_few_rights_and_limits(services: Mapping[str, Any]) -> None:
+    for name in LIMITED:
+        service = services[name]
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["mem_limit"], name
+        if name != "postgres":  # its entrypoint changes the owner of its volume, then the user
+            assert service["cap_drop"] == ["ALL"], name
+            assert service["read_only"] is True, name
+            assert service["pids_limit"], name
+    assert services["redis"]["user"] == "redis"
+
+
+def test_airflow_writes_only_to_volumes_and_memory(services: Mapping[str, Any], root: Path) -> None:
+    user = re.search(r"--uid (\d+)", (root / "docker/airflow.Dockerfile").read_text())
+    assert user
+    for name in AIRFLOW:
+        assert services[name]["tmpfs"] == [
+            "/tmp:exec",
+            f"/var/lib/airflow:mode=0700,uid={user[1]},gid={user[1]}",
+        ]
+
+
+def test_logs_of_containers_are_rotated(services: Mapping[str, Any]) -> None:
+    for name, service in services.items():
+        assert service["logging"]["options"] == {"max-file": "5", "max-size": "20m"}, name
+
+
+def test_messages_of_the_queue_are_in_a_volume(services: Mapping[str, Any], root: Path) -> None:
+    assert "queue:/data:rw" in services["redis"]["volumes"]
+    assert "appendfsync always" in (root / "docker/redis.sh").read_text()
+
+
+def test_the_images_of_a_version_can_be_kept(root: Path, env_file: Path, tmp_path: Path) -> None:
+    tagged = tmp_path / "env"
+    tagged.write_text(f"{env_file.read_text()}\nTIPCFLOW_TAG=1.2.3\n")
+    services = yaml.safe_load(compose(root, tagged, "config").stdout)["services"]
+    images = {service["image"] for service in services.values() if service["image"].startswith("tipcflow-")}
+    assert images == {"tipcflow-airflow:1.2.3", "tipcflow-node:1.2.3"}
 
 
 def test_everything_that_runs_is_watched_and_waits_for_what_it_needs(services: Mapping[str, Any]) -> None:
@@ -210,6 +271,7 @@ def test_health_is_asked_of_components_that_exist(services: Mapping[str, Any]) -
         *_, script, component = services[name]["healthcheck"]["test"]
         assert script == "/opt/tipcflow/docker/health.py"
         assert f'"{component}"' in source
+    assert services["scheduler"]["environment"]["AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK"] == "True"
 
 
 def test_the_celery_app_that_is_pinged_exists(services: Mapping[str, Any]) -> None:

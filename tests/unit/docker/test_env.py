@@ -83,4 +83,4 @@ def test_passwords_need_no_quoting_anywhere(env: Mapping[str, str]) -> None:
     for name, value in env.items():
         if "PASSWORD" in name or "SECRET" in name:
             assert value.isalnum()
-            assert len(value) == 48
+            assert len(value) == 64

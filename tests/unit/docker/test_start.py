@@ -4,6 +4,7 @@ import base64
 import configparser
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,10 +24,10 @@ from tests.support.programs import need
 from tests.support.sshd import make_sshd_folder
 
 
-def test_airflows_secrets_are_in_files_of_its_own_and_not_in_its_environment(
-    root: Path, env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path
-) -> None:
-    given = {
+@pytest.fixture
+def given(env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path) -> dict[str, str]:
+    """The environment that docker gives to Airflow's containers; AIRFLOW_HOME is `tmp_path`."""
+    return {
         "AIRFLOW_HOME": str(tmp_path),
         "AIRFLOW_DB_URL": "postgresql+psycopg2://airflow:word1@postgres/airflow",
         "AIRFLOW_BROKER_URL": "redis://:word2@redis:6379/0",
@@ -34,7 +35,47 @@ def test_airflows_secrets_are_in_files_of_its_own_and_not_in_its_environment(
         **{name: env[name] for name in ("AIRFLOW_FERNET_KEY", "AIRFLOW_SECRET_KEY", "AIRFLOW_JWT_SECRET")},
         **{name: env[name] for name in entrypoint.LOGINS.values()},
     }
-    show = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+def test_airflows_secrets_are_in_files_of_its_own(
+    env: Mapping[str, str], entrypoint: ModuleType, given: dict[str, str], tmp_path: Path
+) -> None:
+    left = dict(given)
+    entrypoint.prepare(left, tmp_path)
+    assert set(left) == {"AIRFLOW_HOME"}
+    config = configparser.RawConfigParser()
+    config.read(tmp_path / "airflow.cfg")
+    for name, (section, option) in entrypoint.SECRETS.items():
+        assert config[section][option] == given[name]
+    logins = json.loads((tmp_path / "passwords.json").read_text())
+    assert logins == {"admin": env["AIRFLOW_ADMIN_PASSWORD"], "ci": env["AIRFLOW_CI_PASSWORD"]}
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_worker_without_the_secrets_of_control_gets_no_empty_options(
+    entrypoint: ModuleType, given: dict[str, str], tmp_path: Path
+) -> None:
+    left = {name: given[name] for name in ("AIRFLOW_BROKER_URL", "AIRFLOW_RESULTS_URL", "AIRFLOW_SECRET_KEY")}
+    entrypoint.prepare({**left, "AIRFLOW_FERNET_KEY": ""}, tmp_path)
+    config = configparser.RawConfigParser()
+    config.read(tmp_path / "airflow.cfg")
+    assert {name: set(config[name]) for name in config.sections()} == {
+        "celery": {"broker_url", "result_backend"},
+        "api": {"secret_key"},
+    }
+
+
+def test_no_secret_is_in_the_environment_of_a_process_that_tasks_can_read(
+    root: Path, given: dict[str, str]
+) -> None:
+    if shutil.which("tini") is None:  # part of the image
+        pytest.skip("tini is not installed (Debian: apt-get install tini)")
+    given["PATH"] = os.environ["PATH"]
+    # The environment of the component, and of the process that starts it: tini, in the entrypoint's place.
+    show = (
+        "import json, os; from pathlib import Path; first = Path(f'/proc/{os.getppid()}');"
+        "print(json.dumps([dict(os.environ), (first / 'environ').read_text(), (first / 'comm').read_text()]))"
+    )
     said = subprocess.run(
         [sys.executable, root / "docker/airflow_entrypoint.py", sys.executable, "-c", show],
         env=given,
@@ -43,15 +84,12 @@ def test_airflows_secrets_are_in_files_of_its_own_and_not_in_its_environment(
         timeout=60,
         check=True,
     )
-    left = json.loads(said.stdout)
-    assert not [value for value in given.values() if value != str(tmp_path) and value in left.values()]
-    config = configparser.RawConfigParser()
-    config.read(tmp_path / "airflow.cfg")
-    for name, (section, option) in entrypoint.SECRETS.items():
-        assert config[section][option] == given[name]
-    logins = json.loads((tmp_path / "passwords.json").read_text())
-    assert logins == {"admin": env["AIRFLOW_ADMIN_PASSWORD"], "ci": env["AIRFLOW_CI_PASSWORD"]}
-    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    left, first, program = json.loads(said.stdout)
+    assert program == "tini\n"
+    for name, value in given.items():
+        is_kept = name in ("AIRFLOW_HOME", "PATH")
+        assert (value in left.values()) == is_kept, name
+        assert (value in first) == is_kept, name
 
 
 def test_nodes_become_connections_with_their_host_keys(
@@ -190,6 +228,28 @@ def test_a_nodes_keys_leave_the_environment_before_its_server_starts(
     assert "NODE_HOST_KEY: run docker/env.sh" in said.stderr
 
 
+@pytest.mark.process
+def test_redis_keeps_its_messages_when_it_is_killed(root: Path, tmp_path: Path) -> None:
+    need("redis-server")
+    environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD": "s3cretword"}
+    client = {"PATH": os.environ["PATH"], "REDISCLI_AUTH": "s3cretword"}
+
+    def ask(port: int, *words: str) -> str:
+        command = ["redis-cli", "-p", str(port), *words]
+        return subprocess.run(command, env=client, capture_output=True, text=True, timeout=20).stdout
+
+    for number in (1, 2):
+        port = free_port()
+        arguments = ("--port", port, "--bind", "127.0.0.1", "--dir", tmp_path)
+        # `process` ends it with SIGKILL.
+        with process("sh", root / "docker/redis.sh", *arguments, env=environ, stdout=subprocess.DEVNULL):
+            until = time.monotonic() + 30
+            while "PONG" not in ask(port, "ping"):
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            assert ask(port, "rpush", "default", f"task {number}").strip() == str(number)
+
+
 @pytest.fixture
 def told() -> Iterator[str]:
     """The address of an api-server whose triggerer is not well."""
@@ -201,6 +261,9 @@ def told() -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path == "/dead":  # a scheduler's own answer has no body
+                self.send_error(503)
+                return
             self.send_response(200)
             self.end_headers()
             self.wfile.write(json.dumps(states).encode())
@@ -222,6 +285,9 @@ def test_health_is_that_of_the_component(health: ModuleType, told: str) -> None:
     assert answers == {"scheduler": True, "triggerer": False, "dag_processor": False, "api_server": True}
     with pytest.raises(KeyError):
         health.healthy("schedulr", told)
+    with pytest.raises(OSError, match="503"):
+        health.healthy("scheduler", told.replace("/health", "/dead"))
+    assert set(health.OWN) == {"scheduler", "api_server"}
 
 
 def test_an_api_server_that_is_away_is_not_healthy(health: ModuleType) -> None:

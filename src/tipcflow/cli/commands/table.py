@@ -287,12 +287,14 @@ COMMANDS = (
         "db",
         "tipcflow.cli.db:app",
         _ADMINISTER,
-        "Upgrade the metrics database, roll up old samples.",
+        "Upgrade, back up, restore or roll up the metrics database.",
         "tipcflow db upgrade",
         {
             "upgrade": "tipcflow db upgrade",
             "current": "tipcflow db current",
             "rollup": "tipcflow db rollup --older-than 90 --dry-run",
+            "backup": "tipcflow db backup tipcflow-2026-11-23.backup",
+            "restore": "tipcflow db restore tipcflow-2026-11-23.backup",
         },
     ),
     LazyCommand(

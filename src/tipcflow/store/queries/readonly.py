@@ -11,6 +11,7 @@ from tipcflow.config.settings import safe_url
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.store import migrate
 from tipcflow.store.engine import SERVER, normal_url, reachable
+from tipcflow.store.queries.operation import OperationQueries
 from tipcflow.store.queries.pages import Pages
 from tipcflow.store.repository import Store
 
@@ -28,6 +29,7 @@ class ReadonlyStore(Store):
     def __init__(self, engine: Engine, url: str) -> None:
         super().__init__(engine, url)
         self.pages = Pages(self.database)
+        self.operation = OperationQueries(self.database)
 
     @classmethod
     def of(cls, url: str) -> Self:

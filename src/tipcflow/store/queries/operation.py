@@ -1,0 +1,119 @@
+"""Numbers of a deployment for its monitoring: runs, the queue, leases, nodes, deliveries."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, Text, func, select, type_coerce
+
+from tipcflow.domain import FailureClass
+from tipcflow.domain.run_documents import FailuresDocument
+from tipcflow.store.base import Part, clock
+from tipcflow.store.leases.rows import all_leases, all_requests
+from tipcflow.store.schema import documents, outbox, runs
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Numbers at one time. Runs, latencies and lost steps are those of runs that were created since `since`.
+
+    Attributes:
+        at: time by the database's clock, seconds since the epoch.
+        runs: number of ended runs by status.
+        unfinished: number of runs without a status, of any age.
+        queued: number of runs that wait for slots; `oldest_queued_s` is the longest wait, 0 without one.
+        leases: (node, whether the lease has expired) -> number of slots.
+        node_runs: (node, status) -> number of ended runs.
+        node_lost: node -> number of steps that ended because the node was lost.
+        node_last: node -> end of its newest ended run, seconds since the epoch.
+        latencies: trigger -> seconds from the creation of a run to its status, sorted.
+        deliveries: number of unhandled webhook deliveries; `oldest_delivery_s` is the age of the oldest, or 0.
+    """
+
+    at: float
+    runs: Mapping[str, int] = field(default_factory=dict)
+    unfinished: int = 0
+    queued: int = 0
+    oldest_queued_s: float = 0.0
+    leases: Mapping[tuple[str, bool], int] = field(default_factory=dict)
+    node_runs: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    node_lost: Mapping[str, int] = field(default_factory=dict)
+    node_last: Mapping[str, float] = field(default_factory=dict)
+    latencies: Mapping[str, list[float]] = field(default_factory=dict)
+    deliveries: int = 0
+    oldest_delivery_s: float = 0.0
+
+
+class OperationQueries(Part):
+    """Read-only queries; their cost depends on the number of runs since a time, not on the number of samples."""
+
+    def numbers(self, window_s: float) -> Operation:
+        """Return the numbers of one snapshot.
+
+        Args:
+            window_s: age of the oldest run that counts, seconds.
+        """
+        with self._read() as connection:
+            at = clock(connection)
+            waits = [at - request.created_at for request in all_requests(connection) if request.live(at)]
+            unfinished = select(func.count()).select_from(runs).where(runs.c.status.is_(None))
+            pending = outbox.c.done_at.is_(None)
+            deliveries, oldest = connection.execute(
+                select(func.count(), func.min(outbox.c.received_at)).where(pending)
+            ).one()
+            ended = _ended(connection, at - window_s)
+            return Operation(
+                at=at,
+                unfinished=int(connection.execute(unfinished).scalar_one()),
+                queued=len(waits),
+                oldest_queued_s=max(waits, default=0.0),
+                leases=Counter((lease.node, not lease.live(at)) for lease in all_leases(connection)),
+                node_lost=_lost(connection, at - window_s),
+                deliveries=int(deliveries),
+                oldest_delivery_s=max(0.0, at - oldest) if oldest is not None else 0.0,
+                runs=ended.statuses,
+                node_runs=ended.of_nodes,
+                node_last=ended.node_last,
+                latencies=ended.latencies,
+            )
+
+
+@dataclass(frozen=True)
+class _Ended:
+    statuses: Mapping[str, int]
+    of_nodes: Mapping[tuple[str, str], int]
+    node_last: Mapping[str, float]
+    latencies: Mapping[str, list[float]]
+
+
+def _ended(connection: Connection, since: float) -> _Ended:
+    columns = (runs.c.status, runs.c.trigger, runs.c.nodes, runs.c.created_at, runs.c.ended_at)
+    query = select(*columns).where(runs.c.created_at >= since, runs.c.status.is_not(None))
+    statuses: Counter[str] = Counter()
+    of_nodes: Counter[tuple[str, str]] = Counter()
+    last: dict[str, float] = {}
+    latencies: dict[str, list[float]] = defaultdict(list)
+    for status, trigger, nodes, created_at, ended_at in connection.execute(query):
+        statuses[status] += 1
+        latencies[trigger].append(max(0.0, ended_at - created_at))
+        for node in nodes:
+            of_nodes[node, status] += 1
+            last[node] = max(last.get(node, 0.0), ended_at)
+    in_order = {trigger: sorted(seconds) for trigger, seconds in latencies.items()}
+    return _Ended(statuses, of_nodes, last, in_order)
+
+
+def _lost(connection: Connection, since: float) -> Counter[str]:
+    """Steps that ended with class `node_lost`, by node; most runs have no failure, and few of that class."""
+    word = FailureClass.NODE_LOST.value
+    query = (
+        select(documents.c.run, documents.c.body)
+        .join(runs, runs.c.id == documents.c.run)
+        .where(runs.c.created_at >= since, documents.c.name == FailuresDocument.NAME)
+        .where(type_coerce(documents.c.body, Text).contains(f'"{word}"'))
+    )
+    lost: Counter[str] = Counter()
+    for run, body in connection.execute(query):
+        failures = FailuresDocument.load(run, body).root.values()
+        lost.update(failure.node for failure in failures if failure.failure_class == FailureClass.NODE_LOST)
+    return lost

@@ -1,0 +1,79 @@
+"""`tipcflow db backup` and `restore`: one line of success, one line per error."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stories import tell
+
+from tipcflow.store import Store, migrate
+
+HEAD = migrate.HEAD
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'elsewhere.db'}"
+
+
+def test_a_verdict_is_the_same_after_restoring_elsewhere(
+    tipcflow: Callable[..., Any], database: Path, tmp_path: Path, elsewhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open() as store:
+        tell(store)
+    before = [tipcflow("show", "latest"), tipcflow("show", "latest", "--json"), tipcflow("runs", "--json")]
+    file = tmp_path / "backup"
+    said = tipcflow("db", "backup", str(file))
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"sqlite:///{database} -> {file}: schema {HEAD}, 1 run, ")
+    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", elsewhere)
+    assert tipcflow("db", "restore", str(file)).out == f"{file} -> {elsewhere}: schema {HEAD}, 1 run\n"
+    after = [tipcflow("show", "latest"), tipcflow("show", "latest", "--json"), tipcflow("runs", "--json")]
+    assert after == before
+    said = tipcflow("db", "restore", str(file), "--replace", "--json")
+    assert json.loads(said.out) == {
+        "url": elsewhere,
+        "file": str(file),
+        "head": HEAD,
+        "revision": HEAD,
+        "runs": 1,
+        "replaced": True,
+    }
+
+
+def test_an_older_backup_is_upgraded(tipcflow: Callable[..., Any], database: Path, tmp_path: Path) -> None:
+    migrate.downgrade(f"sqlite:///{database}", "0008")
+    assert "schema 0008, 0 runs, " in tipcflow("db", "backup", str(tmp_path / "backup")).out
+    said = tipcflow("db", "restore", str(tmp_path / "backup"))
+    assert said.out.endswith(f": schema 0008, upgraded to {HEAD}, 0 runs\n")
+
+
+def test_each_error_is_one_line(
+    tipcflow: Callable[..., Any], database: Path, tmp_path: Path, elsewhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open() as store:
+        tell(store)
+    url, file, text = f"sqlite:///{database}", tmp_path / "backup", tmp_path / "text"
+    text.write_text("text")
+    tipcflow("db", "backup", str(file))
+    assert tipcflow("db", "backup", str(file)).err == (
+        f"config_error: FILE: a backup never overwrites a file; found '{file}'; expected a new name\n"
+    )
+    assert tipcflow("db", "restore", str(text)).err == (
+        f"config_error: {text}: not a backup of tipcflow; found 'a file of another kind'; "
+        "expected a file of `tipcflow db backup`\n"
+    )
+    assert tipcflow("db", "restore", str(file)).err == (
+        f"config_error: the database {url} is not empty; "
+        "found 'rows in attempts, environments, legs, plans, runs, series, steps'; expected an empty database\n"
+        "  hint: --replace deletes its rows; make a backup of it first\n"
+    )
+    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", elsewhere)
+    said = tipcflow("db", "backup", str(tmp_path / "other"))
+    assert (said.code, said.err) == (
+        2,
+        f"config_error: the database {elsewhere} has no tables; expected a database of tipcflow\n"
+        "  hint: TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME say which database is used\n",
+    )

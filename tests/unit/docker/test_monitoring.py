@@ -1,0 +1,109 @@
+"""docker/monitoring: Prometheus accepts the files, the alerts fire when they should, and every metric exists."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from tipcflow.store.queries.operation import Operation
+from tipcflow_pages.metrics import Collector
+
+FOLDER = "docker/monitoring"
+ANCHOR = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def names_of(expression: str) -> set[str]:
+    return set(re.findall(r"\btipcflow_\w+", expression))
+
+
+@pytest.fixture(scope="session")
+def known() -> set[str]:
+    """Names of all metrics of the route."""
+    registry = CollectorRegistry()
+    registry.register(Collector(Operation(at=0.0), 7))
+    return {family.name for family in registry.collect()}
+
+
+@pytest.fixture(scope="session")
+def rules(root: Path) -> list[dict[str, Any]]:
+    text = (root / FOLDER / "alerts.yaml").read_text()
+    return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
+
+
+@pytest.fixture(scope="session")
+def dashboard(root: Path) -> dict[str, Any]:
+    return dict(json.loads((root / FOLDER / "dashboard.json").read_text()))
+
+
+def program() -> str:
+    """Path of promtool; without it, also in CI, only the other tests check the files."""
+    path = shutil.which("promtool")
+    if path is None:
+        pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
+    return path
+
+
+@pytest.mark.process
+def test_prometheus_accepts_the_rules_and_the_configuration(root: Path, tmp_path: Path) -> None:
+    promtool = program()
+    for name in ("prometheus.yaml", "alerts.yaml"):
+        (tmp_path / name).write_text((root / FOLDER / name).read_text())
+    (tmp_path / "tipcflow.token").write_text("token")
+    command = [promtool, "check", "config", "--lint-fatal", "prometheus.yaml"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.process
+def test_alerts_fire_and_end(root: Path) -> None:
+    command = [program(), "test", "rules", "alerts_test.yaml"]
+    said = subprocess.run(command, cwd=root / FOLDER, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_each_alert_has_a_test(root: Path, rules: list[dict[str, Any]]) -> None:
+    tests = yaml.safe_load((root / FOLDER / "alerts_test.yaml").read_text())["tests"]
+    fired = {case["alertname"] for test in tests for case in test["alert_rule_test"] if case["exp_alerts"]}
+    assert fired == {rule["alert"] for rule in rules}
+
+
+def test_metrics_of_alerts_and_dashboard_exist(
+    rules: list[dict[str, Any]], dashboard: dict[str, Any], known: set[str]
+) -> None:
+    assert len(known) > 10
+    in_alerts = {name for rule in rules for name in names_of(rule["expr"])}
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    shown = {name for expression in expressions for name in names_of(expression)}
+    assert in_alerts <= known
+    assert shown <= known
+    # Every number is on the dashboard, except the window.
+    assert known - shown == {"tipcflow_window_days"}
+
+
+def test_alerts_name_a_section_that_exists(root: Path, rules: list[dict[str, Any]]) -> None:
+    for rule in rules:
+        file, _, anchor = rule["annotations"]["section"].partition("#")
+        titles = ANCHOR.findall((root / file).read_text())
+        anchors = {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in titles}
+        assert anchor in anchors, rule["alert"]
+        assert rule["labels"]["severity"] in ("warning", "critical")
+
+
+def test_panels_of_the_dashboard_do_not_overlap(dashboard: dict[str, Any]) -> None:
+    taken: dict[tuple[int, int], str] = {}
+    for panel in dashboard["panels"]:
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24
+        for cell in ((x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])):
+            assert taken.setdefault(cell, panel["title"]) == panel["title"]
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    (variable,) = dashboard["templating"]["list"]
+    for panel in dashboard["panels"]:
+        sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
+        assert {source["uid"] for source in sources} == {f"${{{variable['name']}}}"}

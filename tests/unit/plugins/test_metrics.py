@@ -1,0 +1,122 @@
+"""The route for Prometheus: nothing without the token, and text that Prometheus' own parser reads."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+from tests.support.stories import a_run, tell
+
+from tipcflow.domain import Status
+from tipcflow.store import Store
+from tipcflow_pages import metrics
+from tipcflow_pages.web.errors import handlers
+
+TOKEN = "token-of-prometheus"
+AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def set_token(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_TIPCFLOW_METRICS", json.dumps({"conn_type": "generic", "password": token}))
+    metrics.forget_token()
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    set_token(monkeypatch, TOKEN)
+    app = FastAPI(exception_handlers=handlers())
+    app.add_route("/metrics", metrics.metrics, methods=["GET"])
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
+    now = store.now()
+    tell(store, a_run("20261121t000001-a-0000", created_at=now - 100, trigger="pr"))
+    odd = 'pr "x"\\\n'
+    tell(store, a_run("20261121t000002-a-0000", created_at=now - 60, trigger=odd), status=Status.FAILED)
+    store.runs.create(a_run("20261121t000003-a-0000", created_at=now))
+    store.queue.join("20261121t000003-a-0000", [("node-a", 0)], owner="o", ttl_s=600, now=now - 40)
+    answer = client.get("/metrics", headers=AUTHORIZED)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    assert answer.headers["cache-control"] == "no-store"
+    found = samples(answer.text)
+    assert found["tipcflow_runs", (("status", "pass"),)] == 1
+    assert found["tipcflow_runs", (("status", "regression"),)] == 0
+    assert found["tipcflow_runs_unfinished", ()] == 1
+    assert found["tipcflow_queue_length", ()] == 1
+    assert 40 <= found["tipcflow_queue_oldest_seconds", ()] < 100
+    assert found["tipcflow_node_runs", (("node", "node-a"), ("status", "failed"))] == 1
+    assert found["tipcflow_node_lost_steps", (("node", "node-b"),)] == 0
+    assert found["tipcflow_verdict_latency_seconds", (("quantile", "0.95"), ("trigger", odd))] == 20
+    assert found["tipcflow_window_days", ()] == 7
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN, "Bearer é"],
+)
+def test_without_the_token_nothing_is_told(client: TestClient, store: Store, header: str) -> None:
+    tell(store)
+    answer = client.get("/metrics", headers={b"Authorization": header.encode("latin-1")} if header else {})
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert answer.headers["cache-control"] == "no-store"
+    assert set(answer.json()) == {"detail"}
+
+
+@pytest.mark.parametrize("token", ["", None])
+def test_without_a_configured_token_everything_is_refused(
+    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch, token: str | None
+) -> None:
+    if token is None:
+        monkeypatch.delenv("AIRFLOW_CONN_TIPCFLOW_METRICS")
+        monkeypatch.setattr("tipcflow_operators.airflow.internals.Connection", NoConnections, raising=False)
+        metrics.forget_token()
+    else:
+        set_token(monkeypatch, token)
+    for header in ("Bearer ", "Bearer", "Bearer None"):
+        assert client.get("/metrics", headers={"Authorization": header}).status_code == 401
+
+
+class NoConnections:
+    """Airflow's connections where the one of the metrics is missing: unit tests have no database of Airflow."""
+
+    @staticmethod
+    def get_connection_from_secrets(name: str) -> None:
+        from airflow.sdk.exceptions import AirflowNotFoundException
+
+        raise AirflowNotFoundException(name)
+
+
+def test_a_new_token_is_in_force_when_the_connection_is_read_again(
+    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_token(monkeypatch, "another")
+    assert client.get("/metrics", headers=AUTHORIZED).status_code == 401
+    assert client.get("/metrics", headers={"Authorization": "bearer another"}).status_code == 200
+
+
+@pytest.mark.parametrize("days", ["0", "91", "-1", "x", "1.5", "", "٣", "9" * 5000])
+def test_wrong_days(client: TestClient, store: Store, days: str) -> None:
+    answer = client.get("/metrics", params={"days": days}, headers=AUTHORIZED)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].endswith("expected a whole number from 1 to 90")
+
+
+def test_a_database_that_is_away_is_503(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "postgresql://me:hunter2@/x?host=/nowhere")
+    answer = client.get("/metrics", headers=AUTHORIZED)
+    assert answer.status_code == 503
+    assert "hunter2" not in answer.text

@@ -1,0 +1,74 @@
+"""Numbers of a deployment: counted of the runs in the window, by the database's clock."""
+
+import pytest
+from tests.support.stories import TRAIN, a_run, tell
+
+from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain.run_documents import FailuresDocument
+from tipcflow.store import Store
+from tipcflow.store.queries.operation import OperationQueries
+
+DAY = 24 * 3600.0
+
+
+@pytest.fixture
+def queries(store: Store) -> OperationQueries:
+    return OperationQueries(store.database)
+
+
+def test_an_empty_database(queries: OperationQueries, store: Store) -> None:
+    numbers = queries.numbers(DAY)
+    assert (numbers.runs, numbers.unfinished, numbers.queued, numbers.oldest_queued_s) == ({}, 0, 0, 0.0)
+    assert (numbers.leases, numbers.deliveries, numbers.oldest_delivery_s) == ({}, 0, 0.0)
+    assert abs(numbers.at - store.now()) < 60
+
+
+def test_runs_of_the_window_are_counted(queries: OperationQueries, store: Store) -> None:
+    now = store.now()
+    tell(store, a_run("20261121t000001-a-0000", created_at=now - 100, trigger="pr"))
+    tell(store, a_run("20261121t000002-a-0000", created_at=now - 90, trigger="pr"), status=Status.FAILED)
+    tell(store, a_run("20261121t000003-a-0000", created_at=now - 80), status=None)
+    tell(store, a_run("20261101t000000-a-0000", created_at=now - 3 * DAY))
+    numbers = queries.numbers(2 * DAY)
+    assert numbers.runs == {"pass": 1, "failed": 1}
+    assert numbers.unfinished == 1
+    assert numbers.latencies == {"pr": [20.0, 20.0]}
+    assert numbers.node_runs[("node-a", "failed")] == 1
+    assert numbers.node_last["node-b"] == pytest.approx(now - 70)
+    assert queries.numbers(4 * DAY).runs == {"pass": 2, "failed": 1}
+
+
+def test_queue_and_leases(queries: OperationQueries, store: Store) -> None:
+    now = store.now()
+    for number, wait in ((1, 50.0), (2, 20.0), (3, 5000.0)):
+        run = f"20261121t00000{number}-a-0000"
+        store.runs.create(a_run(run, created_at=now - 100))
+        ttl = 600.0 if number < 3 else 10.0  # the third has not renewed its request
+        store.queue.join(run, [("node-a", 0)], owner="o", ttl_s=ttl, now=now - wait)
+    store.runs.create(a_run("20261121t000004-a-0000"))
+    store.leases.acquire("20261121t000004-a-0000", [("node-b", 0), ("node-b", 1)], owner="o", ttl_s=600)
+    store.runs.create(a_run("20261121t000005-a-0000"))
+    store.leases.acquire("20261121t000005-a-0000", [("node-c", 0)], owner="o", ttl_s=1, now=now - 50)
+    numbers = queries.numbers(DAY)
+    assert numbers.queued == 2
+    assert 50 <= numbers.oldest_queued_s < 110
+    assert numbers.leases == {("node-b", False): 2, ("node-c", True): 1}
+
+
+def test_lost_nodes_are_those_of_the_failures(queries: OperationQueries, store: Store) -> None:
+    for number, kind in enumerate((FailureClass.NODE_LOST, FailureClass.HANG)):
+        run = tell(
+            store, a_run(f"20261121t00000{number}-a-0000", created_at=store.now()), status=Status.INFRA_FAILURE
+        )
+        failure = Failure(failure_class=kind, node="node-b", said='the line names "node_lost"')
+        store.documents.put(run.id, FailuresDocument({TRAIN: failure}))
+    assert queries.numbers(DAY).node_lost == {"node-b": 1}
+
+
+def test_deliveries_that_wait(queries: OperationQueries, store: Store) -> None:
+    for name in ("one", "two"):
+        common = {"connection": "c", "repository": "r", "event": "push", "body": {}}
+        store.outbox.add(delivery=name, body_sha256=name, **common)  # type: ignore[arg-type]
+    numbers = queries.numbers(DAY)
+    assert numbers.deliveries == 2
+    assert 0 <= numbers.oldest_delivery_s < 60
