@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import RowMapping, insert, select, update
+from sqlalchemy import CTE, RowMapping, func, insert, select, update
 
 from tipcflow.domain import ConfigError, Plan, Run, Status
 from tipcflow.store.base import Part
@@ -15,6 +15,20 @@ _FIXED = frozenset({"id", "schema_version", "status", "reason", "created_at", "e
 _LISTED = 5
 # Databases limit the number of values in a query.
 _AT_ONCE = 500
+
+
+def _chains() -> CTE:
+    """Select the names of chains, and NULL at the end: from name to name in an index, not over all runs."""
+    names = select(func.min(runs.c.chain).label("chain")).cte("names", recursive=True)
+    other = runs.alias("other")
+    following = select(func.min(other.c.chain)).where(other.c.chain > names.c.chain).scalar_subquery()
+    return names.union_all(select(following).where(names.c.chain.is_not(None)))
+
+
+_CHAINS = _chains()
+# The suite of each chain: it is the same in all runs of a chain.
+_OWN = select(runs.c.suite).where(runs.c.chain == _CHAINS.c.chain).limit(1).correlate(_CHAINS)
+_SUITES = select(_OWN.scalar_subquery()).select_from(_CHAINS)
 
 
 class Runs(Part):
@@ -154,12 +168,14 @@ class Runs(Part):
     def chains(self) -> list[str]:
         """Return the names of all chains with runs, sorted."""
         with self._read() as connection:
-            return sorted(connection.execute(select(runs.c.chain).distinct()).scalars())
+            return sorted(
+                connection.execute(select(_CHAINS.c.chain).where(_CHAINS.c.chain.is_not(None))).scalars()
+            )
 
     def suites(self) -> list[str]:
         """Return the names of all suites with runs."""
         with self._read() as connection:
-            return sorted(connection.execute(select(runs.c.suite).distinct()).scalars())
+            return sorted(set(connection.execute(_SUITES).scalars()) - {None})
 
     def suite_commits(self, chain: str) -> set[str]:
         """Return the commits of the suite that the chain was run at."""
