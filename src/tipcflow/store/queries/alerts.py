@@ -76,23 +76,25 @@ class Alerts(Part):
 
     def since(self, since: float) -> list[Alert]:
         """Return the alerts of runs that began since a time, in seconds since the epoch."""
-        columns = [check_results.c[name] for name in ("run", "step", "leg", "metric", "status")]
+        columns: list[Any] = [check_results.c[name] for name in ("run", "step", "leg", "metric", "status")]
+        columns += [func.substr(check_results.c.reason, 1, _REASON), check_results.c.details]
         own = select(runs.c.id).where(runs.c.status.in_(_MAY_ALERT), runs.c.created_at >= since, *is_state(runs))
         query = (
-            select(*columns, func.substr(check_results.c.reason, 1, _REASON), check_results.c.details)
+            select(*columns)
             .where(check_results.c.run.in_(own), check_results.c.status.in_(ALERTS), check_results.c.metric != "")
             .order_by(check_results.c.run, check_results.c.position)
         )
         with self._read() as connection:
             return [
                 Alert(run, step, leg, metric, Status(status), reason, _ratio(details))
-                for run, step, leg, metric, status, reason, details in connection.execute(query)
+                for run, step, leg, metric, status, reason, details in connection.execute(query).all()
             ]
 
     def judged(self, chains: Collection[str], since: float) -> list[Judged]:
         """Return the judged runs of chains since a time, oldest first."""
         columns = [runs.c[name] for name in Judged.__dataclass_fields__]
-        names, rows = sorted(chains), []
+        names = sorted(chains)
+        rows: list[Any] = []
         with self._read() as connection:
             for start in range(0, len(names), _AT_ONCE):
                 query = select(*columns).where(
@@ -107,11 +109,12 @@ class Alerts(Part):
 
     def chains_of(self, run_ids: Collection[str]) -> dict[str, str]:
         """Return run -> its chain."""
-        ids, known = sorted(run_ids), {}
+        ids = sorted(run_ids)
+        known: dict[str, str] = {}
         with self._read() as connection:
             for start in range(0, len(ids), _AT_ONCE):
                 query = select(runs.c.id, runs.c.chain).where(runs.c.id.in_(ids[start : start + _AT_ONCE]))
-                known.update(row.tuple() for row in connection.execute(query))
+                known |= {row[0]: row[1] for row in connection.execute(query)}
         return known
 
     def decisions(self, since: float) -> list[Decision]:

@@ -41,16 +41,16 @@ class MatrixQueries(Part):
 
     def builds(self, limit: int) -> list[str]:
         """Return the framework builds whose newest runs are the newest, newest first."""
-        names = select(func.min(runs.c.framework).label("framework")).where(runs.c.framework > "")
-        names = names.cte("builds", recursive=True)
+        first = select(func.min(runs.c.framework).label("framework")).where(runs.c.framework > "")
+        builds = first.cte("builds", recursive=True)
         other = runs.alias("other")
-        following = select(func.min(other.c.framework)).where(other.c.framework > names.c.framework)
-        names = names.union_all(select(following.scalar_subquery()).where(names.c.framework.is_not(None)))
-        newest = select(func.max(runs.c.created_at)).where(runs.c.framework == names.c.framework)
-        query = select(names.c.framework, newest.scalar_subquery().label("newest"))
-        query = query.where(names.c.framework.is_not(None)).order_by(
-            newest.scalar_subquery().desc(), names.c.framework
+        following = select(func.min(other.c.framework)).where(other.c.framework > builds.c.framework)
+        builds = builds.union_all(select(following.scalar_subquery()).where(builds.c.framework.is_not(None)))
+        newest = (
+            select(func.max(runs.c.created_at)).where(runs.c.framework == builds.c.framework).scalar_subquery()
         )
+        query = select(builds.c.framework, newest).where(builds.c.framework.is_not(None))
+        query = query.order_by(newest.desc(), builds.c.framework)
         with self._read() as connection:
             return [name for name, _ in connection.execute(query.limit(limit))]
 
@@ -64,7 +64,8 @@ class MatrixQueries(Part):
             runs.c.status,
             runs.c.created_at,
         )
-        names, found = sorted(chains), []
+        names = sorted(chains)
+        found: list[BuildRun] = []
         with self._read() as connection:
             for start in range(0, len(names), _AT_ONCE):
                 query = select(runs.c.id, *columns).where(
@@ -80,7 +81,8 @@ class MatrixQueries(Part):
 
     def variants(self, run_ids: Collection[str]) -> list[VariantStep]:
         """Return the ended steps of runs that belong to a variant, by variant and step."""
-        ids, found = sorted(run_ids), []
+        ids = sorted(run_ids)
+        found: list[VariantStep] = []
         columns = (steps.c.run, steps.c.variant, steps.c.status)
         with self._read() as connection:
             for start in range(0, len(ids), _AT_ONCE):

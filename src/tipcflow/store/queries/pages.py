@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, and_, bindparam, func, select
@@ -77,14 +76,21 @@ class LossPoint:
 class Pages(Part):
     """Read-only queries; only `losses` loads raw samples of a run."""
 
-    def chains(self, wanted: RunFilter, *, limit: int, offset: int = 0, history: int = 20) -> Listed:
+    def chains(
+        self, wanted: RunFilter, *, limit: int, offset: int = 0, history: int = 20, worst_first: bool = False
+    ) -> Listed:
         """Return chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs.
 
         Confirm runs and runs of bisections are not the state of a chain; the list of runs shows them.
+
+        Args:
+            worst_first: sort by the status of the newest run first; runs without a status come before green ones.
         """
         with self._read() as connection:
             latest = connection.execute(_latest(wanted)).all()
             matching = [row for row in latest if not wanted.status or _word(row[2]) == wanted.status]
+            if worst_first:
+                matching.sort(key=lambda row: -_severity(row[2]))
             page = matching[offset : offset + limit]
             ids = [row[0] for row in page]
             newest = {row["id"]: row for row in connection.execute(_shown(ids)).mappings()}
@@ -193,7 +199,9 @@ def _match(wanted: RunFilter) -> list[ColumnElement[bool]]:
     if wanted.chain:
         conditions.append(runs.c.chain == wanted.chain)
     # One text per run: a condition per column takes twice as long. A word has no line break.
-    searched = reduce(lambda text, name: text + "\n" + runs.c[name], _SEARCHED[1:], runs.c[_SEARCHED[0]])
+    searched: ColumnElement[str] = runs.c[_SEARCHED[0]]
+    for name in _SEARCHED[1:]:
+        searched = searched + "\n" + runs.c[name]
     for word in wanted.text.split():
         conditions.append(searched.icontains(word, autoescape=True))
     return conditions
@@ -240,6 +248,10 @@ def _strips(history: int) -> Select[Any]:
 
 def _word(status: str | None) -> str:
     return status or "running"
+
+
+def _severity(status: str | None) -> float:
+    return Status.IMPROVEMENT.severity + 0.5 if status is None else Status(status).severity
 
 
 def _counts(rows: Iterable[Sequence[Any]]) -> dict[str, int]:

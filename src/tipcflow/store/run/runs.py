@@ -72,11 +72,14 @@ class Runs(Part):
             return newest[0]
         query = select(runs).where(runs.c.id.startswith(prefix, autoescape=True))
         with self._read() as connection:
+            # A prefix is searched in all runs, a whole id in its index.
+            whole = connection.execute(select(runs).where(runs.c.id == prefix)).mappings().first()
+            if whole is not None:
+                return _run(whole)
             rows = connection.execute(query.order_by(runs.c.created_at.desc(), runs.c.id)).mappings().all()
         matches = [_run(row) for row in rows] if prefix else []
-        for run in matches:
-            if run.id == prefix or len(matches) == 1:
-                return run
+        if len(matches) == 1:
+            return matches[0]
         if not matches:
             raise self._unknown(prefix)
         listed = [run.id for run in matches[:_LISTED]]

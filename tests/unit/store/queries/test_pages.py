@@ -89,6 +89,11 @@ def test_counts_are_those_before_the_status_filter(three_chains: None, pages: Re
     assert [run.id for run in listed.rows] == ["r005", "r003"]
 
 
+def test_the_worst_chains_first(three_chains: None, pages: ReadonlyStore) -> None:
+    assert shown(pages, RunFilter(), worst_first=True) == [BETA, GAMMA, ALPHA]
+    assert shown(pages, RunFilter(), worst_first=True, limit=1, offset=1) == [GAMMA]
+
+
 def test_a_text_that_many_runs_match(
     three_chains: None, pages: ReadonlyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
