@@ -105,8 +105,8 @@ def load_changes(
     lines: dict[_Line, _LineHistory] = defaultdict(_LineHistory)
     for run in store.alerts.judged(chains, oldest):
         lines[run.chain, run.mode, run.environment].add(run, alerts.get(run.id, {}))
-    found = (episode for line in lines.values() for episode in line.episodes if episode.first.created_at >= since)
-    made = _changes(found, store.alerts.decisions(oldest))
+    begun = (episode for line in lines.values() for episode in line.episodes if episode.first.created_at >= since)
+    made = _changes(begun, store.alerts.decisions(oldest))
     return make_changes((change for change in made if wanted.shows(change)), at=now, days=days)
 
 

@@ -89,15 +89,15 @@ def _outcomes(
     columns: tuple[str, ...] = ()
     if grid.by == BUILD:
         columns = tuple(store.matrix.builds(chosen))
-        found: Iterable[Outcome] = _of_builds(store, lines, columns)
+        outcomes: Iterable[Outcome] = _of_builds(store, lines, columns)
     elif grid.by == VARIANT:
-        found = _of_variants(store, lines)
+        outcomes = _of_variants(store, lines)
     else:
-        found = (
+        outcomes = (
             _outcome(line, line.mode if grid.by == "mode" else line.environment or "unknown") for line in lines
         )
     by_chain: dict[str, list[Outcome]] = defaultdict(list)
-    for outcome in found:
+    for outcome in outcomes:
         by_chain[outcome.chain].append(outcome)
     if grid.by != BUILD:
         columns = frequent_first(([outcome.column for outcome in own] for own in by_chain.values()), chosen)

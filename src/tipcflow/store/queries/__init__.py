@@ -1,4 +1,4 @@
 """Queries for pages, history and baselines.
 
-Public: `alerts`, `coverage`, `matrix`, `pages`, `readonly`, `states`.
+Public: `alerts`, `coverage`, `pages`, `readonly`, `states`.
 """

@@ -104,8 +104,8 @@ class Alerts(Part):
                     *is_state(runs),
                 )
                 rows += connection.execute(query).mappings().all()
-        found = [Judged(**{**row, "status": Status(row["status"])}) for row in rows]
-        return sorted(found, key=lambda run: (run.created_at, run.id))
+        judged = [Judged(**{**row, "status": Status(row["status"])}) for row in rows]
+        return sorted(judged, key=lambda run: (run.created_at, run.id))
 
     def chains_of(self, run_ids: Collection[str]) -> dict[str, str]:
         """Return run -> its chain."""

@@ -65,7 +65,7 @@ class MatrixQueries(Part):
             runs.c.created_at,
         )
         names = sorted(chains)
-        found: list[BuildRun] = []
+        build_runs: list[BuildRun] = []
         with self._read() as connection:
             for start in range(0, len(names), _AT_ONCE):
                 query = select(runs.c.id, *columns).where(
@@ -73,16 +73,16 @@ class MatrixQueries(Part):
                     runs.c.framework.in_(builds),
                     *is_state(runs),
                 )
-                found += [
+                build_runs += [
                     BuildRun(run, chain, mode, environment, framework, Status(status), at)
                     for run, chain, mode, environment, framework, status, at in connection.execute(query)
                 ]
-        return sorted(found, key=lambda run: (-run.created_at, run.run))
+        return sorted(build_runs, key=lambda run: (-run.created_at, run.run))
 
     def variants(self, run_ids: Collection[str]) -> list[VariantStep]:
         """Return the ended steps of runs that belong to a variant, by variant and step."""
         ids = sorted(run_ids)
-        found: list[VariantStep] = []
+        variant_steps: list[VariantStep] = []
         columns = (steps.c.run, steps.c.variant, steps.c.status)
         with self._read() as connection:
             for start in range(0, len(ids), _AT_ONCE):
@@ -92,5 +92,5 @@ class MatrixQueries(Part):
                     steps.c.status.is_not(None),
                 )
                 rows = connection.execute(query.order_by(steps.c.variant, steps.c.run, steps.c.step))
-                found += [VariantStep(run, variant, Status(status)) for run, variant, status in rows]
-        return found
+                variant_steps += [VariantStep(run, variant, Status(status)) for run, variant, status in rows]
+        return variant_steps

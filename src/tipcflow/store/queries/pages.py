@@ -130,8 +130,8 @@ class Pages(Part):
         page.
         """
         query = select(runs.c.id, runs.c.status).where(*match).order_by(*_NEWEST).limit(_FEW + 1)
-        found = [(run_id, status) for run_id, status in connection.execute(query)]
-        return found if len(found) <= _FEW else None
+        matching = [(run_id, status) for run_id, status in connection.execute(query)]
+        return matching if len(matching) <= _FEW else None
 
     def losses(self, run_id: str) -> list[LossPoint]:
         """Return training losses of each step's last attempt, by step, node, rank and in the order they were

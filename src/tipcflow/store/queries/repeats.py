@@ -61,7 +61,7 @@ class Repeats(Part):
 
     def mixed(self, since: float, chains: Collection[str]) -> list[Run]:
         """Return the runs of all groups of these chains with both outcomes, oldest first."""
-        names, found = sorted(chains), []
+        names, mixed = sorted(chains), []
         with self._read() as connection:
             for start in range(0, len(names), _AT_ONCE):
                 own = runs.c.chain.in_(names[start : start + _AT_ONCE])
@@ -69,8 +69,8 @@ class Repeats(Part):
                 same = [runs.c[name] == groups.c[name] for name in _SUBJECT]
                 query = select(runs).join(groups, and_(*same)).where(own, groups.c.bad > 0, groups.c.good > 0)
                 rows = connection.execute(query.where(*_wanted(since))).mappings()
-                found += [Run.model_validate(dict(row)) for row in rows]
-        return sorted(found, key=lambda run: (run.created_at, run.id))
+                mixed += [Run.model_validate(dict(row)) for row in rows]
+        return sorted(mixed, key=lambda run: (run.created_at, run.id))
 
     def by_node(self, since: float) -> list[tuple[tuple[str, ...], Status, int]]:
         """Return (nodes, status, number of runs) of ended runs, without side runs."""

@@ -26,7 +26,8 @@ def a_change(**fields: object) -> Change:
         ([{"direction": "better"}], "1 chain became better in the last 1 day"),
         (
             [{}, {"direction": "better", "chain": "s/b/f"}],
-            "1 chain became worse with 1 change of framework or suite (1 still), 1 chain became better in the last 1 day",
+            "1 chain became worse with 1 change of framework or suite (1 still), 1 chain became better"
+            " in the last 1 day",
         ),
     ],
 )

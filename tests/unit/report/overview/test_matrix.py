@@ -11,7 +11,8 @@ def test_the_most_frequent_columns_by_name() -> None:
 
 
 def test_models_by_their_worst_run_then_by_the_number_of_bad_ones() -> None:
-    assert worst_models({"fine": [P], "two": [R, R], "one": [R, P], "broken": [F]}) == ["broken", "two", "one", "fine"]
+    states = {"fine": [P], "two": [R, R], "one": [R, P], "broken": [F]}
+    assert worst_models(states) == ["broken", "two", "one", "fine"]
 
 
 def test_a_cell_is_the_newest_of_the_worst_runs() -> None:
