@@ -1,7 +1,7 @@
 """The pages: chains, runs, one run."""
 
 import time
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -18,17 +18,25 @@ from tipcflow_pages.web.render import HEADERS, html, root_of
 router = APIRouter()
 PER_PAGE = 50
 _WORDS = ("running", *(word.value for word in sorted(RUN_WORDS, key=lambda word: -word.severity)))
+Order = Literal["worst", "newest"]
 Page = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @router.get("/")
 def chains(
-    request: Request, store: StoreDep, suite: str = "", status: str = "", text: str = "", page: Page = 1
+    request: Request,
+    store: StoreDep,
+    suite: str = "",
+    status: str = "",
+    text: str = "",
+    order: Order = "worst",
+    page: Page = 1,
 ) -> Response:
     """Return all chains with the latest run and the statuses of earlier runs."""
     wanted = RunFilter(suite=suite, status=_known(status), text=text)
-    listed = store.pages.chains(wanted, limit=PER_PAGE, offset=(page - 1) * PER_PAGE)
-    return _list(request, store, "chains.html", listed=listed, wanted=wanted, page=page, view="")
+    is_worst = order == "worst"
+    listed = store.pages.chains(wanted, limit=PER_PAGE, offset=(page - 1) * PER_PAGE, worst_first=is_worst)
+    return _list(request, store, "chains.html", listed=listed, wanted=wanted, page=page, view="", order=order)
 
 
 @router.get("/runs")
@@ -62,10 +70,20 @@ def _known(status: str) -> str:
 
 
 def _list(
-    request: Request, store: StoreDep, template: str, *, listed: Listed, wanted: RunFilter, page: int, view: str
+    request: Request,
+    store: StoreDep,
+    template: str,
+    *,
+    listed: Listed,
+    wanted: RunFilter,
+    page: int,
+    view: str,
+    order: Order = "newest",
 ) -> Response:
     pages = max(1, -(-listed.total // PER_PAGE))
     filters = {name: value for name, value in vars(wanted).items() if value}
+    if order == "newest" and not view:
+        filters["order"] = order
 
     def link(**changes: object) -> str:
         """Return the URL of the list with changed filters; resets to page 1 unless the page changes."""
@@ -82,6 +100,7 @@ def _list(
         wanted=wanted,
         page=page,
         pages=pages,
+        order=order,
         link=link,
         words=_WORDS,
         suites=store.runs.suites(),

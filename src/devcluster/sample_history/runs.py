@@ -291,7 +291,10 @@ def _checks(outcome: Outcome) -> Iterator[CheckResult]:
     known = ("speed.baseline", "accuracy.baseline", "loss.finite")
     if separator and name in known:
         step = StepKind.EVAL if name.startswith("accuracy") else StepKind.TRAIN
-        yield CheckResult(check=name, status=outcome.status, reason=reason, step=_IDS[step])
+        metric, ratio = next(iter(outcome.factors.items()), ("", 1.0))
+        alerts = outcome.status in (Status.REGRESSION, Status.IMPROVEMENT)
+        about: dict[str, Any] = {"metric": metric, "values": {"ratio": ratio}} if alerts else {}
+        yield CheckResult(check=name, status=outcome.status, reason=reason, step=_IDS[step], **about)
     for other in known:
         if other != name:
             yield CheckResult(check=other, status=Status.PASS, reason="within the limit")

@@ -50,6 +50,12 @@ def golden_path(config_dir: Path, chain: str, mode: str) -> Path:
     return config_dir / "goldens" / f"{chain}.{mode}.json"
 
 
+def golden_names(config_dir: Path) -> frozenset[str]:
+    """Return `<chain>.<mode>` of all goldens, from one walk through their folder."""
+    root = config_dir / "goldens"
+    return frozenset(path.relative_to(root).as_posix().removesuffix(".json") for path in root.glob("*/*/*.json"))
+
+
 def load_goldens(config_dir: Path, chain: str, mode: str) -> Goldens | None:
     """The goldens of a chain in a mode; None if there are none.
 

@@ -17,8 +17,10 @@ from tipcflow.store.github.messages import Messages
 from tipcflow.store.leases.leases import Leases
 from tipcflow.store.leases.queue import LeaseQueue
 from tipcflow.store.outbox import Outbox
+from tipcflow.store.queries.alerts import Alerts
 from tipcflow.store.queries.coverage import CoverageQueries
 from tipcflow.store.queries.history import History
+from tipcflow.store.queries.matrix import MatrixQueries
 from tipcflow.store.queries.numbers import Numbers
 from tipcflow.store.queries.repeats import Repeats
 from tipcflow.store.queries.states import States
@@ -62,7 +64,8 @@ class Store:
         self.baselines, self.queue = Baselines(database), LeaseQueue(database)
         self.leases, self.outbox = Leases(database, self.queue), Outbox(database)
         self.recorded, self.states, self.repeats = Recorded(database), States(database), Repeats(database)
-        self.coverage = CoverageQueries(database)
+        self.coverage, self.alerts = CoverageQueries(database), Alerts(database)
+        self.matrix = MatrixQueries(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)
         self.history = History(
             database,

@@ -114,6 +114,12 @@ runs = Table(
     Index(None, "created_at"),
     Index(None, "chain", "mode", "environment", "created_at"),
     Index(None, "chain", "created_at", "id"),  # the newest runs of each chain (pages.py)
+    Index(None, "framework", "created_at"),  # the newest framework builds
+    # What is running. An index of all statuses would mislead SQLite, which has no statistics here, in queries of
+    # one chain.
+    Index(
+        "ix_runs_open", "created_at", sqlite_where=text("status IS NULL"), postgresql_where=text("status IS NULL")
+    ),
 )
 
 plans = Table(

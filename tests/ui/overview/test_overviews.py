@@ -1,8 +1,9 @@
-"""Today, Coverage and Flaky in Airflow's app: what they show, their URLs, JSON and CSV, and their size."""
+"""The pages of all chains in Airflow's app: what they show, their URLs, JSON and CSV, and their size."""
 
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -13,7 +14,7 @@ from devcluster.sample_history.fill import fill
 from tipcflow.domain import Status
 from tipcflow.store import Store
 
-PAGES = ("today", "coverage", "flaky")
+PAGES = ("today", "changes", "coverage", "flaky", "matrix")
 LARGEST = 300 * 1024
 
 
@@ -46,13 +47,50 @@ def test_a_page_its_json_and_its_csv_show_the_same_chains(
     seen = look(browser, page)
     assert "Generated runs: no node executed them" in seen.text
     facts = machine.get(f"/certification/api/{page}").json()
-    listed = [row["chain"] for row in (facts["problems"] if page == "today" else facts["chains"])]
+    listed = _listed(page, facts)
     assert listed
     answer = machine.get(f"/certification/api/{page}?format=csv")
     assert answer.headers["content-type"].startswith("text/csv")
-    assert [row["chain"] for row in csv.DictReader(io.StringIO(answer.text))] == listed
+    name = "model" if page == "matrix" else "chain"
+    assert [row[name] for row in csv.DictReader(io.StringIO(answer.text))] == listed
     for chain in listed[:20]:
         assert chain in seen.text.replace("\n", "")
+
+
+def _listed(page: str, facts: Any) -> list[str]:
+    """The chains, or the models of the cells, in the order of the JSON."""
+    if page == "changes":
+        return [row["chain"] for group in facts["groups"] for row in group["changes"]]
+    if page == "matrix":
+        return [row["model"] for row in facts["rows"] for column in facts["columns"] if column in row["cells"]]
+    return [row["chain"] for row in facts["problems" if page == "today" else "chains"]]
+
+
+def test_a_change_links_its_chain_its_runs_and_their_comparison(
+    browser: TestClient, machine: TestClient, history: None
+) -> None:
+    change = machine.get("/certification/api/changes?direction=worse").json()["groups"][0]["changes"][0]
+    seen = look(browser, "changes?direction=worse&days=7")
+    links = seen.attributes("a", "href")
+    assert f"/certification/runs/{change['first']}" in links
+    assert f"/certification/compare?run={change['last_good']}&run={change['first']}" in links
+    (to_chain, *_) = [link for link in links if link.startswith(f"/certification/chains/{change['chain']}")]
+    look(browser, to_chain.split("/certification/")[1])
+    assert "/certification/changes?direction=worse&days=90" in links
+    assert "+11.0 %" in seen.text
+
+
+def test_cells_that_do_not_pass_link_their_run(browser: TestClient, machine: TestClient, history: None) -> None:
+    facts = machine.get("/certification/api/matrix").json()
+    cells = [cell for row in facts["rows"] for cell in row["cells"].values()]
+    links = look(browser, "matrix").attributes("a", "href")
+    runs = [link.rpartition("/")[2] for link in links if link.startswith("/certification/runs/")]
+    assert sorted(runs) == sorted(cell["run"] for cell in cells if cell["bad"])
+    assert "/certification/matrix?problems=true" in links
+    models = [row["model"] for row in machine.get("/certification/api/matrix?problems=true").json()["rows"]]
+    assert set(models) == {row["model"] for row in facts["rows"] if row["bad"]}
+    seen = look(browser, "matrix?by=variant&problems=true&page=9")
+    assert "norm_train_gpus_0_autocast_null" in seen.text
 
 
 def test_links_keep_the_state(browser: TestClient, history: None) -> None:
@@ -80,7 +118,19 @@ def test_gaps_filter_chains(browser: TestClient, history: None) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["today?days=x", "today?new_days=-1", "coverage?gap=nothing", "flaky?days=0", "flaky?days=nan"]
+    "query",
+    [
+        "today?days=x",
+        "today?new_days=-1",
+        "coverage?gap=nothing",
+        "flaky?days=0",
+        "flaky?days=nan",
+        "changes?state=new",
+        "changes?days=0",
+        "matrix?by=node",
+        "matrix?columns=31",
+        "matrix?page=0",
+    ],
 )
 def test_what_cannot_be_asked(browser: TestClient, history: None, query: str) -> None:
     assert "Invalid request" in look(browser, query, 422).text

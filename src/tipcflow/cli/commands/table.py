@@ -152,6 +152,13 @@ COMMANDS = (
         "tipcflow today",
     ),
     LazyCommand(
+        "changes",
+        "tipcflow.cli.overview.changes:changes",
+        _RESULTS,
+        "Show changed metrics by change of framework or suite.",
+        "tipcflow changes --days 7",
+    ),
+    LazyCommand(
         "coverage",
         "tipcflow.cli.overview.coverage:coverage",
         _RESULTS,
@@ -164,6 +171,13 @@ COMMANDS = (
         _RESULTS,
         "Show equal runs with different outcomes.",
         "tipcflow flaky",
+    ),
+    LazyCommand(
+        "matrix",
+        "tipcflow.cli.overview.matrix:matrix",
+        _RESULTS,
+        "Show models by framework build, environment or variant.",
+        "tipcflow matrix --by environment --problems",
     ),
     LazyCommand(
         "scaling",

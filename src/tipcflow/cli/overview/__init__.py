@@ -1,4 +1,4 @@
-"""Commands about all chains: `tipcflow today`, `coverage`, `flaky`.
+"""Commands about all chains: `tipcflow today`, `changes`, `coverage`, `flaky`, `matrix`.
 
 Public: nothing.
 """

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.config.goldens import golden_path
+from tipcflow.config.goldens import golden_names
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.references import References
 from tipcflow.domain import ConfigError, Status
@@ -56,7 +56,7 @@ def load_coverage(
     legs: dict[str, list[LegCount]] = {}
     for count in store.coverage.legs([line.run for line in lines]):
         legs.setdefault(count.run, []).append(count)
-    targets = _Targets(config_dir)
+    targets, goldens = _Targets(config_dir), golden_names(config_dir)
     evidence = _Evidence(
         declared=declared,
         lines=by_chain,
@@ -64,7 +64,7 @@ def load_coverage(
         accepted=store.coverage.accepted(lines, ENOUGH),
         oldest=now - days * DAY_S,
         has_target=targets.has,
-        has_golden=lambda chain, mode: golden_path(config_dir, chain, mode).is_file(),
+        has_golden=lambda chain, mode: f"{chain}.{mode}" in goldens,
     )
     chains = [_chain(evidence, name) for name in sorted({*declared, *by_chain})]
     passed = sum(report.NEVER_PASSED not in chain.gaps and chain.lines > 0 for chain in chains)
@@ -125,9 +125,9 @@ class _Targets:
         """Whether the chain's model has a target in a mode; '' for any mode."""
         suite, _, rest = chain.partition("/")
         references = self._of(suite)
-        model = rest.partition("/")[0]
         if references is None:
             return False
+        model = rest.partition("/")[0]
         return bool(
             references.of(model, mode) if mode else [each for each in references.references if each.model == model]
         )

@@ -21,8 +21,10 @@ def load_flaky(store: "Store", *, days: float = 90, suite: str = "", now: float 
     """
     now = store.now() if now is None else now
     since = now - days * DAY_S
-    repeated = [each for each in store.repeats.chains(since) if suite in ("", each.chain.partition("/")[0])]
-    mixed = store.repeats.mixed(since)
+    every = store.repeats.chains(since)
+    repeated = [each for each in every if suite in ("", each.chain.partition("/")[0])]
+    # Of all suites: they count per node.
+    mixed = store.repeats.mixed(since, [each.chain for each in every if each.mixed])
     examples = examples_of(mixed, GREEN)
     chains = [
         FlakyChain(

@@ -2,27 +2,63 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tipcflow.report.overview.changes import Changes
 from tipcflow.report.overview.coverage import Coverage
 from tipcflow.report.overview.flaky import Flaky, Rate
+from tipcflow.report.overview.matrix import Matrix
 from tipcflow.report.overview.today import Today
 from tipcflow.report.text.units import iso
 
 _PROBLEM = ("is_new", "kind", "status", "chain", "mode", "cluster", "environment", "framework", "run")
 _PROBLEM_TIMES = ("started_at", "first_bad", "first_bad_at", "last_good", "last_good_at", "suspects", "reason")
+_CHANGE = (
+    "direction",
+    "status",
+    "state",
+    "chain",
+    "mode",
+    "cluster",
+    "environment",
+    "step",
+    "leg",
+    "metric",
+    "ratio",
+)
+_CHANGE_TIMES = (
+    "first",
+    "first_at",
+    "last_good",
+    "last_good_at",
+    "newest",
+    "runs",
+    "changed",
+    "who",
+    "why",
+    "reason",
+)
 _COVERAGE = ("chain", "suite", "declared", "lines", "passing", "legs", "legs_ran", "legs_passed", "newest_run")
 
 
-def csv_of(overview: Today | Coverage | Flaky) -> str:
-    """Return the problems, chains or flaky chains of an overview as CSV with a header; times are ISO 8601."""
+Overview = Today | Coverage | Flaky | Changes | Matrix
+
+
+def csv_of(overview: Overview) -> str:
+    """Return the problems, chains, changes or cells of an overview as CSV with a header; times are ISO 8601."""
     if isinstance(overview, Today):
         names: tuple[str, ...] = (*_PROBLEM, *_PROBLEM_TIMES)
         return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.problems])
     if isinstance(overview, Coverage):
         names = (*_COVERAGE, "newest_at", "gaps", "not_run")
         return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.chains])
+    if isinstance(overview, Changes):
+        names = (*_CHANGE, *_CHANGE_TIMES)
+        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.rows])
+    if isinstance(overview, Matrix):
+        names = ("suite", "model", overview.by, "status", "run", "started_at", "runs", "bad")
+        return _csv(names, list(_cells(overview)))
     names = ("chain", "groups", "mixed", *Rate.model_fields, "newest_red", "newest_green")
     return _csv(
         names,
@@ -32,6 +68,13 @@ def csv_of(overview: Today | Coverage | Flaky) -> str:
             for row in overview.chains
         ],
     )
+
+
+def _cells(matrix: Matrix) -> Iterator[dict[str, Any]]:
+    for row in matrix.rows:
+        for column in matrix.columns:
+            if column in row.cells:
+                yield {"suite": row.suite, "model": row.model, matrix.by: column, **row.cells[column].model_dump()}
 
 
 def _csv(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:

@@ -1,4 +1,4 @@
 """Queries for pages, history and baselines.
 
-Public: `coverage`, `operation`, `pages`, `readonly`, `states`.
+Public: `alerts`, `coverage`, `operation`, `pages`, `readonly`, `states`.
 """

@@ -34,21 +34,18 @@ class CoverageQueries(Part):
             select(own.c.id)
             .where(own.c.chain == line.c.chain, own.c.mode == line.c.mode)
             .where(own.c.environment == line.c.environment, own.c.status.in_(GREEN), *is_state(own))
-            .order_by(own.c.created_at.desc())
-            .limit(1)
+            .limit(max(enough, 1))
             .correlate(line)
+            .subquery()
         )
-        query = select(
-            line.c.chain,
-            line.c.mode,
-            line.c.environment,
-            accepted.scalar_subquery(),
-            accepted.offset(enough - 1).scalar_subquery(),
-        ).select_from(newest.join(line, line.c.id == newest.c.id))
+        count = select(func.count()).select_from(accepted).scalar_subquery()
+        query = select(line.c.chain, line.c.mode, line.c.environment, count).select_from(
+            newest.join(line, line.c.id == newest.c.id)
+        )
         with self._read() as connection:
             known = {
-                (chain, mode, environment): (first is not None, last is not None)
-                for chain, mode, environment, first, last in connection.execute(query)
+                (chain, mode, environment): (number > 0, number >= enough)
+                for chain, mode, environment, number in connection.execute(query)
             }
         missing = (False, False)
         return {line.run: known.get((line.chain, line.mode, line.environment), missing) for line in lines}

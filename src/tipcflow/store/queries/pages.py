@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, and_, bindparam, func, select
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.numbers.metrics import is_loss, objective
@@ -17,6 +17,8 @@ from tipcflow.store.series.summaries import last_attempts
 
 # Characters of a reason in a list; the run's own page shows the whole reason.
 REASON = 400
+# Matching runs whose ids are read at once.
+_FEW = 2_000
 _SEARCHED = ("chain", "id", "reason", "suite_commit", "framework", "cluster", "mode", "trigger")
 
 
@@ -74,14 +76,21 @@ class LossPoint:
 class Pages(Part):
     """Read-only queries; only `losses` loads raw samples of a run."""
 
-    def chains(self, wanted: RunFilter, *, limit: int, offset: int = 0, history: int = 20) -> Listed:
+    def chains(
+        self, wanted: RunFilter, *, limit: int, offset: int = 0, history: int = 20, worst_first: bool = False
+    ) -> Listed:
         """Return chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs.
 
         Confirm runs and runs of bisections are not the state of a chain; the list of runs shows them.
+
+        Args:
+            worst_first: sort by the status of the newest run first; runs without a status come before green ones.
         """
         with self._read() as connection:
             latest = connection.execute(_latest(wanted)).all()
             matching = [row for row in latest if not wanted.status or _word(row[2]) == wanted.status]
+            if worst_first:
+                matching.sort(key=lambda row: -_severity(row[2]))
             page = matching[offset : offset + limit]
             ids = [row[0] for row in page]
             newest = {row["id"]: row for row in connection.execute(_shown(ids)).mappings()}
@@ -101,10 +110,28 @@ class Pages(Part):
         count_query = select(runs.c.status, func.count()).where(*match).group_by(runs.c.status)
         query = select(*_COLUMNS).where(*match, *_of_status(wanted.status)).order_by(*_NEWEST)
         with self._read() as connection:
-            counts = {_word(status): number for status, number in connection.execute(count_query)}
-            rows = tuple(_run(row) for row in connection.execute(query.limit(limit).offset(offset)).mappings())
+            known = self._few(connection, match) if wanted.text else None
+            if known is not None:
+                counts = _counts([(run_id, "", status) for run_id, status in known])
+                page = [run_id for run_id, status in known if not wanted.status or _word(status) == wanted.status]
+                query = _shown(page[offset : offset + limit]).order_by(*_NEWEST)
+            else:
+                counts = {_word(status): number for status, number in connection.execute(count_query)}
+                query = query.limit(limit).offset(offset)
+            rows = tuple(_run(row) for row in connection.execute(query).mappings())
         total = counts.get(wanted.status, 0) if wanted.status else sum(counts.values())
         return Listed(rows, total, counts)
+
+    @staticmethod
+    def _few(connection: Connection, match: list[ColumnElement[bool]]) -> list[tuple[str, str | None]] | None:
+        """Return (run, status) of all matching runs, newest first; None if there are many.
+
+        A text that few runs match is searched in all runs: once, instead of once for the counts and once for the
+        page.
+        """
+        query = select(runs.c.id, runs.c.status).where(*match).order_by(*_NEWEST).limit(_FEW + 1)
+        matching = [(run_id, status) for run_id, status in connection.execute(query)]
+        return matching if len(matching) <= _FEW else None
 
     def losses(self, run_id: str) -> list[LossPoint]:
         """Return training losses of each step's last attempt, by step, node, rank and in the order they were
@@ -171,8 +198,12 @@ def _match(wanted: RunFilter) -> list[ColumnElement[bool]]:
         conditions.append(runs.c.suite == wanted.suite)
     if wanted.chain:
         conditions.append(runs.c.chain == wanted.chain)
+    # One text per run: a condition per column takes twice as long. A word has no line break.
+    searched: ColumnElement[str] = runs.c[_SEARCHED[0]]
+    for name in _SEARCHED[1:]:
+        searched = searched + "\n" + runs.c[name]
     for word in wanted.text.split():
-        conditions.append(or_(*(runs.c[name].icontains(word, autoescape=True) for name in _SEARCHED)))
+        conditions.append(searched.icontains(word, autoescape=True))
     return conditions
 
 
@@ -217,6 +248,10 @@ def _strips(history: int) -> Select[Any]:
 
 def _word(status: str | None) -> str:
     return status or "running"
+
+
+def _severity(status: str | None) -> float:
+    return Status.IMPROVEMENT.severity + 0.5 if status is None else Status(status).severity
 
 
 def _counts(rows: Iterable[Sequence[Any]]) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Runs that repeat each other: equal chain, mode, environment class, framework build and suite content."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,10 @@ from tipcflow.store.queries.states import GREEN, KINDS
 from tipcflow.store.schema import runs
 
 _BAD = (*KINDS[0], Status.FAILED)
-_SUBJECT = ("chain", "mode", "environment", "framework", "suite_commit", "suite_sha256")
+# In the order in which runs arrive, as far as possible: SQLite sorts the runs to group them.
+_SUBJECT = ("framework", "suite_commit", "suite_sha256", "chain", "mode", "environment")
+# Databases limit the number of values in a query.
+_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,18 @@ class Repeats(Part):
                 Repeated(chain, *(int(count) for count in counts)) for chain, *counts in connection.execute(query)
             ]
 
-    def mixed(self, since: float) -> list[Run]:
-        """Return the runs of all groups with both outcomes, oldest first."""
-        groups = _groups(since).subquery()
-        same = [runs.c[name] == groups.c[name] for name in _SUBJECT]
-        query = select(runs).join(groups, and_(*same)).where(groups.c.bad > 0, groups.c.good > 0, *_wanted(since))
+    def mixed(self, since: float, chains: Collection[str]) -> list[Run]:
+        """Return the runs of all groups of these chains with both outcomes, oldest first."""
+        names, mixed = sorted(chains), []
         with self._read() as connection:
-            rows = connection.execute(query.order_by(runs.c.created_at, runs.c.id)).mappings()
-            return [Run.model_validate(dict(row)) for row in rows]
+            for start in range(0, len(names), _AT_ONCE):
+                own = runs.c.chain.in_(names[start : start + _AT_ONCE])
+                groups = _groups(since).where(own).subquery()
+                same = [runs.c[name] == groups.c[name] for name in _SUBJECT]
+                query = select(runs).join(groups, and_(*same)).where(own, groups.c.bad > 0, groups.c.good > 0)
+                rows = connection.execute(query.where(*_wanted(since))).mappings()
+                mixed += [Run.model_validate(dict(row)) for row in rows]
+        return sorted(mixed, key=lambda run: (run.created_at, run.id))
 
     def by_node(self, since: float) -> list[tuple[tuple[str, ...], Status, int]]:
         """Return (nodes, status, number of runs) of ended runs, without side runs."""

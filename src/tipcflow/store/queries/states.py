@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.run_documents import MergeBaseDocument
@@ -188,18 +188,21 @@ def newest_of_lines() -> Select[Any]:
     first = select(runs.c.id).order_by(*(runs.c[name] for name in key)).limit(1).scalar_subquery()
     lines = select(first.label("id")).cte("lines", recursive=True)
     here, after = runs.alias("here"), runs.alias("after")
-    following = (
-        select(after.c.id)
-        .where(tuple_(*(after.c[name] for name in key)) > tuple_(*(here.c[name] for name in key)))
-        .order_by(*(after.c[name] for name in key))
-        .limit(1)
-        .scalar_subquery()
-    )
+    # SQLite would use the index for the first column only of `(chain, mode, environment) > (…)`.
+    following = func.coalesce(*(_after(here, after, key, place).scalar_subquery() for place in (2, 1, 0)))
     lines = lines.union_all(select(following).select_from(lines.join(here, here.c.id == lines.c.id)))
     member, own = runs.alias("member"), runs.alias("own")
     newest = select(own.c.id).where(*_same_line(own, member), *is_state(own))
     newest = newest.order_by(own.c.created_at.desc(), own.c.id.desc()).limit(1)
     return select(newest.scalar_subquery().label("id")).select_from(lines.join(member, member.c.id == lines.c.id))
+
+
+def _after(here: Any, after: Any, key: Sequence[str], place: int) -> Select[Any]:
+    """Select the first run whose key is equal before a place, and larger at it."""
+    equal = [after.c[name] == here.c[name] for name in key[:place]]
+    larger = after.c[key[place]] > here.c[key[place]]
+    query = select(after.c.id).where(*equal, larger).order_by(*(after.c[name] for name in key[place:]))
+    return query.limit(1).correlate(here)
 
 
 def _states() -> Select[Any]:

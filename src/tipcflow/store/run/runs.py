@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import RowMapping, insert, select, update
+from sqlalchemy import CTE, RowMapping, func, insert, select, update
 
 from tipcflow.domain import ConfigError, Plan, Run, Status
 from tipcflow.store.base import Part
@@ -15,6 +15,20 @@ _FIXED = frozenset({"id", "schema_version", "status", "reason", "created_at", "e
 _LISTED = 5
 # Databases limit the number of values in a query.
 _AT_ONCE = 500
+
+
+def _chains() -> CTE:
+    """Select the names of chains, and NULL at the end: from name to name in an index, not over all runs."""
+    names = select(func.min(runs.c.chain).label("chain")).cte("names", recursive=True)
+    other = runs.alias("other")
+    following = select(func.min(other.c.chain)).where(other.c.chain > names.c.chain).scalar_subquery()
+    return names.union_all(select(following).where(names.c.chain.is_not(None)))
+
+
+_CHAINS = _chains()
+# The suite of each chain: it is the same in all runs of a chain.
+_OWN = select(runs.c.suite).where(runs.c.chain == _CHAINS.c.chain).limit(1).correlate(_CHAINS)
+_SUITES = select(_OWN.scalar_subquery()).select_from(_CHAINS)
 
 
 class Runs(Part):
@@ -58,11 +72,14 @@ class Runs(Part):
             return newest[0]
         query = select(runs).where(runs.c.id.startswith(prefix, autoescape=True))
         with self._read() as connection:
+            # A prefix is searched in all runs, a whole id in its index.
+            whole = connection.execute(select(runs).where(runs.c.id == prefix)).mappings().first()
+            if whole is not None:
+                return _run(whole)
             rows = connection.execute(query.order_by(runs.c.created_at.desc(), runs.c.id)).mappings().all()
         matches = [_run(row) for row in rows] if prefix else []
-        for run in matches:
-            if run.id == prefix or len(matches) == 1:
-                return run
+        if len(matches) == 1:
+            return matches[0]
         if not matches:
             raise self._unknown(prefix)
         listed = [run.id for run in matches[:_LISTED]]
@@ -154,12 +171,14 @@ class Runs(Part):
     def chains(self) -> list[str]:
         """Return the names of all chains with runs, sorted."""
         with self._read() as connection:
-            return sorted(connection.execute(select(runs.c.chain).distinct()).scalars())
+            return sorted(
+                connection.execute(select(_CHAINS.c.chain).where(_CHAINS.c.chain.is_not(None))).scalars()
+            )
 
     def suites(self) -> list[str]:
         """Return the names of all suites with runs."""
         with self._read() as connection:
-            return sorted(connection.execute(select(runs.c.suite).distinct()).scalars())
+            return sorted(set(connection.execute(_SUITES).scalars()) - {None})
 
     def suite_commits(self, chain: str) -> set[str]:
         """Return the commits of the suite that the chain was run at."""

@@ -1,4 +1,4 @@
-"""`tipcflow today`, `coverage` and `flaky`, as their users read them."""
+"""`tipcflow today`, `changes`, `coverage`, `flaky` and `matrix`, as their users read them."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from tests.support.stories import a_run
 from devcluster.sample_history.fill import fill
 from tipcflow.store import Store
 
-COMMANDS = ("today", "coverage", "flaky")
+COMMANDS = ("today", "changes", "coverage", "flaky", "matrix")
 
 
 @pytest.fixture
@@ -29,11 +29,50 @@ def test_json_and_csv(tipcflow: Callable[..., Any], history: None, command: str)
     assert facts["schema_version"] == 1
     assert "generated runs" in said.err
     rows = list(csv.DictReader(io.StringIO(tipcflow(command, "--csv").out)))
-    listed = facts["problems"] if command == "today" else facts["chains"]
-    assert [row["chain"] for row in rows] == [row["chain"] for row in listed]
+    assert [row["model" if command == "matrix" else "chain"] for row in rows] == _listed(command, facts)
     both = tipcflow(command, "--json", "--csv")
     assert (both.code, both.out) == (2, "")
     assert "give either --json or --csv" in both.err
+
+
+def _listed(command: str, facts: Any) -> list[str]:
+    """The chains, or the models of the cells, in the order of the JSON."""
+    if command == "changes":
+        return [row["chain"] for group in facts["groups"] for row in group["changes"]]
+    if command == "matrix":
+        return [row["model"] for row in facts["rows"] for column in facts["columns"] if column in row["cells"]]
+    return [row["chain"] for row in facts["problems" if command == "today" else "chains"]]
+
+
+def test_changes(tipcflow: Callable[..., Any], history: None) -> None:
+    lines = tipcflow("changes", "--direction", "worse").out.splitlines()
+    assert " became worse with " in lines[0]
+    assert lines[2].startswith("framework 3.4.0.dev")
+    assert lines[2].endswith(" still)")
+    assert lines[3].split() == ["STATUS", "SINCE", "STATE", "CHANGE", "METRIC", "CHAIN"]
+    assert "open   +11.0 %  batch_cost  generated_clas/ResNet18/train_infer_python on generated-v100" in "\n".join(
+        lines
+    )
+    assert tipcflow("changes", "--chain", "nothing").out == "no metric changed in the last 30 days\n"
+    wrong = tipcflow("changes", "--state", "new")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "--state: is unknown; found 'new'; expected one of open, accepted, over" in wrong.err
+
+
+def test_matrix(tipcflow: Callable[..., Any], history: None) -> None:
+    lines = tipcflow("matrix", "--columns", "3").out.splitlines()
+    assert lines[0].endswith(" of 10 models pass")
+    assert lines[2].split() == ["MODEL", "a", "b", "c"]
+    assert lines[3].split()[:2] == ["generated_clas/ResNet101", "R"]
+    assert lines[14].startswith("a  paddlepaddle-gpu 3.4.0.dev")
+    assert ". pass" in lines[-1]
+    assert "R regression" in lines[-1]
+    only = tipcflow("matrix", "--by", "environment", "--problems", "--limit", "1").out.splitlines()
+    assert "gpu/8x-tesla-v100" in only[5]
+    wrong = tipcflow("matrix", "--by", "node")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "--by: is unknown; found 'node'; expected one of build, environment, mode, variant" in wrong.err
+    assert tipcflow("matrix", "--chain", "nothing").out == "no matching models\n"
 
 
 def test_today(tipcflow: Callable[..., Any], history: None) -> None:

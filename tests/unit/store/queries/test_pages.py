@@ -89,6 +89,23 @@ def test_counts_are_those_before_the_status_filter(three_chains: None, pages: Re
     assert [run.id for run in listed.rows] == ["r005", "r003"]
 
 
+def test_the_worst_chains_first(three_chains: None, pages: ReadonlyStore) -> None:
+    assert shown(pages, RunFilter(), worst_first=True) == [BETA, GAMMA, ALPHA]
+    assert shown(pages, RunFilter(), worst_first=True, limit=1, offset=1) == [GAMMA]
+
+
+def test_a_text_that_many_runs_match(
+    three_chains: None, pages: ReadonlyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = [pages.pages.runs(RunFilter(text="ALPHA", status=status), limit=2) for status in ("", "pass", "failed")]
+    assert few[0].counts == {"pass": 2, "failed": 1}
+    assert [[run.id for run in listed.rows] for listed in few] == [["r004", "r003"], ["r004", "r001"], ["r003"]]
+    monkeypatch.setattr("tipcflow.store.queries.pages._FEW", 2)
+    assert few == [
+        pages.pages.runs(RunFilter(text="ALPHA", status=status), limit=2) for status in ("", "pass", "failed")
+    ]
+
+
 def test_runs(three_chains: None, pages: ReadonlyStore) -> None:
     listed = pages.pages.runs(RunFilter(chain="s/alpha/a"), limit=2, offset=1)
     assert ([run.id for run in listed.rows], listed.total) == (["r003", "r001"], 3)

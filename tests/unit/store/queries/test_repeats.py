@@ -22,7 +22,8 @@ def test_the_rarer_outcome_disagrees(store: Store) -> None:
     put(store, 5, Status.REGRESSION, framework="p 2")
     put(store, 6, Status.REGRESSION, framework="p 2")
     assert store.repeats.chains(0) == [Repeated("s/alpha/a", groups=2, mixed=1, runs=6, disagreeing=1)]
-    assert [run.id for run in store.repeats.mixed(0)] == ["r00", "r01", "r02", "r03"]
+    assert store.repeats.mixed(0, ["s/beta/a"]) == []
+    assert [run.id for run in store.repeats.mixed(0, ["s/alpha/a"])] == ["r00", "r01", "r02", "r03"]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_the_rarer_outcome_disagrees(store: Store) -> None:
 def test_runs_that_are_not_compared(store: Store, fields: dict[str, object]) -> None:
     put(store, 1)
     put(store, 2, **({"status": Status.FAILED} | fields))
-    assert (store.repeats.chains(0), store.repeats.mixed(0)) == ([], [])
+    assert (store.repeats.chains(0), store.repeats.mixed(0, ["s/alpha/a", "s/beta/a"])) == ([], [])
 
 
 def test_older_runs_are_left_out(store: Store) -> None:

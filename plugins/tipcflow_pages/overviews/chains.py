@@ -1,7 +1,6 @@
-"""The pages of all chains: today, coverage, flaky; and the same as JSON and CSV."""
+"""Today, Coverage and Flaky, and the same as JSON and CSV."""
 
-import json
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -10,18 +9,16 @@ from fastapi.responses import Response
 from tipcflow.execute.overview.coverage import load_coverage
 from tipcflow.execute.overview.flaky import LONGEST, load_flaky
 from tipcflow.execute.overview.today import Scope, load_today
-from tipcflow.report.canonical import plain
 from tipcflow.report.overview.coverage import GAPS, Coverage
 from tipcflow.report.overview.flaky import Flaky
-from tipcflow.report.overview.text import csv_of
 from tipcflow.report.overview.today import Today
 from tipcflow_pages.data.data import SettingsDep, StoreDep
-from tipcflow_pages.web.render import HEADERS, html
+from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.web.render import html
 
 router = APIRouter()
 LISTED, PER_PAGE = 100, 100
 Days = Annotated[float, Query(ge=0, le=LONGEST, allow_inf_nan=False)]
-Format = Literal["json", "csv"]
 
 
 @router.get("/today")
@@ -39,7 +36,7 @@ def today(
     """Return a sentence per framework build, new and known problems, and what is running."""
     scope = Scope(suite=suite, chain=chain, mode=mode, cluster=cluster, build=build)
     overview = load_today(store, scope, days=days, new_days=new_days)
-    state = _state(vars(scope), days=(days, 14), new_days=(new_days, 7))
+    state = page_state(vars(scope), days=(days, 14), new_days=(new_days, 7))
     return html(
         request,
         "today.html",
@@ -70,7 +67,7 @@ def coverage(
     chains = [each for each in overview.chains if (gap in each.gaps if gap else each.gaps)]
     pages = max(1, -(-len(chains) // PER_PAGE))
     page = min(page, pages)
-    state = _state({"suite": suite, "gap": gap}, days=(days, 14))
+    state = page_state({"suite": suite, "gap": gap}, days=(days, 14))
     return html(
         request,
         "coverage.html",
@@ -98,7 +95,7 @@ def flaky(
 ) -> Response:
     """Return chains whose equal runs ended differently, and nodes, with confidence intervals."""
     overview = load_flaky(store, days=days, suite=suite)
-    state = _state({"suite": suite}, days=(days, 90))
+    state = page_state({"suite": suite}, days=(days, 90))
     return html(
         request,
         "flaky.html",
@@ -126,7 +123,7 @@ def today_facts(
 ) -> Response:
     """Return the facts of the page; as CSV a row per problem."""
     scope = Scope(suite=suite, chain=chain, mode=mode, cluster=cluster, build=build)
-    return _facts(load_today(store, scope, days=days, new_days=new_days), format)
+    return answer_facts(load_today(store, scope, days=days, new_days=new_days), format)
 
 
 @router.get("/api/coverage", response_model=Coverage)
@@ -138,7 +135,7 @@ def coverage_facts(
     format: Format = "json",  # noqa: A002
 ) -> Response:
     """Return the facts of the page, with all chains; as CSV a row per chain."""
-    return _facts(load_coverage(store, chosen.config_dir, days=days, suite=suite), format)
+    return answer_facts(load_coverage(store, chosen.config_dir, days=days, suite=suite), format)
 
 
 @router.get("/api/flaky", response_model=Flaky)
@@ -149,34 +146,4 @@ def flaky_facts(
     format: Format = "json",  # noqa: A002
 ) -> Response:
     """Return the facts of the page; as CSV a row per chain."""
-    return _facts(load_flaky(store, days=days, suite=suite), format)
-
-
-def _state(words: dict[str, str], **numbers: tuple[float, float]) -> dict[str, str]:
-    """Return the state of a page as its URL has it, without defaults.
-
-    Args:
-        numbers: name -> (value, default).
-    """
-    chosen = {name: f"{value:g}" for name, (value, default) in numbers.items() if value != default}
-    return {name: value for name, value in words.items() if value} | chosen
-
-
-class PageLink:
-    """Makes URLs of a page with changed state."""
-
-    def __init__(self, path: str, state: dict[str, str]) -> None:
-        self._path, self._state = path, state
-
-    def __call__(self, **changes: object) -> str:
-        """Return the URL with changes, relative to the mount point of the app; '' removes a name."""
-        chosen = {name: value for name, value in (self._state | changes).items() if value}
-        return f"{self._path}?{urlencode(chosen)}" if chosen else self._path
-
-
-def _facts(overview: Today | Coverage | Flaky, form: Format) -> Response:
-    if form == "csv":
-        return Response(
-            csv_of(overview).encode("utf-8", "backslashreplace"), media_type="text/csv", headers=HEADERS
-        )
-    return Response(json.dumps(plain(overview), allow_nan=False), media_type="application/json", headers=HEADERS)
+    return answer_facts(load_flaky(store, days=days, suite=suite), format)
