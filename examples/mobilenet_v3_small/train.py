@@ -24,6 +24,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data-path", type=Path, default=Path("./lite_data"))
     parser.add_argument("--output-dir", type=Path, default=Path("./output"))
     parser.add_argument("--epochs", type=positive, default=5)
+    parser.add_argument("--max-iters", type=positive, default=0, help="iterations in total, instead of --epochs")
     parser.add_argument("--batch-size", type=positive, default=4, help="per process")
     parser.add_argument("--lr", type=float, default=0.006)
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="equal seeds give equal losses")

@@ -102,6 +102,14 @@ def test_node_without_python(site: Site) -> None:
     assert_ends(site, site.run(), Status.INFRA_FAILURE, "node b", "/opt/nowhere/bin/python", "no such interpreter")
 
 
+def test_cluster_without_the_framework_starts_nothing(site: Site) -> None:
+    site.configure_suite(framework="torch")
+    for name in ("a", "b"):
+        site.configure_node(name, frameworks=["paddlepaddle"])
+    outcome = site.run()
+    assert_ends(site, outcome, Status.CONFIG_ERROR, "suite toy needs torch", "cluster local has no torch")
+
+
 def test_node_without_paddle(site: Site) -> None:
     site.configure_suite(framework="paddlepaddle")
     assert_ends(site, site.run(), Status.INFRA_FAILURE, "node a", "has no paddlepaddle")

@@ -145,7 +145,7 @@ def test_select_puts_the_longest_first(week: Week) -> None:
             store.runs.finish(run.id, Status.PASS, "", run.created_at + seconds)
     select = SelectOperator(task_id="select")
     assert select._select(dict(week.params))[0] == ["ocr/c/train", "clas/b/train", "clas/a/train"]
-    assert select._select({**week.params, "chains": ["clas/*"]}) == (["clas/b/train", "clas/a/train"], [])
+    assert select._select({**week.params, "chains": ["clas/*"]}) == (["clas/b/train", "clas/a/train"], {})
 
 
 def test_chains_whose_files_have_no_such_mode_are_left_out_and_it_is_said(week: Week) -> None:
@@ -153,16 +153,45 @@ def test_chains_whose_files_have_no_such_mode_are_left_out_and_it_is_said(week: 
         week.add_chain(name, "===========================serving_params===========================\n")
     select = SelectOperator(task_id="select")
     assert sorted(select.execute(week.context())) == sorted(CHAINS)
-    assert week.pushed == {"left_out": ["clas/a/serving", "ocr/d/serving"]}
+    why = f"this kind of file does not support mode {MODE}"
+    assert week.pushed == {"not_run": dict.fromkeys(("clas/a/serving", "ocr/d/serving"), why)}
     for chain in CHAINS:
         week.ended(chain, Status.PASS)
-    assert SummaryOperator(task_id="summary").execute(week.context()) == "3 chains: 3 pass"
+    assert SummaryOperator(task_id="summary").execute(week.context()) == "3 chains: 3 pass; 2 not_run"
     text = (week.home / "weekly" / f"{PARENT}.md").read_text(encoding="utf-8")
-    assert "2 skipped: mode not supported by this kind of file: clas/a/serving, ocr/d/serving\n" in text
+    assert f"2 not_run: {why}: clas/a/serving, ocr/d/serving\n" in text
     with pytest.raises(
         AirflowFailException, match=r"^config_error: .*no selected chain supports this mode; found"
     ):
         select.execute(week.context(chains=["*/serving"]))
+
+
+def test_chains_whose_framework_the_cluster_does_not_have_are_not_run(
+    week: Week, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = f"name: torch\nfolder: {week.home}\ndialects: [PaddleClas]\nframework: torch\n"
+    (week.home / "configs" / "suites" / "torch.yaml").write_text(content)
+    chains = ["torch/mnist/train", "torch/toy/train"]
+    for name in chains:
+        week.add_chain(name, "")
+    select = SelectOperator(task_id="select")
+    assert sorted(select.execute(week.context())) == sorted(CHAINS)
+    why = "cluster example has no torch"
+    assert week.pushed == {"not_run": dict.fromkeys(chains, why)}
+    assert f"torch/toy/train: not_run: {why}" in capsys.readouterr().out
+    for chain in CHAINS:
+        week.ended(chain, Status.PASS)
+    assert SummaryOperator(task_id="summary").execute(week.context()) == "3 chains: 3 pass; 2 not_run"
+    for suffix in ("md", "html"):
+        text = (week.home / "weekly" / f"{PARENT}.{suffix}").read_text(encoding="utf-8")
+        assert text.count(why) == (3 if suffix == "md" else 2)
+    # Who names such chains is told before anything starts, also among others.
+    for named in (["torch/*"], ["clas/*", "torch/mnist/train"]):
+        with pytest.raises(AirflowFailException, match=f"^config_error: .*no chain of it can run: {why}.*torch/"):
+            select.execute(week.context(chains=named))
+    assert week.started == []
+    # A run that installs the framework can use the cluster.
+    assert len(select.execute(week.context(framework="torch==2.13.0"))) == 5
 
 
 @pytest.mark.parametrize(

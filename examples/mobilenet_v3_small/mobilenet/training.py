@@ -30,14 +30,15 @@ def train(model: nn.Layer, items: Items, args: argparse.Namespace, place: Place,
     """Trains in place. Every rank prints its own lines; the loss printed is that of the rank's own pictures."""
     split = {"seed": args.seed, "rank": place.rank, "world": place.world, "batch": args.batch_size}
     epoch_steps = len(shard(len(items), epoch=0, **split))
-    rate = _schedule(args.lr, args.epochs * epoch_steps)
+    steps = args.max_iters or args.epochs * epoch_steps
+    rate = _schedule(args.lr, steps)
     network = paddle.DataParallel(model) if place.world > 1 else model
     optimizer = paddle.optimizer.AdamW(rate, parameters=model.parameters(), weight_decay=1e-4)
     model.train()
     step = 0
-    for epoch in range(1, args.epochs + 1):
+    for epoch in range(1, -(-steps // epoch_steps) + 1):
         meter = Meter()
-        for iteration, indices in enumerate(shard(len(items), epoch=epoch, **split)):
+        for iteration, indices in enumerate(shard(len(items), epoch=epoch, **split)[: steps - step]):
             before_step(args.inject, step, place.rank)
             pictures, labels = load([items[index] for index in indices])
             meter.read()
@@ -48,7 +49,7 @@ def train(model: nn.Layer, items: Items, args: argparse.Namespace, place: Place,
             optimizer.step()
             optimizer.clear_grad()
             meter.done(float(loss), logits.numpy(), labels)
-            if (iteration + 1) % args.print_freq == 0 or iteration + 1 == epoch_steps:
+            if (iteration + 1) % args.print_freq == 0 or iteration + 1 == epoch_steps or step + 1 == steps:
                 log(meter.line(epoch, iteration, optimizer.get_lr()))
                 meter = Meter()
             rate.step()

@@ -19,11 +19,11 @@ model=$(sed -n 's/^model_name:\([^:]*\).*/\1/p' "$params" | head -n 1)
 
 train=128 val=60 images=20
 case "$mode" in
-    lite_train_lite_infer) ;;
+    lite_train_lite_infer | benchmark_train) ;;
     lite_train_whole_infer) images=80 ;;
     whole_train_whole_infer) train=1600 val=300 images=80 ;;
     whole_infer) images=80 ;;
-    *) fail "unknown mode '$mode': expected lite_train_lite_infer, lite_train_whole_infer, whole_train_whole_infer or whole_infer" ;;
+    *) fail "unknown mode '$mode': expected lite_train_lite_infer, lite_train_whole_infer, whole_train_whole_infer, whole_infer or benchmark_train" ;;
 esac
 
 command -v python > /dev/null || fail "there is no python on PATH" 3

@@ -3,9 +3,12 @@
 import difflib
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
-from tipcflow.domain import ConfigError
+from tipcflow.config.cluster import missing_framework
+from tipcflow.config.suite import load_suite
+from tipcflow.domain import Cluster, ConfigError
 from tipcflow_operators.chain.catalog import chains_of
 
 _NEAR = 5
@@ -18,17 +21,61 @@ def all_chains(config_dir: Path) -> list[str]:
     return [chain.name for suite in suites for chain in chains_of(suite, config_dir)]
 
 
-def without_mode(names: Iterable[str], mode: str, config_dir: Path) -> list[str]:
-    """Return the chains whose kind of file does not support the mode.
+def without_mode(names: Iterable[str], mode: str, config_dir: Path) -> dict[str, str]:
+    """Return the chains whose kind of file does not support the mode, with the reason.
 
     Does not return chains with a broken file: their runs report the error.
     """
-    wanted, missing = set(names), []
+    wanted, missing = set(names), {}
     for suite in sorted({name.partition("/")[0] for name in wanted}):
         for chain in chains_of(suite, config_dir):
             if chain.name in wanted and mode.partition(":")[0] not in chain.modes:
-                missing.append(chain.name)
+                missing[chain.name] = f"this kind of file does not support mode {mode}"
     return missing
+
+
+def without_framework(
+    names: Iterable[str], cluster: Cluster, config_dir: Path, *, requested: str = ""
+) -> dict[str, str]:
+    """Return the chains whose framework the cluster does not have, with the reason.
+
+    Does not return chains of a suite with an invalid file: their runs report the error.
+
+    Args:
+        requested: framework requirement of the runs; a release that it pins is installed.
+    """
+    missing: dict[str, str] = {}
+    by_suite = groupby(sorted(names), key=lambda name: name.partition("/")[0])
+    for suite, chains in by_suite:
+        try:
+            why = missing_framework(load_suite(suite, config_dir), cluster, requested=requested)
+        except ConfigError:
+            continue
+        missing |= dict.fromkeys(chains, why) if why else {}
+    return missing
+
+
+def refuse_named(globs: Sequence[str], names: Sequence[str], missing: Mapping[str, str]) -> None:
+    """Refuse a glob whose chains all lack their framework: a user who names chains wants them to run.
+
+    Args:
+        globs: the globs of the request; each matches a chain.
+        names: all chains.
+        missing: chains without their framework, with the reason.
+
+    Raises:
+        ConfigError: names the glob and the reason.
+    """
+    for glob in globs:
+        fitting = fnmatch.filter(names, glob)
+        if fitting and all(name in missing for name in fitting):
+            raise ConfigError(
+                f"no chain of it can run: {missing[fitting[0]]}",
+                key="chains",
+                found=glob,
+                expected="chains whose framework the nodes of the cluster have",
+                hint="choose another cluster, or see `frameworks` in its file",
+            )
 
 
 def chosen_chains(globs: object, names: Sequence[str]) -> list[str]:

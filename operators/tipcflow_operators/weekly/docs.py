@@ -15,9 +15,9 @@ with the chain's status and reason. The chain's DAG and the page *Certification*
 """
 
 TASKS = {
-    "select": """Selects the chains that match the globs, the longest first. Chains whose kind of file has no such mode are
-skipped and listed in the summary. An invalid param ends with `config_error` before anything starts. **Failed?** The log names the
-param and its valid values.""",
+    "select": """Selects the chains that match the globs, the longest first. Chains whose kind of file has no such mode, or whose
+framework the cluster does not have, are `not_run`: the log and the summary name them with the reason. An invalid param ends with
+`config_error` before anything starts. **Failed?** The log names the param and its valid values.""",
     "certify": """Starts the DAG run of this chain and defers until it ends. Fails if and only if the chain fails. **Failed?** The
 log ends with the chain's status and reason, and names the DAG run.""",
     "summary": """One row per chain: status, accuracy compared with its target and the last run, duration, reason. Also

@@ -1,13 +1,13 @@
 """The weekly report in Markdown and HTML: what is new, accuracies with their trend, what did not run and why."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 from tipcflow.domain import Status
 from tipcflow.report.text.markdown_text import cell, table
 from tipcflow.report.text.plain import one_line
-from tipcflow_operators.weekly.table import Row, counted
+from tipcflow_operators.weekly.table import Row, totals
 
 _BROKEN = (Status.REGRESSION, Status.FAILED)
 # The model was not proven, for reasons outside of it.
@@ -39,12 +39,12 @@ class Section:
     empty: str
 
 
-def sections(rows: Sequence[Row], earlier: dict[str, Earlier], left_out: Sequence[str]) -> list[Section]:
+def sections(rows: Sequence[Row], earlier: dict[str, Earlier], not_run: Mapping[str, str]) -> list[Section]:
     """The parts of the report.
 
     Args:
         earlier: chain -> its earlier runs.
-        left_out: chains whose kind of file does not support the mode.
+        not_run: chains that were left out, with the reason.
     """
     broken = [row for row in rows if row.run is not None and row.run.status in _BROKEN]
     new = [row for row in broken if earlier.get(row.chain, Earlier()).status not in _BROKEN]
@@ -61,7 +61,7 @@ def sections(rows: Sequence[Row], earlier: dict[str, Earlier], left_out: Sequenc
         Section("Known regressions and failures", reasons, tuple(map(_reason, old)), "none"),
         Section("Accuracy", ("chain", "accuracy"), accuracy, "no accuracy was evaluated"),
         Section("Trend", ("chain", "metric", "oldest to newest"), trends, "no earlier accuracy"),
-        Section("Did not run, or proved nothing", reasons, tuple(_unproven(rows, left_out)), "none"),
+        Section("Did not run, or proved nothing", reasons, tuple(_unproven(rows, not_run)), "none"),
         Section("False-green rate of the selection", (), (), NOT_MEASURED),
     ]
 
@@ -70,19 +70,19 @@ def _reason(row: Row) -> tuple[str, str, str]:
     return row.chain, row.word, row.run.reason if row.run else ""
 
 
-def _unproven(rows: Sequence[Row], left_out: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _unproven(rows: Sequence[Row], not_run: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for row in rows:
         if row.run is None:
             yield row.chain, row.word, "see task `certify` of this chain"
         elif row.run.status is None or row.run.status in _LOST:
             yield _reason(row)
-    for chain in left_out:
-        yield chain, "skipped", "this kind of file does not support the mode"
+    for chain, why in not_run.items():
+        yield chain, Status.NOT_RUN.value, why
 
 
-def headline(title: str, rows: Sequence[Row]) -> str:
+def headline(title: str, rows: Sequence[Row], not_run: Mapping[str, str]) -> str:
     """One line: title and counts."""
-    return one_line(f"{title}: {len(rows)} chains: {counted(rows)}")
+    return one_line(f"{title}: {totals(rows, not_run)}")
 
 
 def as_markdown(parts: Sequence[Section]) -> str:

@@ -7,16 +7,23 @@ from airflow.sdk import BaseOperator, Context
 
 from tipcflow.config.cluster import load_cluster
 from tipcflow.config.settings import settings
-from tipcflow.domain import ConfigError
+from tipcflow.domain import ConfigError, Status
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.tasks.request import RUN_PARAMS, read_conf
-from tipcflow_operators.weekly.choice import all_chains, chosen_chains, longest_first, without_mode
+from tipcflow_operators.weekly.choice import (
+    all_chains,
+    chosen_chains,
+    longest_first,
+    refuse_named,
+    without_framework,
+    without_mode,
+)
 
 SELECT = "select"
 CHAINS = "chains"
-# XCom key of the skipped chains, read by the summary.
-LEFT_OUT = "left_out"
+# XCom key of the chains that do not run, with the reason; read by the summary.
+NOT_RUN = "not_run"
 # Params passed on to the chains: a weekly run tests no change, and verbose logs would disturb measurements.
 CHAIN_RUN_PARAMS = tuple(name for name in RUN_PARAMS if name not in ("base", "diagnose", "drop"))
 
@@ -24,7 +31,8 @@ CHAIN_RUN_PARAMS = tuple(name for name in RUN_PARAMS if name not in ("base", "di
 class SelectOperator(BaseOperator):
     """Selects the chains and their order.
 
-    Skips chains whose kind of file does not support the mode; the summary lists them.
+    Leaves out chains whose kind of file does not support the mode, and those whose framework the cluster does not
+    have; the summary lists them with the reason.
 
     Returns:
         Names of the chains, over which certify is mapped.
@@ -34,29 +42,33 @@ class SelectOperator(BaseOperator):
         """Called by Airflow. An invalid param is a `config_error`, before anything starts."""
         with tipcflow_errors_fail_task():
             refuse_sqlite_between_machines()
-            chosen, left_out = self._select(weekly_request(context))
-        context["ti"].xcom_push(key=LEFT_OUT, value=left_out)
+            chosen, not_run = self._select(weekly_request(context))
+        context["ti"].xcom_push(key=NOT_RUN, value=not_run)
         return chosen
 
-    def _select(self, params: dict[str, Any]) -> tuple[list[str], list[str]]:
-        """Return (the chains in order, the skipped chains)."""
+    def _select(self, params: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+        """Return (the chains in order, the others with the reason)."""
         from tipcflow.execute.verdict.judge import load_policy
         from tipcflow.store import Store
 
         folder = settings().config_dir
         globs = params.pop(CHAINS, None)
         asked = read_conf(params, allowed=CHAIN_RUN_PARAMS)
-        load_cluster(asked.cluster, folder)
+        cluster = load_cluster(asked.cluster, folder)
         load_policy(asked.policy, folder)
-        fitting = chosen_chains(globs, all_chains(folder))
-        left_out = without_mode(fitting, asked.mode, folder)
-        names = [name for name in fitting if name not in left_out]
+        known = all_chains(folder)
+        fitting = chosen_chains(globs, known)
+        missing = without_framework(fitting, cluster, folder, requested=asked.framework or "")
+        refuse_named(globs, known, missing)
+        not_run = {**without_mode(fitting, asked.mode, folder), **missing}
+        names = [name for name in fitting if name not in not_run]
         if not names:
+            other = next(name for name in fitting if name not in missing)
             raise ConfigError(
                 "no selected chain supports this mode",
                 key="mode",
                 found=asked.mode,
-                expected=f"a mode of {left_out[0]}",
+                expected=f"a mode of {other}",
                 hint="see its params in Airflow's form, or `tipcflow plan`",
             )
         _refuse_more_than_airflow_maps(len(names))
@@ -64,11 +76,11 @@ class SelectOperator(BaseOperator):
             durations = store.history.durations(asked.mode)
         ordered = longest_first(names, durations)
         for name in ordered:
-            known = durations.get(name)
-            self.log.info("%s: %s", name, "no earlier run" if known is None else f"about {known / 60:.0f} min")
-        for name in left_out:
-            self.log.info("%s: skipped, this kind of file does not support mode %s", name, asked.mode)
-        return ordered, left_out
+            seconds = durations.get(name)
+            self.log.info("%s: %s", name, "no earlier run" if seconds is None else f"about {seconds / 60:.0f} min")
+        for name, why in not_run.items():
+            self.log.info("%s: %s: %s", name, Status.NOT_RUN.value, why)
+        return ordered, not_run
 
 
 def _refuse_more_than_airflow_maps(chains: int) -> None:

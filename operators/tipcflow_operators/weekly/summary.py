@@ -14,8 +14,8 @@ from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.tasks.verdict import set_note
 from tipcflow_operators.weekly.notify import send
 from tipcflow_operators.weekly.report import Earlier, as_html, as_markdown, as_slack, headline, sections
-from tipcflow_operators.weekly.select import LEFT_OUT, SELECT
-from tipcflow_operators.weekly.table import Row, accuracies, counted, markdown, values_of
+from tipcflow_operators.weekly.select import NOT_RUN, SELECT
+from tipcflow_operators.weekly.table import Row, accuracies, markdown, totals, values_of
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -40,20 +40,20 @@ class SummaryOperator(BaseOperator):
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             rows = [_row(store, chain, dag_run.run_id, dag_run.run_after) for chain in chains]
             earlier = {row.chain: _earlier(store, row.run) for row in rows if row.run is not None}
-        left_out = context["ti"].xcom_pull(task_ids=SELECT, key=LEFT_OUT) or []
+        not_run = context["ti"].xcom_pull(task_ids=SELECT, key=NOT_RUN) or {}
         title = f"weekly {dag_run.run_id}"
-        parts = sections(rows, earlier, left_out)
-        text = markdown(title, rows, left_out) + "\n" + as_markdown(parts)
+        parts = sections(rows, earlier, not_run)
+        text = markdown(title, rows, not_run) + "\n" + as_markdown(parts)
         path = summary_path(settings().home, dag_run.run_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        head = headline(title, rows)
+        head = headline(title, rows, not_run)
         page = path.with_suffix(".html")
         page.write_text(as_html(head, parts), encoding="utf-8")
         for line in text.splitlines():
             self.log.info("%s", line)
         self.log.info("written to %s", path)
-        message = f"{len(rows)} chains: {counted(rows)}"
+        message = totals(rows, not_run)
         sent = send(head, page, as_slack(head, parts), lambda line: self.log.info("%s", line))
         failed = [line for line in sent if "was not sent" in line]
         message = "; ".join([message, *failed])

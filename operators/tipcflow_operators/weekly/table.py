@@ -100,18 +100,26 @@ def counted(rows: Sequence[Row]) -> str:
     return ", ".join(f"{counts[word]} {word}" for word in words)
 
 
-def markdown(title: str, rows: Sequence[Row], left_out: Sequence[str] = ()) -> str:
+def totals(rows: Sequence[Row], not_run: Mapping[str, str]) -> str:
+    """Return the counts of a weekly run: `3 chains: 1 failed, 2 pass; 6 not_run`."""
+    rest = f"; {len(not_run)} {Status.NOT_RUN.value}" if not_run else ""
+    return f"{len(rows)} chains: {counted(rows)}{rest}"
+
+
+def markdown(title: str, rows: Sequence[Row], not_run: Mapping[str, str]) -> str:
     """Return the summary in Markdown: the counts, then a table with the worst chains first.
 
     Args:
-        left_out: chains whose kind of file does not support the mode.
+        not_run: chains that were left out, with the reason.
     """
     severity = {status.value: status.severity for status in Status}
     worst_first = sorted(rows, key=lambda row: -severity.get(row.word, len(severity)))
-    lines = [f"## {cell(title)}", "", f"{len(rows)} chains: {counted(rows)}", ""]
-    if left_out:
-        named = ", ".join(cell(name) for name in left_out)
-        lines += [f"{len(left_out)} skipped: mode not supported by this kind of file: {named}", ""]
+    lines = [f"## {cell(title)}", "", totals(rows, not_run), ""]
+    by_reason: dict[str, list[str]] = {}
+    for name, why in not_run.items():
+        by_reason.setdefault(why, []).append(cell(name))
+    for why, names in by_reason.items():
+        lines += [f"{len(names)} {Status.NOT_RUN.value}: {cell(why)}: {', '.join(names)}", ""]
     lines.append(table(_HEAD, (_cells(row) for row in worst_first)))
     return "\n".join(lines) + "\n"
 

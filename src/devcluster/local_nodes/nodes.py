@@ -16,6 +16,7 @@ from pathlib import Path
 
 from devcluster.local_nodes import sshd, state
 from devcluster.local_nodes.backend import Backend, LocalNode
+from devcluster.local_nodes.frameworks import frameworks_of
 from devcluster.local_nodes.kinds import Kind, choose, sentence
 from devcluster.local_nodes.loopback import Loopback
 from devcluster.local_nodes.namespaces import Namespaces
@@ -156,6 +157,7 @@ class LocalNodes:
 
     def _describe(self) -> Cluster:
         folder = self._backend.folder
+        frameworks = frameworks_of(self._python)
         return Cluster(
             name="local",
             nodes=tuple(
@@ -174,6 +176,7 @@ class LocalNodes:
                     python=str(self._python),
                     workspace=str(node.workspace),
                     env=self._env,
+                    frameworks=frameworks,
                 )
                 for node in self._backend.nodes.values()
             ),

@@ -107,7 +107,8 @@ def check_names(request: "RunRequest") -> None:
     names = {"suite": request.suite, "cluster": request.cluster, "policy": request.policy}
     for what, folder in (("suite", "suites"), ("cluster", "clusters"), ("policy", "policies")):
         find_config(names[what], request.config_dir / folder, what=what)
-    if request.mode not in ALL_MODES:
+    # A benchmark names its case, as in benchmark_train:dynamic_bs8_fp32_DP_N1C2.
+    if request.mode.partition(":")[0] not in ALL_MODES:
         raise ConfigError(
             "unknown mode", key="--mode", found=request.mode, expected=f"one of {', '.join(ALL_MODES)}"
         )

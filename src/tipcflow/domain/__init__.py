@@ -21,7 +21,7 @@ from tipcflow.domain.keys import (
     plain_metric,
     without_repeat,
 )
-from tipcflow.domain.node import Cluster, Container, Launch, Node, NodeFacts, SshTarget
+from tipcflow.domain.node import Cluster, Container, Framework, Launch, Node, NodeFacts, SshTarget
 from tipcflow.domain.numbers.history import (
     PastRun,
     last_attempts,
@@ -80,6 +80,7 @@ __all__ = [
     "Facts",
     "Failure",
     "FailureClass",
+    "Framework",
     "Frozen",
     "GoldenKey",
     "InfraError",

@@ -9,6 +9,8 @@ from tipcflow.domain.base import Frozen, Record
 
 # Name of an environment variable that a shell can export.
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+# Distribution that a suite's scripts import.
+Framework = Literal["paddlepaddle", "torch"]
 # CPU list of `taskset -c`: numbers and ranges.
 _CPUS = r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$"
 
@@ -91,6 +93,8 @@ class Node(Frozen):
         cache: absolute folder of cached data, packages and downloads, '' for `cache` in the workspace; may be
             shared by nodes.
         mirrors: prefix of URLs -> replacement for downloads: another URL, or a folder on the node.
+        frameworks: frameworks that steps can import on the node; None if the file does not say it, so that only a
+            run's inspection of the node finds a missing one.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)
@@ -106,6 +110,7 @@ class Node(Frozen):
     container: Container | None = None
     cache: str = Field(default="", pattern=r"^(/.+)?$")
     mirrors: dict[str, str] = {}
+    frameworks: tuple[Framework, ...] | None = None
 
     @field_validator("mirrors")
     @classmethod
@@ -154,6 +159,14 @@ class Cluster(Frozen):
                 return node
         raise KeyError(name)
 
+    def without_framework(self, framework: str) -> tuple[str, ...]:
+        """Return the nodes that do not have a framework by the cluster file; none for the framework ''."""
+        return tuple(
+            node.name
+            for node in self.nodes
+            if framework and node.frameworks is not None and framework not in node.frameworks
+        )
+
 
 class NodeFacts(Record):
     """Facts that a node reported at the start of a run (seeds 000 and 003 list these).
@@ -162,7 +175,8 @@ class NodeFacts(Record):
     addresses of peers that this node could not reach, each with the reason. `unfinished` lists the parts
     (`machine`, `addresses`, `gpus`, `software`, `libraries`, `engines`) that timed out: their facts are unknown,
     not absent. `cuda_of_driver` is the newest CUDA that the GPU driver supports, `nvidia_docker` the version of
-    what gives containers the GPUs.
+    what gives containers the GPUs. `frameworks` has the version of each framework (`paddle`, `torch`) of the
+    environment, `framework` is the first of them.
     """
 
     schema_version: int = 1
@@ -189,6 +203,7 @@ class NodeFacts(Record):
     framework: str = ""
     framework_version: str = ""
     framework_commit: str = ""
+    frameworks: dict[str, str] = {}
     packages: dict[str, str] = {}
     container: str = ""
     docker: str = ""

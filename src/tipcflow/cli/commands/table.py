@@ -181,10 +181,15 @@ COMMANDS = (
     ),
     LazyCommand(
         "scaling",
-        "tipcflow.cli.scaling.command:scaling",
+        "tipcflow.cli.scaling.command:app",
         _RESULTS,
-        "Show throughput, speed-up and efficiency over devices.",
+        "Show or measure throughput and speed-up over devices.",
         "tipcflow scaling 1n1g.log 4n8g.log --batch-size-per-device 128",
+        {
+            "table": "tipcflow scaling table logs/ --batch-size-per-device 128",
+            "run": "tipcflow scaling run test_tipc/benchmark/mobilenet_v3_small/train_benchmark.txt"
+            " --suite mobilenet_v3_small_benchmark --cluster local --batch-size-per-device 4",
+        },
     ),
     LazyCommand(
         "export",

@@ -60,11 +60,15 @@ def _machine(where: str, facts: NodeFacts) -> Finding:
 
 
 def _fitness(where: str, facts: NodeFacts, cluster: Cluster) -> Finding:
-    from tipcflow.execute.node.preflight import check_nodes
+    from tipcflow.execute.node.preflight import check_nodes, distributions
 
+    declared, available = cluster.node(facts.node).frameworks, distributions(facts)
+    missing = [framework for framework in declared or () if framework not in available]
+    framework = next(iter([*missing, *available]), FRAMEWORK if declared is None else "")
     try:
-        warnings = check_nodes(cluster, [facts], framework=FRAMEWORK, requirement=None)
+        warnings = check_nodes(cluster, [facts], framework=framework, requirement=None)
     except InfraError as error:
         return of_error(where, "ready for a run", error)
-    versions = f"Python {facts.python}, {facts.framework} {facts.framework_version}"
+    versions = f"Python {facts.python}"
+    versions += f", {facts.framework} {facts.framework_version}" if facts.framework else ""
     return Finding(where=where, what="ready for a run", ok=True, found="; ".join([versions, *warnings]))

@@ -207,6 +207,8 @@ def _described(draft: Node, host: "Host", wanted: _Wanted) -> Node:
         "slots": wanted.slots or (host.gpus if device == "gpu" else min(2, host.cpus)) or 1,
         "workspace": workspace,
         "python": wanted.python or f"{workspace}/envs/node-cpu/bin/python",
+        # What another interpreter has is for the user to declare.
+        "frameworks": None if wanted.python else ("paddlepaddle",),
     }
     return Node.model_validate(values)
 

@@ -11,7 +11,7 @@ from tipcflow.domain import ConfigError
 from tipcflow.report.text.units import utc
 
 if TYPE_CHECKING:
-    from tipcflow.report.overview.coverage import Coverage
+    from tipcflow.report.overview.coverage import ChainCoverage, Coverage
 
 
 def coverage(
@@ -59,7 +59,10 @@ def coverage_lines(overview: "Coverage", *, width: int | None) -> list[str]:
     if overview.reasons:
         rows = [(str(reason.legs), reason.reason) for reason in overview.reasons]
         lines += ["", *columns(("LEGS", "NOT RUN BECAUSE"), rows, width=width)]
-    gaps = [
-        (utc(chain.newest_at)[:10], chain.chain, ", ".join(chain.gaps)) for chain in overview.chains if chain.gaps
-    ]
+    gaps = [(utc(chain.newest_at)[:10], chain.chain, _gaps(chain)) for chain in overview.chains if chain.gaps]
     return [*lines, "", *columns(("LAST RUN", "CHAIN", "GAPS"), gaps, width=width)]
+
+
+def _gaps(chain: "ChainCoverage") -> str:
+    why = f" ({'; '.join(chain.no_framework)})" if chain.no_framework else ""
+    return ", ".join(chain.gaps) + why

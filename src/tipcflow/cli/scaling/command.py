@@ -1,18 +1,36 @@
-"""`tipcflow scaling`: throughput by topology, from printed results, training logs, or runs."""
+"""`tipcflow scaling`: throughput by topology, from printed results, training logs, or runs; `run` measures it."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from tipcflow.cli.output.narrow import fitting
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
+from tipcflow.cli.scaling.measure import measure
+from tipcflow.cli.scaling.text import document, page
 from tipcflow.domain import ConfigError, Status, exit_code
 
 if TYPE_CHECKING:
     from tipcflow.parse.scaling.scaling import Scaled
 
-SCHEMA_VERSION = 1
+_TABLE = "table"
+
+
+class DefaultGroup(TyperGroup):
+    """A group whose words call `table`, unless they start with a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Called by click; `tipcflow scaling logs/` is `tipcflow scaling table logs/`."""
+        known = {*self.commands, *ctx.help_option_names}
+        return super().parse_args(ctx, args if args and args[0] in known else [_TABLE, *args])
+
+
+app = typer.Typer(
+    cls=DefaultGroup,
+    help="Throughput, speed-up and efficiency over devices. `tipcflow scaling FILE…` is short for `table FILE…`.",
+)
+app.command("run")(measure)
 
 
 class Rule(StrEnum):
@@ -22,7 +40,8 @@ class Rule(StrEnum):
     TIME = "time"
 
 
-def scaling(
+@app.command(_TABLE)
+def table(
     inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN…", help="Logs, results, or run IDs.")],
     batch: Annotated[
         int, typer.Option("--batch-size-per-device", min=1, help="Samples per device and iteration.")
@@ -48,12 +67,12 @@ def scaling(
         except ConfigError as error:
             errors.append(str(error))
     speeds, left_out = chosen(reader.speeds, batch)
-    table = scaled(speeds, batch)
-    notes = [*reader.notes, *left_out, *short_log_messages(speeds, take), *_alone(table)]
+    rows = scaled(speeds, batch)
+    notes = [*reader.notes, *left_out, *short_log_messages(speeds, take), *_alone(rows)]
     if as_json:
-        print_json(document(table, rule.value, batch, notes, errors))
+        print_json(document(rows, rule.value, batch, notes, errors))
     else:
-        echo_lines(page(table, terminal_width()))
+        echo_lines(page(rows, terminal_width()))
         for note in notes:
             typer.echo(f"note: {note}")
     for message in errors:
@@ -67,39 +86,3 @@ def _alone(table: "list[Scaled]") -> list[str]:
         f"{model or 'these logs'}: no speed-up, because no run used 1n1g"
         for model in dict.fromkeys(row.model for row in table if row.speedup is None)
     ]
-
-
-def document(table: "list[Scaled]", rule: str, batch: int, notes: list[str], errors: list[str]) -> dict[str, Any]:
-    """The JSON document (docs/reference/formats.md)."""
-    models: dict[str, dict[str, Any]] = {}
-    for row in table:
-        models.setdefault(row.model, {})[row.topology] = row.model_dump(exclude={"model", "topology"})
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "rule": rule,
-        "batch_size_per_device": batch,
-        "models": models,
-        "notes": notes,
-        "errors": errors,
-    }
-
-
-def page(table: "list[Scaled]", width: int | None) -> list[str]:
-    """The text table."""
-    if not table:
-        return []
-    headers = ("MODEL", "TOPOLOGY", "DEVICES", "REPEATS", "AVERAGE", "MEDIAN", "SPEED-UP", "EFFICIENCY")
-    rows = [
-        (
-            row.model,
-            row.topology,
-            str(row.devices),
-            str(row.repeats),
-            f"{row.average_speed:.2f}",
-            f"{row.median_speed:.2f}",
-            "-" if row.speedup is None else f"{row.speedup:.2f}",
-            "-" if row.efficiency is None else f"{row.efficiency:.1%}",
-        )
-        for row in table
-    ]
-    return fitting(headers, rows, width=width, spare=("AVERAGE", "REPEATS", "DEVICES"))

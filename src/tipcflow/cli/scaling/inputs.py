@@ -43,15 +43,27 @@ class Inputs:
         elif name == STDIN or Path(name).exists() or _is_path(name):
             self._file(name)
         else:
-            from tipcflow.cli.scaling.runs import run_speeds
+            from tipcflow.cli.scaling.runs import runs_of
 
-            of_run = run_speeds(name, rule=self._rule, batch=self._batch, window=self._window)
-            self.notes += of_run.notes
-            given = {speed.source for speed in self.speeds}
-            for speed in of_run.speeds:
-                # Runs are repeats of each other; a run given twice counts once.
-                if speed.source not in given:
-                    self.speeds.append(self._next(speed) if self._is_known(speed) else speed)
+            runs = runs_of(name)
+            for run in runs:
+                try:
+                    self._run(run)
+                except ConfigError as error:
+                    if len(runs) == 1:
+                        raise
+                    self.notes.append(error.message)
+
+    def _run(self, name: str) -> None:
+        from tipcflow.cli.scaling.runs import run_speeds
+
+        of_run = run_speeds(name, rule=self._rule, batch=self._batch, window=self._window)
+        self.notes += of_run.notes
+        given = {speed.source for speed in self.speeds}
+        for speed in of_run.speeds:
+            # Runs are repeats of each other; a run given twice counts once.
+            if speed.source not in given:
+                self.speeds.append(self._next(speed) if self._is_known(speed) else speed)
 
     def _folder(self, name: str) -> None:
         """Read the logs in a folder, except those that are not training logs or have no topology."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tipcflow.domain import ConfigError, Measurement, Phase, Plan, Step, StepKind, Variant
+from tipcflow.domain.run.scaling import ScalingDocument
 from tipcflow.parse.scaling.scaling import Speed, Topology
 from tipcflow.parse.scaling.speeds import PRINTED, SPEEDS, Counter, Window, covered
 from tipcflow.parse.scaling.speeds import Step as Line
@@ -28,6 +29,19 @@ class RunChoice(NamedTuple):
     rule: str
     batch: int
     window: Window
+
+
+def runs_of(wanted: str) -> tuple[str, ...]:
+    """Return the runs of the scaling chain that ended with this run; otherwise only this run."""
+    from tipcflow.store import Store
+
+    with Store.open() as store:
+        try:
+            run = store.runs.find(wanted)
+        except ConfigError:
+            return (wanted,)
+        series = store.documents.get(run.id, ScalingDocument)
+    return tuple(entry.run for entry in series.topologies if entry.run) if series else (wanted,)
 
 
 def run_speeds(wanted: str, *, rule: str, batch: int, window: Window) -> OfRun:

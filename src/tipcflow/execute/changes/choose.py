@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from tipcflow.config.cluster import load_cluster, require_framework
 from tipcflow.config.repository import Repository
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import ConfigError, TipcflowError
@@ -41,10 +42,11 @@ def candidates(repository: Repository, ref: str, config_dir: Path, *, cache: Pat
         mode: '' means the repository's mode.
 
     Raises:
-        ConfigError: unknown suite or ref.
+        ConfigError: unknown suite or ref, or the repository's cluster does not have the suite's framework.
         InfraError: the suite's git server is unreachable.
     """
     suite = load_suite(repository.suite, config_dir)
+    _require_framework(suite, repository.cluster, config_dir)
     root = checkout(suite, cache)
     files, commit = files_at(root, ref, clone=bool(suite.git))
     tree = Tree(files, lambda path: files[path].data.decode("utf-8"))
@@ -106,6 +108,15 @@ def inside(path: str, folder: str) -> str:
     """A path of the repository relative to the suite's folder; one outside stays as it is."""
     prefix = f"{folder.strip('/')}/"
     return path.removeprefix(prefix) if prefix != "/" else path
+
+
+def _require_framework(suite: Suite, name: str, config_dir: Path) -> None:
+    """Refuse a cluster without the suite's framework; the run of a chain reports one that cannot be read."""
+    try:
+        cluster = load_cluster(name, config_dir)
+    except ConfigError:
+        return
+    require_framework(suite, cluster)
 
 
 def _catalog(suite: str, config_dir: Path) -> Iterator[tuple[str, Path]]:

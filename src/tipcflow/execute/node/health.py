@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tipcflow.domain import Frozen, InfraError, Node, NodeFacts
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.nodes import RUNNING_STATES
+from tipcflow.execute.node.preflight import distributions
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.report.text.units import size
 from tipcflow.transport.connect import connect as connect_from_here
@@ -59,6 +60,9 @@ class NodeLook(Frozen):
         known_gpus = self.node.device == "gpu" and "gpus" not in facts.unfinished
         if known_gpus and len(facts.gpus) < self.node.slots:
             messages.append(f"{len(facts.gpus)} GPUs found, {self.node.slots} slots configured")
+        missing = {*(self.node.frameworks or ())}.difference(distributions(facts))
+        if missing and "software" not in facts.unfinished:
+            messages.append(f"frameworks configured, but not found: {', '.join(sorted(missing))}")
         if facts.unfinished:
             messages.append(f"no report in time: {', '.join(facts.unfinished)}")
         return messages

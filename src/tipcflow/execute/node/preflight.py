@@ -79,11 +79,12 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
             node=node.name,
             hint="set `python` of the node in the cluster file to its environment's interpreter",
         )
-    if framework and not fact.framework_version:
+    if framework and framework not in distributions(fact):
+        kinds = "node-torch.txt" if framework == "torch" else "node-cpu.txt or node-gpu.txt"
         raise InfraError(
             f"node {node.name}: {node.python} has no {framework}",
             node=node.name,
-            hint="install requirements/node-cpu.txt or node-gpu.txt into the node's environment",
+            hint=f"install requirements/{kinds} into the node's environment",
         )
     if requirement is not None:
         _check_requirement(node, fact, requirement)
@@ -99,6 +100,12 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
             node=node.name,
             hint="see `nvidia-smi` on the node, or fix `slots` in the cluster file",
         )
+
+
+def distributions(fact: NodeFacts) -> tuple[str, ...]:
+    """Return the frameworks of the node's environment, by the names that suites use."""
+    versions = {fact.framework: fact.framework_version, **fact.frameworks}
+    return tuple(_DISTRIBUTIONS.get(name, name) for name, version in versions.items() if name and version)
 
 
 def installed_version(fact: NodeFacts, requirement: Requirement) -> str | None:

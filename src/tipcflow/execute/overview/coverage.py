@@ -11,6 +11,7 @@ from tipcflow.config.loader import load_yaml
 from tipcflow.config.references import References
 from tipcflow.domain import ConfigError, Status
 from tipcflow.execute.overview.declared import declared_chains
+from tipcflow.execute.overview.frameworks import Clusters
 from tipcflow.report.overview import coverage as report
 from tipcflow.report.overview.today import DAY_S, GREEN
 
@@ -35,6 +36,7 @@ class _Evidence:
     oldest: float
     has_target: Callable[[str, str], bool]
     has_golden: Callable[[str, str], bool]
+    no_framework: Callable[[str], tuple[str, ...]]
 
 
 def load_coverage(
@@ -65,6 +67,7 @@ def load_coverage(
         oldest=now - days * DAY_S,
         has_target=targets.has,
         has_golden=lambda chain, mode: f"{chain}.{mode}" in goldens,
+        no_framework=Clusters(config_dir).reasons,
     )
     chains = [_chain(evidence, name) for name in sorted({*declared, *by_chain})]
     passed = sum(report.NEVER_PASSED not in chain.gaps and chain.lines > 0 for chain in chains)
@@ -92,6 +95,7 @@ def _chain(evidence: _Evidence, name: str) -> report.ChainCoverage:
         newest_run=newest.run if newest else "",
         newest_at=newest.created_at if newest else None,
         gaps=tuple(_gaps(evidence, name, lines, has_unrun_legs=bool(not_run))),
+        no_framework=_no_framework(evidence, name, lines),
     )
 
 
@@ -101,6 +105,7 @@ def _gaps(evidence: _Evidence, name: str, lines: Sequence["Line"], *, has_unrun_
     target = any(evidence.has_target(name, mode) for mode in modes or [""])
     golden = any(evidence.has_golden(name, mode) for mode in modes)
     is_missing = {
+        report.NO_FRAMEWORK: bool(_no_framework(evidence, name, lines)),
         report.NEVER_RUN: not lines,
         report.NEVER_PASSED: bool(lines) and not any(ever for ever, _ in accepted),
         report.STALE: bool(lines) and max(line.created_at for line in lines) < evidence.oldest,
@@ -111,6 +116,13 @@ def _gaps(evidence: _Evidence, name: str, lines: Sequence["Line"], *, has_unrun_
         report.UNDECLARED: name not in evidence.declared,
     }
     return [gap for gap, missing in is_missing.items() if missing]
+
+
+def _no_framework(evidence: _Evidence, name: str, lines: Sequence["Line"]) -> tuple[str, ...]:
+    """Return why no cluster can run a declared chain; empty if one can, or if it passes on a cluster elsewhere."""
+    if name not in evidence.declared or any(line.status in GREEN for line in lines):
+        return ()
+    return evidence.no_framework(name.partition("/")[0])
 
 
 class _Targets:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tipcflow.config.cluster import load_cluster
+from tipcflow.config.cluster import load_cluster, require_framework
 from tipcflow.config.goldens import load_goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
@@ -123,6 +123,8 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
         kept = store.documents.get(request.nodes_of, ClusterDocument)
         cluster = kept.root if kept else cluster
     build = _build(store, request, suite, home)
+    if build is None and not request.confirms:
+        require_framework(suite, cluster, requested=request.framework)
     policy = judgement.load_policy(request.policy, request.config_dir)
     policy = policy.for_model(suite.name, Path(request.params).parent.name)
     references = judgement.load_references(suite.name, request.config_dir)

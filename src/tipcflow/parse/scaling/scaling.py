@@ -66,7 +66,8 @@ class Scaled(Frozen):
     """One topology of one model. `speedup` and `efficiency` are None without a run on one device.
 
     Attributes:
-        efficiency: the unrounded speed-up divided by the number of devices (1.0 is perfect); four decimals.
+        efficiency: the unrounded speed-up divided by the number of devices, relative to the devices of the base
+            (1.0 is perfect); four decimals.
         speeds: repeat -> throughput.
     """
 
@@ -106,8 +107,12 @@ def named(path: str) -> tuple[str, str, int, int]:
     return "", "", 0, int(repeat["repeat"]) if repeat else 0
 
 
-def scaled(speeds: Iterable[Speed], batch_size_per_device: int) -> list[Scaled]:
-    """Return the table, sorted by model and number of devices."""
+def scaled(speeds: Iterable[Speed], batch_size_per_device: int, *, from_smallest: bool = False) -> list[Scaled]:
+    """Return the table, sorted by model and number of devices.
+
+    Args:
+        from_smallest: without a 1n1g, the speed-up is relative to the topology with fewest devices.
+    """
     models: defaultdict[str, dict[Topology, dict[int, float]]] = defaultdict(dict)
     all_speeds = list(speeds)
     mixed = {speed.model for speed in all_speeds} - {
@@ -120,8 +125,12 @@ def scaled(speeds: Iterable[Speed], batch_size_per_device: int) -> list[Scaled]:
     for model, topologies in sorted(models.items()):
         alone = topologies.get(Topology(nodes=1, gpus=1))
         base = statistics.median(alone.values()) if alone else None
-        for topology, repeats in sorted(topologies.items(), key=lambda item: (item[0].devices, item[0].nodes)):
-            table.append(_row(model, topology, repeats, base, batch_size_per_device))
+        ordered = sorted(topologies.items(), key=lambda item: (item[0].devices, item[0].nodes))
+        devices = 1
+        if base is None and from_smallest:
+            devices, base = ordered[0][0].devices, statistics.median(ordered[0][1].values())
+        for topology, repeats in ordered:
+            table.append(_row(model, topology, repeats, base, devices, batch_size_per_device))
     return table
 
 
@@ -132,7 +141,10 @@ def _precisions(speeds: list[Speed]) -> dict[str, int]:
     return {model: len(precisions) for model, precisions in by_model.items()}
 
 
-def _row(model: str, topology: Topology, repeats: dict[int, float], base: float | None, batch: int) -> Scaled:
+def _row(
+    model: str, topology: Topology, repeats: dict[int, float], base: float | None, devices: int, batch: int
+) -> Scaled:
+    """Return a row; `base` is the median on `devices` devices."""
     median = statistics.median(repeats.values())
     speedup = median / base if base else None
     return Scaled(
@@ -143,7 +155,7 @@ def _row(model: str, topology: Topology, repeats: dict[int, float], base: float 
         average_speed=round(statistics.fmean(repeats.values()), PLACES),
         median_speed=round(median, PLACES),
         speedup=None if speedup is None else round(speedup, PLACES),
-        efficiency=None if speedup is None else round(speedup / topology.devices, 4),
+        efficiency=None if speedup is None else round(speedup * devices / topology.devices, 4),
         repeats=len(repeats),
         speeds=dict(sorted(repeats.items())),
     )

@@ -52,12 +52,13 @@ def software(python: str) -> Json:
         found = json.loads(done.stdout.decode())
     except (OSError, ValueError):
         return {}
-    told = {"python": found["python"], "packages": found["packages"]}
+    told = {"python": found["python"], "packages": found["packages"], "frameworks": {}}
     for name in FRAMEWORKS:
         origin = found["origins"].get(name)
         if origin:
-            told.update(version_of(name, os.path.dirname(origin)))
-            break
+            values = version_of(name, os.path.dirname(origin))
+            told = dict(values, **told)
+            told["frameworks"][name] = values["framework_version"]
     return told
 
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-NEVER_RUN, NEVER_PASSED, STALE = "never run", "never passed", "not run lately"
+NO_FRAMEWORK, NEVER_RUN, NEVER_PASSED, STALE = "no framework", "never run", "never passed", "not run lately"
 NO_HISTORY, NO_TARGET, NO_GOLDEN = "no history", "no accuracy target", "no golden"
 LEGS, UNDECLARED = "legs not run", "not declared"
 # Gaps, worst first; the meaning of each for readers.
 GAPS = {
+    NO_FRAMEWORK: "not_run: no cluster has the framework that the suite needs",
     NEVER_RUN: "declared in configs/chains, but no run",
     NEVER_PASSED: "runs, but none that passed",
     STALE: "the newest run is older than the limit",
@@ -33,6 +34,7 @@ class ChainCoverage(_Model):
         legs: number of legs in the plans of the newest runs, how many of them ran, and how many passed.
         not_run: reason -> number of legs.
         newest_at: start of its newest run with a verdict, seconds since the epoch; None if it never ran.
+        no_framework: why no cluster can run it, one reason per cluster; empty if one can.
     """
 
     chain: str
@@ -47,6 +49,7 @@ class ChainCoverage(_Model):
     newest_run: str
     newest_at: float | None
     gaps: tuple[str, ...]
+    no_framework: tuple[str, ...] = ()
 
 
 class Reason(_Model):

@@ -93,7 +93,7 @@ def test_coverage(tipcflow: Callable[..., Any], history: None) -> None:
     assert {"legs not run" in row["gaps"] for row in rows} == {True}
     wrong = tipcflow("coverage", "--gap", "nothing")
     assert wrong.code == 2
-    assert "--gap: is not a gap; found 'nothing'; expected one of never run" in wrong.err
+    assert "--gap: is not a gap; found 'nothing'; expected one of no framework, never run" in wrong.err
 
 
 def test_flaky(tipcflow: Callable[..., Any], history: None) -> None:

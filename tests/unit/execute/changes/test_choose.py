@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.support.certify import ROOT
 from tests.support.github.world import CHAIN, PARAMS, commit, git, make_configs
 
 from tipcflow.config.repository import Repository, load_repositories
 from tipcflow.config.suite import Suite, load_suite
+from tipcflow.domain import ConfigError
 from tipcflow.execute.changes import candidates, changed_between, choose
 from tipcflow.execute.changes.choose import folder_of, inside, lines_of
 from tipcflow.selection import Change
@@ -68,6 +70,14 @@ def test_chain_without_the_mode_is_listed_with_the_reason(world: World) -> None:
     assert found.chains == ()
     assert found.others[CHAIN] == "this kind of file does not support mode none_such"
     assert choose(found, Change((), True), world.repository()).others[CHAIN] == found.others[CHAIN]
+
+
+def test_cluster_without_the_framework_is_one_error(world: World) -> None:
+    node = {"name": "a", "address": "192.0.2.1", "python": "/p", "workspace": "/w", "frameworks": ["torch"]}
+    (world.configs / "clusters" / "local.yaml").write_text(yaml.safe_dump({"name": "local", "nodes": [node]}))
+    words = "suite toy needs paddlepaddle; found 'cluster local has no paddlepaddle'"
+    with pytest.raises(ConfigError, match=words):
+        candidates(world.repository(), "HEAD", world.configs, cache=world.cache)
 
 
 def test_changed_params_file_chooses_its_chain(world: World) -> None:

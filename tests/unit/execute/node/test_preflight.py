@@ -47,6 +47,7 @@ def test_a_clock_that_is_off_is_shown_not_fatal() -> None:
         ({"unfinished": ("software",), "python": ""}, {}, "", "node b did not report its software in time"),
         ({"python": ""}, {}, "", "node b has no working Python at /env/bin/python"),
         ({"framework": "", "framework_version": ""}, {}, "", "node b: /env/bin/python has no paddlepaddle"),
+        ({"framework": "torch"}, {}, "", "node b: /env/bin/python has no paddlepaddle"),
         ({"framework_version": "3.2.0"}, {}, "", "different paddlepaddle versions: a has 3.3.1, b has 3.2.0"),
         ({}, {}, "paddlepaddle==2.6.2", "node a has paddlepaddle 3.3.1, the run requires paddlepaddle==2.6.2"),
         ({}, {}, "torch", "node a has no torch, the run requires torch"),
@@ -65,6 +66,13 @@ def test_one_sentence_names_the_node(
     with pytest.raises(InfraError) as caught:
         check(facts(**changes), wanted, **settings)
     assert words in caught.value.message
+
+
+def test_an_environment_with_two_frameworks_serves_suites_of_both() -> None:
+    both = {"framework": "paddle", "frameworks": {"paddle": "3.3.1", "torch": "2.13.0"}}
+    nodes = [fact.model_copy(update=both) for fact in facts()]
+    for framework in ("paddlepaddle", "torch"):
+        assert check_nodes(cluster(), nodes, framework=framework, requirement=None) == []
 
 
 def test_what_is_no_requirement() -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.support.stories import INFER, T0, a_run, open_store, tell
 
 from devcluster.sample_history.fill import fill
+from tipcflow.cli.overview.coverage import coverage_lines
 from tipcflow.domain import Status
 from tipcflow.execute.overview.coverage import load_coverage
 from tipcflow.execute.overview.flaky import load_flaky
@@ -146,3 +147,26 @@ def test_the_sample_history_has_something_to_show(tmp_path: Path) -> None:
         assert today.shared[0].change.startswith("framework ")
         assert load_flaky(history, now=NOW).repeated == 20
         assert load_coverage(history, tmp_path, now=NOW).totals["ran"] == 20
+
+
+def test_suite_whose_framework_no_cluster_has(store: Store, configs: Path) -> None:
+    (configs / "suites").mkdir()
+    content = "name: s\nfolder: .\ndialects: [models/template]\nframework: torch\n"
+    (configs / "suites" / "s.yaml").write_text(content)
+    (configs / "clusters").mkdir()
+    node = "  - {name: a, address: 192.0.2.1, python: /p, workspace: /w, frameworks: [%s]}\n"
+    for name, framework in (("example", "torch"), ("lab", "paddlepaddle"), ("local", "paddlepaddle")):
+        (configs / "clusters" / f"{name}.yaml").write_text(f"name: {name}\nnodes:\n{node % framework}")
+    put(store, 9, Status.PASS)
+    coverage = load_coverage(store, configs, now=NOW)
+    (idle, alpha) = coverage.chains
+    assert (idle.chain, idle.gaps[:2]) == ("s/idle/a", ("no framework", "never run"))
+    assert idle.no_framework == ("cluster lab has no torch", "cluster local has no torch")
+    assert coverage.gaps["no framework"] == 1
+    # It passes: some cluster without a file here has the framework.
+    assert (alpha.chain, alpha.no_framework) == ("s/alpha/a", ())
+    shown = "\n".join(coverage_lines(coverage, width=None))
+    assert "s/idle/a" in shown
+    assert "(cluster lab has no torch; cluster local has no torch)" in shown
+    (configs / "clusters" / "local.yaml").write_text(f"name: local\nnodes:\n{node % 'torch'}")
+    assert "no framework" not in load_coverage(store, configs, now=NOW).gaps

@@ -79,6 +79,20 @@ def test_python_that_does_not_work(bench):
     assert told["packages"] == {}
 
 
+def test_environment_with_two_frameworks(bench, tmp_path):
+    for name, file, text in (("paddle", "version/__init__.py", PADDLE), ("torch", "version.py", TORCH)):
+        path = tmp_path / name / file
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported')")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    told = bench.ask("facts", bench.workspace, "--python", str(python))
+    assert told["frameworks"] == {"paddle": "3.3.1", "torch": "2.13.0+cpu"}
+    assert (told["framework"], told["framework_version"]) == ("paddle", "3.3.1")
+
+
 @pytest.mark.parametrize(
     ("name", "file", "text", "expected"),
     [

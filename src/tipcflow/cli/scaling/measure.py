@@ -1,0 +1,107 @@
+"""`tipcflow scaling run`: trains on each topology of a cluster and prints how the speed scales."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tipcflow.domain import ConfigError, Status, exit_code
+
+if TYPE_CHECKING:
+    from tipcflow.cli.scaling.series import Measured
+
+_Params = Annotated[str, typer.Argument(help="Params file with a section train_benchmark_params.")]
+_Suite = Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")]
+_Cluster = Annotated[
+    str, typer.Option("--cluster", "-c", help="Cluster: a name in configs/clusters, or a YAML file.")
+]
+_Topology = Annotated[
+    list[str] | None,
+    typer.Option("--topology", "-t", metavar="4n8g", help="Nodes and devices per node; may be repeated."),
+]
+_PerDevice = Annotated[
+    int | None, typer.Option("--batch-size-per-device", min=1, help="Samples per device and iteration.")
+]
+_Total = Annotated[int | None, typer.Option("--global-batch-size", min=1, help="Samples of all devices instead.")]
+
+
+def measure(
+    params: _Params,
+    suite: _Suite,
+    cluster: _Cluster,
+    topology: _Topology = None,
+    batch: _PerDevice = None,
+    total: _Total = None,
+    precision: Annotated[str, typer.Option(help="One of fp_items of the params file.")] = "fp32",
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="Trainings per topology.")] = 5,
+    by_time: Annotated[
+        bool, typer.Option("--by-time", help="Speed from batch_cost instead of the printed speed.")
+    ] = False,
+    skip: Annotated[int, typer.Option(min=0, help="Number of warm-up iterations to skip.")] = 50,
+    take: Annotated[int, typer.Option(min=1, help="Number of iterations to average.")] = 100,
+    seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
+    policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Train on each topology, the most nodes last, and show speed-up and efficiency per device.
+
+    Without --topology: 1n1g, 1n2g, 1n4g, 1n8g, 2n1g, 2n2g, 2n8g and 4n8g; those that the cluster does not have are
+    not_run. Exit code: that of the worst run.
+    """
+    from tipcflow.cli.scaling.series import Series, measured
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.request import RunRequest
+    from tipcflow.execute.run.driver import owner_of_this_process
+    from tipcflow.parse.scaling.speeds import PRINTED
+
+    if bool(batch) == bool(total):
+        raise ConfigError(
+            "give either --batch-size-per-device or --global-batch-size", expected="--batch-size-per-device 128"
+        )
+    request = RunRequest(
+        params=params,
+        suite=suite,
+        mode="benchmark_train",
+        cluster=cluster,
+        config_dir=settings().config_dir,
+        seed=seed,
+        repeats=repeats,
+        policy=policy,
+        owner=owner_of_this_process(),
+    )
+    rule = "time" if by_time else PRINTED
+    series = Series(request, tuple(topology or ()), batch or 0, total or 0, precision, rule, skip, take)
+    raise typer.Exit(_show(measured(series), as_json=as_json))
+
+
+def _show(result: "Measured", *, as_json: bool) -> int:
+    """Print the result; return the exit code."""
+    from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
+    from tipcflow.cli.scaling.text import document, page, seed_dictionary, seed_table
+
+    kept = result.document
+    topologies = [entry.model_dump(mode="json") for entry in kept.topologies]
+    if as_json:
+        batch = next((entry.batch_size_per_device for entry in kept.topologies), 0)
+        print_json({**document(result.rows, kept.rule, batch, result.notes, []), "topologies": topologies})
+    else:
+        if result.rows:
+            echo_lines([*page(result.rows, terminal_width()), ""])
+            typer.echo(f"{seed_dictionary(result.rows)}\n\n{seed_table(result.rows)}\n")
+        for entry in kept.topologies:
+            if entry.reason:
+                run = f" (run {entry.run})" if entry.run else ""
+                typer.echo(f"{entry.topology}: {entry.status.value}: {entry.reason}{run}")
+        for note in result.notes:
+            typer.echo(f"note: {note}")
+    return exit_code_of(result)
+
+
+def exit_code_of(result: "Measured") -> int:
+    """Return the exit code of the worst run; a run without a speed is `failed`, too."""
+    ran = [entry for entry in result.document.topologies if entry.run]
+    with_speed = {row.topology for row in result.rows}
+    statuses = [entry.status for entry in ran]
+    statuses += [
+        Status.FAILED for entry in ran if entry.topology not in with_speed and not exit_code(entry.status)
+    ]
+    return exit_code(max(statuses, key=lambda status: status.severity)) if statuses else 0

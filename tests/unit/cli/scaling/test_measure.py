@@ -1,0 +1,112 @@
+"""`tipcflow scaling run`: input that is refused before anything starts; tests/cluster/scaling trains."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tipcflow.cli.scaling.measure import exit_code_of
+from tipcflow.cli.scaling.series import Measured
+from tipcflow.domain import Status
+from tipcflow.domain.run.scaling import ScaledTopology, ScalingDocument
+from tipcflow.parse.scaling.scaling import Scaled
+from tipcflow.store import Store
+
+ROOT = Path(__file__).parents[4]
+PARAMS = "test_tipc/benchmark/mobilenet_v3_small/train_benchmark.txt"
+NODE = "  - {name: %s, address: 192.0.2.%d, slots: 2, python: /p, workspace: /w, frameworks: [%s]}\n"
+B = ("--batch-size-per-device", "4")
+
+
+@pytest.fixture
+def refused(tipcflow: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """The only line that a refused command prints; nothing has started."""
+    monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(ROOT / "configs"))
+
+    def run(*words: str, params: str = PARAMS, framework: str = "paddlepaddle") -> str:
+        nodes = "".join(NODE % (f"node-{number}", number, framework) for number in (1, 2))
+        (tmp_path / "lab.yaml").write_text(f"name: lab\nnodes:\n{nodes}")
+        where = ("--suite", "mobilenet_v3_small_benchmark", "--cluster", str(tmp_path / "lab.yaml"))
+        said = tipcflow("scaling", "run", params, *where, *words)
+        assert (said.code, said.out) == (2, "")
+        with Store.open() as store:
+            assert store.runs.newest(limit=1) == []
+        (line,) = [line for line in said.err.splitlines() if not line.startswith("  hint:")]
+        return str(line)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((*B, "--topology", "2x8"), "--topology: unknown topology; found '2x8'"),
+        (
+            (*B, "-t", "1n1g", "-t", "4n1g"),
+            "the cluster does not have 4n1g; found '4 nodes needed, cluster lab has 2'",
+        ),
+        (
+            (*B, "-t", "1n4g"),
+            "the cluster does not have 1n4g; found '4 devices per node needed, node node-1 has 2'",
+        ),
+        ((*B, "--precision", "amp"), "--precision: unknown precision; found 'amp'; expected one of fp32"),
+        (
+            ("--global-batch-size", "6"),
+            "4 devices of 2n2g do not divide the batch; found '6'; expected a multiple of 4",
+        ),
+        (
+            (*B, "--take", "101"),
+            "the training has 150 iterations; found '50 + 101'; expected at most 150 together",
+        ),
+        ((), "give either --batch-size-per-device or --global-batch-size"),
+        ((*B, "--global-batch-size", "8"), "give either --batch-size-per-device or --global-batch-size"),
+        ((*B, "--policy", "hourly"), "unknown policy; found 'hourly'"),
+    ],
+)
+def test_invalid_input_is_one_error(refused: Callable[..., str], words: tuple[str, ...], message: str) -> None:
+    line = refused(*words)
+    assert line.startswith("config_error: ")
+    assert message in line
+
+
+def test_cluster_without_the_framework(refused: Callable[..., str]) -> None:
+    line = refused(*B, framework="torch")
+    assert "suite mobilenet_v3_small_benchmark needs paddlepaddle; found 'cluster lab has no paddlepaddle'" in line
+
+
+def test_file_without_a_benchmark(refused: Callable[..., str], tmp_path: Path) -> None:
+    text = (ROOT / "examples" / "mobilenet_v3_small" / PARAMS).read_text()
+    file = tmp_path / "toy" / "plain.txt"
+    file.parent.mkdir()
+    file.write_text(text.partition("===========================train_benchmark_params")[0])
+    assert "train_benchmark_params: no trainings to measure" in refused(*B, params=str(file))
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ((Status.PASS, Status.NOT_RUN), 0),
+        ((Status.PASS, Status.INFRA_FAILURE), 2),
+        ((Status.FAILED, Status.INFRA_FAILURE), 1),
+        ((Status.PASS, Status.CANCELLED), 3),
+    ],
+)
+def test_exit_code_is_that_of_the_worst_run(statuses: tuple[Status, ...], code: int) -> None:
+    assert exit_code_of(result(statuses, with_speed=len(statuses))) == code
+
+
+def test_pass_without_a_speed_is_a_failure() -> None:
+    assert exit_code_of(result((Status.PASS, Status.PASS), with_speed=1)) == 1
+
+
+def result(statuses: tuple[Status, ...], *, with_speed: int) -> Measured:
+    entries = tuple(
+        ScaledTopology(topology=f"{number}n1g", run="" if status is Status.NOT_RUN else "r", status=status)
+        for number, status in enumerate(statuses, start=1)
+    )
+    speed = {"average_speed": 1, "median_speed": 1, "speedup": 1, "efficiency": 1, "repeats": 1, "speeds": {1: 1}}
+    common = {"model": "m", "devices": 1, "batch_size_per_device": 4, **speed}
+    rows = [Scaled.model_validate({"topology": entry.topology, **common}) for entry in entries[:with_speed]]
+    document = ScalingDocument(precision="fp32", repeats=1, rule="printed", skip=0, take=1, topologies=entries)
+    return Measured(rows, document, [])
