@@ -184,7 +184,7 @@ COMMANDS = (
         "tipcflow.cli.scaling.command:app",
         _RESULTS,
         "Show or measure throughput and speed-up over devices.",
-        "tipcflow scaling 1n1g.log 4n8g.log --batch-size-per-device 128",
+        "tipcflow scaling table 1n1g.log 4n8g.log --batch-size-per-device 128",
         {
             "table": "tipcflow scaling table logs/ --batch-size-per-device 128",
             "run": "tipcflow scaling run test_tipc/benchmark/mobilenet_v3_small/train_benchmark.txt"
