@@ -62,7 +62,7 @@ def matrix_lines(overview: "Matrix") -> list[str]:
     names = [chr(ord("a") + place) if place < 26 else chr(ord("A") + place - 26) for place in range(30)]
     head = " ".join(names[: len(overview.columns)])
     lines = [
-        f"{overview.passing} of {overview.total} models pass",
+        f"{overview.passing} of {overview.models} models pass",
         "",
         f"{'MODEL':<{size}}  {head}",
     ]

@@ -69,8 +69,9 @@ def load_matrix(
         at=store.now() if now is None else now,
         by=grid.by,
         columns=columns,
-        total=len(models),
+        models=len(states),
         passing=passing,
+        total=len(models),
         rows=tuple(rows),
     )
 

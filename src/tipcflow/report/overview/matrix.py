@@ -78,16 +78,17 @@ class Matrix(_Model):
 
     Attributes:
         by: kind of the columns.
-        total: number of models, of which `rows` may be a part.
-        passing: number of models whose newest runs all pass.
+        models: number of models; the newest runs of `passing` of them all pass.
+        total: number of models with a row, of which `rows` may be a part.
     """
 
     schema_version: int = 1
     at: float
     by: Literal["build", "environment", "mode", "variant"]
     columns: tuple[str, ...]
-    total: int
+    models: int
     passing: int
+    total: int
     rows: tuple[MatrixRow, ...]
 
 

@@ -68,6 +68,7 @@ def test_matrix(tipcflow: Callable[..., Any], history: None) -> None:
     assert ". pass" in lines[-1]
     assert "R regression" in lines[-1]
     only = tipcflow("matrix", "--by", "environment", "--problems", "--limit", "1").out.splitlines()
+    assert only[0].endswith(" of 10 models pass")
     assert "gpu/8x-tesla-v100" in only[5]
     wrong = tipcflow("matrix", "--by", "node")
     assert (wrong.code, wrong.out) == (2, "")

@@ -91,7 +91,10 @@ def test_variants_have_the_worst_of_their_steps(store: Store) -> None:
     ],
 )
 def test_rows(runs: Store, grid: Grid, models: list[str]) -> None:
-    assert list(rows(load_matrix(runs, grid))) == models
+    matrix = load_matrix(runs, grid)
+    assert (list(rows(matrix)), matrix.total) == (models, len(models))
+    if grid.problems:
+        assert (matrix.models, matrix.passing) == (3, 1)
 
 
 def test_parts(runs: Store) -> None:
