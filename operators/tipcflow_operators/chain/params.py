@@ -192,5 +192,5 @@ def _demo_cluster(home: Path) -> list[str]:
 
 def _one_of(names: list[str], *patterns: str) -> str:
     """A pattern of JSON schema that matches the names, and what the patterns match."""
-    escaped = [_SPECIAL.sub(r"\\\g<0>", name) for name in names]
+    escaped = [_SPECIAL.sub(r"\\\g<0>", name) for name in dict.fromkeys(names)]
     return f"^({'|'.join([*escaped, *filter(None, patterns)])})$"

@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import re
 import signal
 import time
+from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,17 @@ class AirflowCase(Case):
     def start_changed(self) -> AirflowRunning:
         """A run of the DAG for any params file."""
         return self.begin("certify", suite="toy", params_file="toy/train_infer_python.txt")
+
+    def offer_clusters(self, names: Collection[str]) -> None:
+        """Let Airflow parse the chain's DAG again: its form accepts the clusters that were there at that time."""
+        for file in self.scheduler.stack.folders.dags.glob("*.py"):
+            file.touch()
+
+        def accepts() -> bool:
+            params = self.scheduler.call("GET", f"/api/v2/dags/{DAG}/details").json()["params"]
+            return all(re.fullmatch(params["cluster"]["schema"]["pattern"], name) for name in names)
+
+        self.wait_for(accepts, f"the form to accept {sorted(names)}", 120)
 
     def waits_for_slots(self, running: AirflowRunning) -> None:
         """Wait until the triggerer waits for the run's slots."""

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,9 @@ class Case:
     def reconnected(self, running: Any) -> None:
         """Wait until the controller has connected to node b again."""
         running.wait_said("node b: reconnected")
+
+    def offer_clusters(self, names: Collection[str]) -> None:
+        """Make new cluster files known; the CLI reads them when a run starts."""
 
     def waits_for_slots(self, running: Any) -> None:
         """Wait until a run waits for the slots of another one."""

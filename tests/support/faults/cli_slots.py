@@ -70,8 +70,10 @@ def controller_gone(case: Case) -> None:
 def ten_runs(case: Case) -> None:
     """Two runs hold all four nodes; eight wait for pairs of them, with three priorities."""
     case.nodes_of_its_own(names=tuple("abcd"))
-    for pair in {*HOLDERS, *(pair for pair, _ in WAITERS)}:
+    pairs = {*HOLDERS, *(pair for pair, _ in WAITERS)}
+    for pair in pairs:
         _write_pair(case, pair)
+    case.offer_clusters(pairs)
     gate = case.gate()
     runs = [case.start(cluster=pair) for pair in HOLDERS]
     for running in runs:
