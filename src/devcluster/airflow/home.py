@@ -40,11 +40,20 @@ class AirflowHome:
 
     @property
     def database_url(self) -> str:
-        """Return the URL of that file; writers wait longer for each other than SQLite's 5 s.
+        """Return the URL of that file for components that end if they wait too long for its lock.
 
-        A scheduler that has waited that long ends: 16 runs at once on two cores were enough.
+        SQLite's 5 s are too short for the scheduler and the triggerer when 16 runs start at once on two cores.
         """
-        return f"sqlite:///{self.database}?timeout={_LOCKED_S:.0f}"
+        return f"{self.impatient_url}?timeout={_LOCKED_S:.0f}"
+
+    @property
+    def impatient_url(self) -> str:
+        """Return its URL with SQLite's own 5 s, for the api-server.
+
+        The api-server can wait in its event loop for the lock of a request that needs the loop to end: all others
+        wait with it until that wait is over. Its clients repeat the failed request.
+        """
+        return f"sqlite:///{self.database}"
 
 
 def airflow_home(folder: Path) -> AirflowHome:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from devcluster.airflow import state as states
-from devcluster.airflow.environment import LOOPBACK, Folders, environment
+from devcluster.airflow.environment import LOOPBACK, SQL_ALCHEMY_CONN, Folders, environment
 from devcluster.airflow.health import free_port, unhealthy
 from devcluster.airflow.home import USER, airflow_home
 from devcluster.airflow.migration import airflow_version, is_migrated, note_migrated
@@ -276,7 +276,11 @@ class Stack:
         log = self._log_of(name)
         # One log per start, because lines of the previous start would be attributed to this one.
         log.unlink(missing_ok=True)
-        return {"name": name, "argv": [sys.executable, "-P", "-m", "airflow", *arguments], "log": str(log)}
+        env = {}
+        if name == "api-server" and self._env[SQL_ALCHEMY_CONN] == self._airflow.database_url:
+            env[SQL_ALCHEMY_CONN] = self._airflow.impatient_url
+        argv = [sys.executable, "-P", "-m", "airflow", *arguments]
+        return {"name": name, "argv": argv, "log": str(log), "env": env}
 
     def _log_of(self, name: str) -> Path:
         return self._airflow.logs / f"{name}.log"

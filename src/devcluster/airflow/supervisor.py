@@ -4,9 +4,9 @@ Usage: python -m devcluster.airflow.supervisor
 
 The supervisor reads JSON lines from standard input: first `{"first": JOB}`, a job that must succeed before the
 components start (a database migration; may be null), then `{"env": {...}, "components": [JOB, ...]}`. A JOB is
-`{"name", "argv", "log"}`. At the end of standard input, which also follows any kind of death of the owner, the
-supervisor ends all processes. It reports events as JSON lines on standard output:
-`{"event": "started" | "ended" | "stopped", "name", "pid", "code"}`.
+`{"name", "argv", "log", "env"}`, with the variables of this component alone. At the end of standard input,
+which also follows any kind of death of the owner, the supervisor ends all processes. It reports events as JSON
+lines on standard output: `{"event": "started" | "ended" | "stopped", "name", "pid", "code"}`.
 
 Each child has its own session. Orphans become children of the supervisor (a subreaper), and every process has a
 marker in its environment, so that the supervisor finds all of them at the end.
@@ -57,7 +57,7 @@ class Supervisor:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env={**os.environ, **env},
+                    env={**os.environ, **env, **job.get("env", {})},
                     start_new_session=True,
                     preexec_fn=_die_with_supervisor,  # noqa: PLW1509 - no threads here
                 )

@@ -149,8 +149,10 @@ class AirflowCase(Case):
 
     def offer_clusters(self, names: Collection[str]) -> None:
         """Let Airflow parse the chain's DAG again: its form accepts the clusters that were there at that time."""
-        for file in self.scheduler.stack.folders.dags.glob("*.py"):
-            file.touch()
+        stack = self.scheduler.stack
+        stack.kill("dag-processor")
+        stack.restart("dag-processor")
+        stack.wait_ready(deadline_s=120)
 
         def accepts() -> bool:
             params = self.scheduler.call("GET", f"/api/v2/dags/{DAG}/details").json()["params"]

@@ -33,6 +33,12 @@ def test_writers_of_the_sqlite_file_wait_for_each_other(airflow: AirflowHome) ->
     assert options["timeout"] == 60.0
 
 
+def test_only_the_api_server_gives_up_early(airflow: AirflowHome) -> None:
+    words, options = dialect().create_connect_args(make_url(airflow.impatient_url))
+    assert words == [str(airflow.database)]
+    assert "timeout" not in options
+
+
 def test_settings_name_another_database(airflow: AirflowHome) -> None:
     assert made(airflow, **{SQL_ALCHEMY_CONN: OTHER})[SQL_ALCHEMY_CONN] == OTHER
     settings = airflow.folder.parent / "configs" / "airflow.env"
