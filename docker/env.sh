@@ -3,13 +3,20 @@
 # Usage: docker/env.sh [FILE]
 set -euo pipefail
 umask 077
-file=${1:-"$(dirname "$0")/../.env"}
+checkout=$(dirname "$0")/..
+file=${1:-"$checkout/.env"}
 
 for tool in ssh-keygen base64 od; do
     command -v "$tool" >/dev/null || { echo "error: $tool is needed" >&2; exit 2; }
 done
 if [ -e "$file" ] && [ -n "$(find "$file" -perm /077)" ]; then
     echo "error: $file may be read by others; chmod 600 $file" >&2
+    exit 2
+fi
+# Containers mount these, and their users are not the owner of the checkout.
+hidden=$(cd "$checkout" && find dags configs docker/postgres_init.sh docker/redis.sh ! -perm -004 -print -quit)
+if [ -n "$hidden" ]; then
+    echo "error: $hidden is not readable for the containers' users; run chmod -R a+rX dags configs docker" >&2
     exit 2
 fi
 

@@ -3,4 +3,10 @@
 # Each message is on disk before it is confirmed: a task whose message is lost stays queued for ten minutes.
 set -eu
 : "${REDIS_PASSWORD:?run docker/env.sh}"
-printf 'requirepass %s\nsave ""\nappendonly yes\nappendfsync always\n' "$REDIS_PASSWORD" | exec redis-server - "$@"
+# No pipe: the shell would stay the first process of the container, which ignores docker's SIGTERM.
+exec redis-server - "$@" <<CONFIG
+requirepass $REDIS_PASSWORD
+save ""
+appendonly yes
+appendfsync always
+CONFIG

@@ -282,6 +282,29 @@ def test_the_celery_app_that_is_pinged_exists(services: Mapping[str, Any]) -> No
     assert "app" in [ast.unparse(target) for node in assigned for target in node.targets]
 
 
+def test_the_health_check_of_a_worker_has_no_secret_in_its_environment(
+    services: Mapping[str, Any], tmp_path: Path
+) -> None:
+    kind, check = services["worker"]["healthcheck"]["test"]
+    assert kind == "CMD-SHELL"
+    # In place of Celery: its arguments, its environment, and the process that docker started.
+    celery = tmp_path / "celery"
+    celery.write_text('#!/bin/sh\necho "$@"\necho "$$"\ntr "\\\\0" "\\\\n" </proc/$$/environ\n')
+    celery.chmod(0o755)
+    given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "AIRFLOW_HOME": "/var/lib/airflow", "HOSTNAME": "here"}
+    started = subprocess.Popen(
+        ["/bin/sh", "-c", check.replace("$$", "$")],
+        env={**given, "AIRFLOW_BROKER_URL": "s3cret"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    said, _ = started.communicate(timeout=60)
+    arguments, process, *environment = said.splitlines()
+    assert arguments.endswith("inspect ping -d celery@here")
+    assert int(process) == started.pid
+    assert {line.split("=")[0] for line in environment} == {"PATH", "AIRFLOW_HOME"}
+
+
 def test_commands_of_tipcflow_exist(services: Mapping[str, Any]) -> None:
     assert "tipcflow db upgrade" in services["init"]["command"][-1]
     group = get_command(app).commands["db"]  # type: ignore[attr-defined]

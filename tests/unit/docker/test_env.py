@@ -2,6 +2,7 @@
 
 import base64
 import io
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,6 +51,21 @@ def test_a_file_that_others_may_read_is_not_filled(root: Path, tmp_path: Path) -
     said = make(root, path)
     assert (said.returncode, path.read_text()) == (2, "")
     assert "chmod 600" in said.stderr
+
+
+def test_what_containers_cannot_read_in_the_checkout_is_an_error(root: Path, tmp_path: Path) -> None:
+    for folder in ("dags", "configs/chains", "docker"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("env.sh", "redis.sh", "postgres_init.sh"):
+        shutil.copy(root / "docker" / name, tmp_path / "docker")
+    for hidden in ("docker/redis.sh", "configs/chains"):
+        (tmp_path / hidden).chmod(0o700)
+        said = make(tmp_path, tmp_path / ".env")
+        assert (said.returncode, said.stdout) == (2, "")
+        assert said.stderr.startswith(f"error: {hidden} is not readable for the containers' users; run chmod")
+        assert not (tmp_path / ".env").exists()
+        (tmp_path / hidden).chmod(0o755)
+    assert make(tmp_path, tmp_path / ".env").returncode == 0
 
 
 def test_half_a_key_pair_is_not_completed_with_another_half(root: Path, env_file: Path, tmp_path: Path) -> None:

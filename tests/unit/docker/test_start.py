@@ -145,6 +145,8 @@ def test_redis_wants_the_password_and_does_not_show_it(root: Path, tmp_path: Pat
             assert time.monotonic() < until
             time.sleep(0.05)
         assert "NOAUTH" in ask()
+        # The process that docker stops is Redis itself: a shell in its place would ignore SIGTERM.
+        assert Path(f"/proc/{server.pid}/comm").read_text() == "redis-server\n"
         assert word.encode() not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
 
 
