@@ -116,6 +116,17 @@ def test_components_start_after_the_first_job_and_get_their_environment(supervis
     assert (supervisor.folder / "one.log").read_text() == "True hello True\n"
 
 
+def test_a_component_may_have_variables_of_its_own(supervisor: RunningSupervisor) -> None:
+    look = "import os; print(os.environ['GREETING'])"
+    own = {**supervisor.python("one", look), "env": {"GREETING": "good evening"}}
+    supervisor.send({"first": None})
+    supervisor.send({"env": {"GREETING": "hello"}, "components": [own, supervisor.python("two", look)]})
+    for _ in range(4):
+        supervisor.event()
+    found = [(supervisor.folder / f"{name}.log").read_text() for name in ("one", "two")]
+    assert found == ["good evening\n", "hello\n"]
+
+
 def test_a_failed_first_job_starts_nothing(supervisor: RunningSupervisor) -> None:
     supervisor.send({"first": supervisor.python("migration", "raise SystemExit(7)")})
     supervisor.send({"env": {}, "components": [supervisor.python("one", "pass")]})
