@@ -185,7 +185,7 @@ def test_chains_whose_framework_the_cluster_does_not_have_are_not_run(
     for suffix in ("md", "html"):
         text = (week.home / "weekly" / f"{PARENT}.{suffix}").read_text(encoding="utf-8")
         assert text.count(why) == (3 if suffix == "md" else 2)
-    # Who names such chains is told before anything starts, also among others.
+    # A request that names such chains is refused before anything starts, even among others.
     for named in (["torch/*"], ["clas/*", "torch/mnist/train"]):
         with pytest.raises(AirflowFailException, match=f"^config_error: .*no chain of it can run: {why}.*torch/"):
             select.execute(week.context(chains=named))
