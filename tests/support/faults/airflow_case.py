@@ -150,7 +150,7 @@ class AirflowCase(Case):
     def offer_clusters(self, names: Collection[str]) -> None:
         """Let Airflow parse the chain's DAG again: its form accepts the clusters that were there at that time."""
         stack = self.scheduler.stack
-        # Airflow stores a DAG at most every 30 s (`min_serialized_dag_update_interval`), and drops an earlier change.
+        # Airflow drops a change within 30 s of the last one (`min_serialized_dag_update_interval`).
         time.sleep(31.0)
         stack.kill("dag-processor")
         stack.restart("dag-processor")
