@@ -17,7 +17,6 @@ _FRAME = re.compile(
     r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?: in (?P<name>\S+))?|^\s+(?P<spy>\S+ \([^)]+:\d+\))'
 )
 _XID = re.compile(r"Xid")
-_EPOCH = re.compile(r"(?i:epoch)\W{0,4}(\d+)")
 # Minimum lead of a rank's silence: ranks that wait for each other become silent almost simultaneously.
 _CLEARLY_S = 5.0
 
@@ -66,19 +65,21 @@ def hardware(evidence: Mapping[str, Mapping[str, Any]]) -> str:
 def _by_iteration(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     reached: dict[tuple[str, int], tuple[int, int]] = {}
     ended: list[tuple[int, int]] = []  # ranks without a process are not identified by the evidence
+    with_epoch: set[bool] = set()
     for node, seen in evidence.items():
         for log in seen.get("logs") or []:
             rank = _rank(log)
             is_ended = rank < 0 and "workerlog." in str(log.get("log"))
             if (rank >= 0 or is_ended) and log.get("iteration") is not None:
                 # Many suites restart the iteration count in every epoch.
-                epoch = _EPOCH.search(str(log.get("last_line") or ""))
-                point = (int(epoch[1]) if epoch else 0, int(log["iteration"]))
+                epoch = log.get("epoch")
+                with_epoch.add(epoch is not None)
+                point = (-1 if epoch is None else int(epoch), int(log["iteration"]))
                 if is_ended:
                     ended.append(point)
                 else:
                     reached[node, rank] = point
-    if not reached:
+    if not reached or len(with_epoch) > 1:  # iterations of unknown epochs cannot be compared
         return None
     (node, rank), least = min(reached.items(), key=lambda entry: entry[1])
     others = [count for who, count in reached.items() if who != (node, rank)] or ended
@@ -90,7 +91,7 @@ def _by_iteration(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
 
 def _point(reached: tuple[int, int]) -> str:
     epoch, iteration = reached
-    return (f"epoch {epoch} " if epoch else "") + f"iteration {iteration}"
+    return (f"epoch {epoch} " if epoch >= 0 else "") + f"iteration {iteration}"
 
 
 def _by_stack(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:

@@ -22,12 +22,28 @@ ITERATION = re.compile(
     rb"|\[\s*(\d{1,12})/\d+\]",
     re.I,
 )
+EPOCH = re.compile(rb"\bepoch(?:[_ ]?id)?\W{0,4}(\d{1,9})\b", re.I)  # `Epoch 1/2`, `epoch: [1/2]`, `Epoch: [0]`
+# A line of stacks that a process wrote into its log because evidence was collected.
+STACK = re.compile(rb"(?:Current t|T)hread 0x[0-9a-f]+ |\s*File .+, line \d+|  \.\.\.$")
+
+
+def point_of(data: bytes) -> tuple[int | None, int | None]:
+    """Return (epoch, iteration) of the last iteration in a piece of log; None for what it does not contain.
+
+    The epoch is the last one up to the end of the iteration's line: an epoch that is only announced has no
+    iteration yet.
+    """
+    found = list(ITERATION.finditer(data))
+    if not found:
+        return None, None
+    line_end = re.compile(rb"[\r\n]|$").search(data, found[-1].end())
+    epochs = EPOCH.findall(data[: line_end.start() if line_end else len(data)])
+    return int(epochs[-1]) if epochs else None, int(found[-1][1] or found[-1][2])
 
 
 def iteration_of(data: bytes) -> int | None:
     """Return the last iteration in a piece of log, None if it contains none."""
-    found = [int(word or count) for word, count in ITERATION.findall(data)]
-    return found[-1] if found else None
+    return point_of(data)[1]
 
 
 def end_of(path: str, size: int = TAIL) -> bytes:
@@ -41,8 +57,8 @@ def end_of(path: str, size: int = TAIL) -> bytes:
 
 
 def last_line(path: str) -> str:
-    """Return the start of the last line that is not empty."""
-    lines = [line for line in re.split(rb"[\r\n]+", end_of(path)) if line.strip()]
+    """Return the start of the last line that is neither empty nor part of stacks."""
+    lines = [line for line in re.split(rb"[\r\n]+", end_of(path)) if line.strip() and not STACK.match(line)]
     return lines[-1].decode("utf-8", "replace").strip()[:LINE] if lines else ""
 
 
@@ -51,14 +67,14 @@ class Log:
 
     Attributes:
         idle_s: seconds since the last growth.
-        iteration: the last iteration in the log; `moves` counts how often it changed.
+        iteration: the last iteration in the log, in `epoch`; `moves` counts how often it changed.
         key: device and inode.
     """
 
     def __init__(self, path: str, stat: os.stat_result) -> None:
         self.path, self.key = path, (stat.st_dev, stat.st_ino)
         self.size, self.idle_s, self.moves = stat.st_size, 0.0, 0
-        self.iteration = iteration_of(end_of(path)) if stat.st_size else None
+        self.epoch, self.iteration = point_of(end_of(path)) if stat.st_size else (None, None)
 
     def look(self, passed: float) -> None:
         """Update after `passed` seconds: growth, or a restart of the log."""
@@ -70,9 +86,11 @@ class Log:
             self.idle_s += min(passed, TRUST_S)
             return
         self.size, self.key, self.idle_s = stat.st_size, (stat.st_dev, stat.st_ino), 0.0
-        iteration = iteration_of(end_of(self.path))
+        epoch, iteration = point_of(end_of(self.path))
         if iteration is not None and iteration != self.iteration:
             self.iteration, self.moves = iteration, self.moves + 1
+        # A suite may name the epoch only once, further above than the end that is read.
+        self.epoch = self.epoch if epoch is None else epoch
 
 
 class Progress:
@@ -139,11 +157,13 @@ class Progress:
             self.find()
 
     def told(self) -> Json:
-        """Return name -> size in bytes, seconds of silence, last iteration."""
+        """Return name -> size in bytes, seconds of silence, last iteration and its epoch."""
         return {
-            name: {"size": log.size, "idle_s": round(log.idle_s, 1), "iteration": log.iteration}
+            name: {
+                "size": log.size, "idle_s": round(log.idle_s, 1), "epoch": log.epoch, "iteration": log.iteration
+            }
             for name, log in self.logs.items()
-        }
+        }  # fmt: skip
 
     def silent(self) -> list[str]:
         """Return logs that indicate a hang, the most informative first; empty without a hang or if not

@@ -27,9 +27,10 @@ Thread 4242 (idle): "MainThread"
 """
 
 
-def log(rank: int | str, iteration: int | None, *, idle_s: float = 120.0, epoch: int = 1) -> dict[str, Any]:
-    line = f"[Epoch {epoch}, iter: {iteration}] loss: 0.5"
-    return {"log": "workerlog.0", "rank": str(rank), "iteration": iteration, "idle_s": idle_s, "last_line": line}
+def log(rank: int | str, iteration: int | None, *, idle_s: float = 120.0, epoch: int | None = 1) -> dict[str, Any]:
+    # The last line says nothing: the process may have written its stacks behind its last iteration.
+    seen = {"log": "workerlog.0", "rank": str(rank), "epoch": epoch, "iteration": iteration, "idle_s": idle_s}
+    return {**seen, "last_line": 'File "train.py", line 61 in <module>'}
 
 
 def process(rank: int | str, stack: str) -> dict[str, Any]:
@@ -61,6 +62,12 @@ def test_iterations_that_begin_anew_in_every_epoch() -> None:
     assert found.node == "b"
 
 
+def test_logs_without_epochs() -> None:
+    found = behind({"a": {"logs": [log(0, 3, epoch=None)]}, "b": {"logs": [log(1, 2, epoch=None)]}})
+    assert found is not None
+    assert found.why == "rank 1 on node b is at iteration 2, other ranks at iteration 3"
+
+
 @pytest.mark.parametrize("stack", [LOADS, SPY])
 def test_the_rank_that_is_elsewhere_while_the_others_wait(stack: str) -> None:
     seen = {
@@ -87,6 +94,7 @@ def test_the_rank_that_fell_silent_before_the_others() -> None:
         {},
         {"a": {}, "b": {"logs": None, "processes": None}},
         {"a": {"logs": [log(0, 40)]}, "b": {"logs": [log(1, 40, idle_s=121)]}},
+        {"a": {"logs": [log(0, 3, epoch=None)]}, "b": {"logs": [log(1, 2)]}},
         {"a": {"processes": [process(0, LOADS)]}, "b": {"processes": [process(1, LOADS)]}},
         {"a": {"processes": [process(0, WAITS)]}, "b": {"processes": [process(1, WAITS)]}},
         {"a": {"logs": [{"rank": None, "iteration": None}], "processes": [{"stack": None}]}},

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tipcflow.remote.runner.hang import Hang
-from tipcflow.remote.runner.progress import Progress, iteration_of, last_line
+from tipcflow.remote.runner.progress import Progress, iteration_of, last_line, point_of
 from tipcflow.remote.runner.workers import Workers
 
 LINES = [
@@ -27,6 +27,35 @@ LINES = [
 @pytest.mark.parametrize(("line", "expected"), LINES)
 def test_last_iteration(line, expected):
     assert iteration_of(line.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[Train][Epoch 1/2][Iter: 10/20]lr: 0.1", (1, 10)),
+        ("epoch: [3/20], global_step: 12, lr: 0.001", (3, 12)),
+        ("Epoch: [0]  [ 30/100]  eta: 0:01:00", (0, 30)),
+        ("iter: 5/9, epoch: 4", (4, 5)),
+        ("Epoch 7 begins\nstep 1 loss 2\nstep 2 loss 1", (7, 2)),
+        ("[Epoch 1, iter: 9] loss: 2\nEpoch 2 begins", (1, 9)),
+        ("step 9", (None, 9)),
+        ("Epoch 2 begins", (None, None)),
+    ],
+)
+def test_epoch_of_the_last_iteration(text, expected):
+    assert point_of(text.encode()) == expected
+
+
+def test_stacks_that_a_process_wrote_into_its_log_are_no_progress(tmp_path):
+    file = tmp_path / "log"
+    stacks = (
+        "Current thread 0x00007f409860bb80 (most recent call first):\n"
+        '  File "/suite/epoch3.py", line 61 in step\n  File "/suite/train.py", line 9 in <module>\n  ...\n'
+        '\nThread 0x00007f409860bb80 [loader] (most recent call first):\n  File "<string>", line 1 in <module>\n'
+    )
+    file.write_text(f"[Epoch 1, iter: 3] loss: 2\n{stacks}")
+    assert last_line(str(file)) == "[Epoch 1, iter: 3] loss: 2"
+    assert point_of(file.read_bytes()) == (1, 3)
 
 
 class Clock:
@@ -134,7 +163,9 @@ def test_a_log_begun_anew_is_progress(progress, root):
     progress.go(8)
     (root / "log" / "workerlog.0").write_text("x")
     progress.go(1)
-    assert progress.told()["log/workerlog.0"] == {"size": 1, "idle_s": 0.0, "iteration": 1008}
+    assert progress.told()["log/workerlog.0"] == {
+        "size": 1, "idle_s": 0.0, "epoch": None, "iteration": 1008,
+    }  # fmt: skip
 
 
 def test_one_log_with_two_names_and_the_launchers_secrets(progress, root):
