@@ -19,6 +19,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from tipcflow.domain import Status
 from tipcflow.store.queries.operation import Operation
 from tipcflow_pages.data.data import current_settings, usable_store
+from tipcflow_pages.secrets import connection_password
 from tipcflow_pages.web.render import HEADERS
 
 _log = logging.getLogger(__name__)
@@ -62,16 +63,10 @@ def _require_token(header: str) -> None:
 @lru_cache(maxsize=2)
 def _token(_: int) -> bytes:
     """Return the password of the connection, empty if there is none; read again after `FRESH_S`."""
-    from airflow.sdk.exceptions import AirflowNotFoundException
-
-    from tipcflow_operators.airflow.internals import Connection
-
-    try:
-        connection = Connection.get_connection_from_secrets(CONNECTION)
-    except AirflowNotFoundException:
+    token = connection_password(CONNECTION)
+    if token is None:
         _log.warning("metrics: Airflow has no connection %s, so every request is refused", CONNECTION)
-        return b""
-    return (connection.password or "").encode()
+    return token or b""
 
 
 def forget_token() -> None:

@@ -20,6 +20,7 @@ from tipcflow.github.webhook import Accepted, Headers, Refused, receive
 from tipcflow.github.webhook.delivery import LARGEST_BODY, too_large, unusable
 from tipcflow.store.engine import reachable
 from tipcflow.store.outbox import Outbox
+from tipcflow_pages.secrets import connection_password
 
 _log = logging.getLogger(__name__)
 # A changed secret or configuration is in force after this time.
@@ -110,16 +111,10 @@ def configured(_: int) -> tuple[Repositories, Mapping[str, bytes]]:
 
 def secret_of(connection: str) -> bytes:
     """Return the webhook secret of an Airflow connection, empty if there is none."""
-    from airflow.sdk.exceptions import AirflowNotFoundException
-
-    from tipcflow_operators.airflow.internals import Connection
-
-    try:
-        airflow_connection = Connection.get_connection_from_secrets(connection)
-    except AirflowNotFoundException:
+    secret = connection_password(connection)
+    if secret is None:
         _log.error("webhook: Airflow has no connection %s, named in configs/repositories", connection)
-        return b""
-    return (airflow_connection.password or "").encode()
+    return secret or b""
 
 
 def _refuse(headers: Headers, refused: Refused) -> JSONResponse:
