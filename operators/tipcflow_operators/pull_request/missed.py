@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 
 from tipcflow.config.repository import Repositories, load_repositories
-from tipcflow.domain import TipcflowError
+from tipcflow.domain import ConfigError, TipcflowError
 from tipcflow.execute.sweeps.maintenance import Upkeep
 from tipcflow.github.client.app import App, HookDelivery
 from tipcflow.github.webhook import InstallationEvent, PingEvent, event_of
@@ -54,7 +54,9 @@ def fetch_missed(
     accepted = {delivery.guid for delivery in deliveries if 200 <= delivery.status < 300}
     lost: dict[str, HookDelivery] = {}
     for delivery in deliveries:
-        if delivery.event in EVENTS and delivery.guid not in accepted and delivery.at < now - FRESH_S:
+        # 404: no file of configs/repositories has the repository.
+        lacks_answer = delivery.guid not in accepted and delivery.status != 404
+        if delivery.event in EVENTS and lacks_answer and delivery.at < now - FRESH_S:
             lost.setdefault(delivery.guid, delivery)
     stored = store.outbox.known(lost)
     oldest_first = sorted(
@@ -64,6 +66,8 @@ def fetch_missed(
     for delivery in oldest_first[:MOST]:
         try:
             new += _store(app, delivery, connection, repositories, store)
+        except ConfigError as error:
+            say(f"delivery {delivery.guid}, event {delivery.event}: {error.message}")
         except (ValueError, TypeError, KeyError) as error:
             say(f"delivery {delivery.guid}, event {delivery.event}, cannot be read ({type(error).__name__})")
     return new, len(deliveries)

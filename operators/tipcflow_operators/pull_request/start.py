@@ -107,6 +107,17 @@ def start_attempt(
     )
 
 
+def put_off(attempt: PullAttempt, store: Store, problem: str, *, state: str) -> None:
+    """Repeat an attempt that an unexpected error interrupted; one that waits for too long ends."""
+    if state != NEW or store.now() - attempt.created_at <= GIVE_UP_S:
+        store.pulls.started(attempt, attempt.chains, _later(attempt, store), state=state)
+        return
+    chains = attempt.chains or (StartedChain(chain="selection"),)
+    failed = {"problem": problem, "status": Status.INFRA_FAILURE.value}
+    rows = [chain if chain.status else chain.model_copy(update=failed) for chain in chains]
+    store.pulls.started(attempt, rows, attempt.body, state=RUNNING)
+
+
 def _cancelled(attempt: PullAttempt, store: Store) -> str:
     """DAG runs that an interrupted start may have created are stopped like those of a running attempt."""
     if attempt.chains:
@@ -143,6 +154,13 @@ def _selected(
 ) -> _Chosen:
     mode = WHOLE if attempt.body.get("whole") else repository.mode
     candidate_set = candidates(repository, attempt.head_sha, config_dir, cache=cache, mode=mode)
+    if not candidate_set.chains:
+        raise ConfigError(
+            f"no chain of configs/chains/{repository.suite} may run for {repository.name}",
+            key="chains",
+            found=f"{' '.join(repository.chains)}, mode {mode}",
+            expected="a glob that matches a chain which supports this mode",
+        )
     change = _change(attempt, repository, client, config_dir, cache)
     choice = choose(candidate_set, change, repository)
     body = {**attempt.body, "mode": mode}

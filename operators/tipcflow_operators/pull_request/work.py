@@ -1,18 +1,24 @@
 """One pass over all work; every part may be repeated."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tipcflow.config.repository import Repositories, Repository
+from tipcflow.domain import TipcflowError
+from tipcflow.domain.masking import mask
 from tipcflow.github.flow import deliver, handle, report
 from tipcflow.github.flow.waiting import STOPPED, changed, due
 from tipcflow.store import Store
-from tipcflow.store.github.attempts import NEW, PullAttempt
+from tipcflow.store.github.attempts import NEW, RUNNING, PullAttempt
 from tipcflow_operators.pull_request.accept import accept
-from tipcflow_operators.pull_request.start import Runs, close_lost, start_attempt, stop_attempt
+from tipcflow_operators.pull_request.start import Runs, close_lost, put_off, start_attempt, stop_attempt
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -62,7 +68,8 @@ class Work:
         for attempt in self.store.pulls.living():
             if attempt.state != NEW and attempt.cancel and not attempt.body.get(STOPPED) and due(attempt, now):
                 self._count("stops")
-                self.say(f"{_name(attempt)}: {stop_attempt(attempt, self.store, self.runs)}")
+                with self._isolated(attempt, state=RUNNING):
+                    self.say(f"{_name(attempt)}: {stop_attempt(attempt, self.store, self.runs)}")
 
     def _starts(self) -> None:
         now = self.store.now()
@@ -70,17 +77,18 @@ class Work:
             repository = self._repository(attempt)
             if attempt.state != NEW or repository is None or not (attempt.cancel or due(attempt, now)):
                 continue
-            done = start_attempt(
-                attempt,
-                repository,
-                self.store,
-                self.runs,
-                partial(self.clients, repository),
-                config_dir=self.config_dir,
-                cache=self.cache,
-            )
             self._count("starts")
-            self.say(f"{_name(attempt)}: {done}")
+            with self._isolated(attempt, state=NEW):
+                done = start_attempt(
+                    attempt,
+                    repository,
+                    self.store,
+                    self.runs,
+                    partial(self.clients, repository),
+                    config_dir=self.config_dir,
+                    cache=self.cache,
+                )
+                self.say(f"{_name(attempt)}: {done}")
         self._stops()
 
     def _reports(self) -> None:
@@ -102,6 +110,21 @@ class Work:
             self._count("failed messages", delivered.failed)
         for name, wait in delivered.paused.items():
             self.say(f"{name}: GitHub does not take messages now, next try in {wait:.0f} s")
+
+    @contextmanager
+    def _isolated(self, attempt: PullAttempt, *, state: str) -> Iterator[None]:
+        """An unexpected error of one attempt must not stop the others: it is logged, and the attempt waits.
+
+        After `GIVE_UP_S` the attempt ends as an infra_failure.
+        """
+        try:
+            yield
+        except TipcflowError:
+            raise
+        except Exception as error:
+            _LOG.exception("%s", _name(attempt))
+            self.say(f"{_name(attempt)}: internal error: {mask(repr(error))}")
+            put_off(attempt, self.store, f"internal error: {mask(repr(error))}", state=state)
 
     def _repository(self, attempt: PullAttempt) -> Repository | None:
         return next(

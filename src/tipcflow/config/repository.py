@@ -18,6 +18,8 @@ _REFERENCES = {"suite": "suites", "cluster": "clusters", "policy": "policies"}
 
 Glob = Annotated[str, StringConstraints(min_length=1)]
 Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]
+# The same, the weakest first.
+RANKS: tuple[str, ...] = ("none", "read", "triage", "write", "maintain", "admin")
 
 
 def _api_url(url: str) -> str:
@@ -42,9 +44,8 @@ class Approvers(ConfigModel):
 
     def allow(self, login: str, permission: str) -> bool:
         """Whether a user with this permission may approve."""
-        ranks = ("none", "read", "triage", "write", "maintain", "admin")
         named = login.lower() in {user.lower() for user in self.users}
-        has_permission = permission in ranks and ranks.index(permission) >= ranks.index(self.permission)
+        has_permission = permission in RANKS and RANKS.index(permission) >= RANKS.index(self.permission)
         return bool(login) and (named or has_permission)
 
 
@@ -193,11 +194,12 @@ def load_repositories(config_dir: Path) -> Repositories:
             repository.
     """
     repositories: dict[str, Repository] = {}
-    where: dict[tuple[str, str], Path] = {}
+    where: dict[str, Path] = {}
     apis: dict[str, Path] = {}
     for path in sorted((config_dir / "repositories").glob("*.yaml")):
         repository = load_repository(path, config_dir)
-        identity = (repository.api_url, repository.name.lower())
+        # Attempts, approvals and messages are stored by the name alone.
+        identity = repository.name.lower()
         if identity in where:
             raise ConfigError(
                 f"{where[identity].name} has the same repository",

@@ -25,12 +25,18 @@ class Tree:
     Args:
         paths: relative to the suite's root, with `/`.
         read: path -> text; raises OSError or UnicodeDecodeError if it cannot be read.
+        removed: paths that the ref no longer has; other files may still name them.
     """
 
-    def __init__(self, paths: Iterable[str], read: Callable[[str], str]) -> None:
+    def __init__(self, paths: Iterable[str], read: Callable[[str], str], *, removed: Iterable[str] = ()) -> None:
         self.paths = frozenset(paths)
+        self._known = self.paths.union(removed)
         self._read = read
         self._needs: dict[str, frozenset[str]] = {}
+
+    def with_changed(self, changed: Iterable[str]) -> "Tree":
+        """This tree with the paths of a change: a file that needs a removed one is concerned by its removal."""
+        return Tree(self.paths, self._read, removed=changed)
 
     def text(self, path: str) -> str:
         """The text of a file, '' if it cannot be read."""
@@ -66,12 +72,12 @@ class Tree:
     def _includes(self, path: str, text: str) -> Iterator[str]:
         try:
             root = yaml.compose(text, Loader=yaml.SafeLoader)
-        except (yaml.YAMLError, RecursionError):
+        except (yaml.YAMLError, ValueError, RecursionError):
             return
         folder = posixpath.dirname(path)
         pairs = root.value if isinstance(root, yaml.MappingNode) else ()
         for key, value in pairs:
-            if key.value in _BASES:
+            if isinstance(key, yaml.ScalarNode) and key.value in _BASES:
                 bases = value.value if isinstance(value, yaml.SequenceNode) else [value]
                 yield from self._there(
                     posixpath.join(folder, base.value) for base in bases if isinstance(base, yaml.ScalarNode)
@@ -87,13 +93,13 @@ class Tree:
 
     def _there(self, paths: Iterable[str]) -> Iterator[str]:
         for path in paths:
-            if (target := posixpath.normpath(path)) in self.paths:
+            if (target := posixpath.normpath(path)) in self._known:
                 yield target
 
     def _imports(self, path: str, text: str) -> Iterator[str]:
         try:
             tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
         folder = posixpath.dirname(path)
         for node in ast.walk(tree):

@@ -139,7 +139,7 @@ def missed_share(selected: Collection[str], regressed: Iterable[str]) -> tuple[i
 
 
 def _by_paths(
-    paths: Iterable[str],
+    paths: Collection[str],
     traced: Mapping[str, TracedChain],
     tree: Tree,
     rules: Selection,
@@ -147,6 +147,7 @@ def _by_paths(
     problems: list[str],
 ) -> list[str]:
     """Add the chains that use a changed path; return the paths that concern no chain."""
+    tree = tree.with_changed(paths)
     needed = {name: reachable(entry.roots, tree, imports=entry.opened is None) for name, entry in traced.items()}
     declared = {
         glob: list(_matching(names, traced, f"glob {glob}", problems)) for glob, names in rules.globs.items()

@@ -28,6 +28,7 @@ class GitHub:
         self.files: list[dict[str, Any]] = []
         self.pull: dict[str, Any] = {}
         self.roles: dict[str, str] = {}
+        self.role_names: dict[str, str] = {}
         self.faults: list[tuple[str, int, dict[str, str], bool]] = []
         self.log: list[tuple[str, str, dict[str, Any]]] = []
         self.not_modified = 0
@@ -102,6 +103,8 @@ class GitHub:
         last = path.rpartition("/")[2]
         if last.isdecimal():
             one = next(each for each in self.deliveries if each["id"] == int(last))
+            if one["payload"] is None:
+                return 404, {"message": "Not Found"}
             return 200, {**one, "request": {"payload": one["payload"]}}
         first = int(query.get("cursor", 0))
         page = [{key: one[key] for key in one if key != "payload"} for one in self.deliveries[first : first + 2]]
@@ -113,7 +116,11 @@ class GitHub:
         page = slice((int(query.get("page", 1)) - 1) * 100, int(query.get("page", 1)) * 100)
         if path.endswith("/permission"):
             role = self.roles.get(path.split("/")[1])
-            return (200, {"permission": role, "role_name": role}) if role else (404, {"message": "Not Found"})
+            return (
+                (200, {"permission": role, "role_name": self.role_names.get(path.split("/")[1], role)})
+                if role
+                else (404, {"message": "Not Found"})
+            )
         if path.endswith("/files"):
             return 200, self.files[page]
         if path.endswith("/check-runs"):

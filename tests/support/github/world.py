@@ -143,6 +143,7 @@ class World:
     def pull_request(self, action: str, **body: Any) -> bool:
         """Event pull_request of the current head."""
         pull = self.github.pull
+        pull["state"] = "closed" if action == "closed" else "open"
         return self.deliver(
             "pull_request",
             **{

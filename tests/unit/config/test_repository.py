@@ -82,8 +82,15 @@ def test_two_files_with_one_repository_are_refused(config: Path) -> None:
         load(config, first=TEXT, second=TEXT.replace("PaddlePaddle/", "paddlepaddle/"))
 
 
+def test_one_name_on_two_servers_is_refused(config: Path) -> None:
+    """Attempts, approvals and messages are stored by the name."""
+    ghes = TEXT.replace("github_clas", "ghes") + "api_url: https://git.example.com/api/v3/\n"
+    with pytest.raises(ConfigError, match=r"second\.yaml:1: name: first\.yaml has the same repository"):
+        load(config, first=TEXT, second=ghes)
+
+
 def test_two_servers_need_two_connections(config: Path) -> None:
-    ghes = TEXT + "api_url: https://git.example.com/api/v3/\n"
+    ghes = TEXT.replace("PaddlePaddle/", "Other/") + "api_url: https://git.example.com/api/v3/\n"
     with pytest.raises(ConfigError, match=r"second\.yaml:2: connection: first\.yaml uses this connection"):
         load(config, first=TEXT, second=ghes)
     found = load(config, second=ghes.replace("github_clas", "ghes"))

@@ -56,6 +56,29 @@ def test_includes_of_configs() -> None:
     assert chosen("tipc/c/train.txt") == {C: Because.NEEDED}
 
 
+def test_removed_files_concern_the_chains_that_still_need_them() -> None:
+    kept = {path: text for path, text in FILES.items() if path not in ("net/arch/resnet.py", "data/list.txt")}
+    tree_at_head = Tree(kept, kept.__getitem__)
+    for path, needing in (("net/arch/resnet.py", {A, B}), ("data/list.txt", {A})):
+        choice = select(Change((path,)), CHAINS, tree_at_head, RULES, Labels())
+        assert set(choice.chains) == needing, path
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("configs/a.yaml", "{{ name }}: 1\n"),
+        ("configs/a.yaml", "_BASE_: {{ name }}\n? [a, b]\n: 1\n"),
+        ("configs/a.yaml", "_BASE_: {a: 1}\n"),
+        ("tools/train.py", "-" * 200_000 + "1"),
+    ],
+)
+def test_unreadable_files_stop_nothing(path: str, text: str) -> None:
+    files = FILES | {path: text}
+    choice = select(Change(("setup.py",)), CHAINS, Tree(files, files.__getitem__), RULES, Labels())
+    assert B in choice.chains
+
+
 def test_imports() -> None:
     assert chosen("net/arch/blocks.py") == {A: Because.NEEDED, B: Because.NEEDED}
     assert chosen("net/data/loader.py") == {A: Because.NEEDED, B: Because.NEEDED}

@@ -88,7 +88,8 @@ class Harness:
             known_hosts=str(folder / "known_hosts"),
         )
         self.node = Node(name="a", address="127.0.0.1", ssh=target, python="/usr/bin/python3", workspace="/tmp/w")
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     def _accept(self) -> None:
         while True:
@@ -104,6 +105,10 @@ class Harness:
 
     def close(self) -> None:
         self.slow.release.set()
+        # The thread must not accept from the listener of the next test, which may get the same descriptor.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join(WAIT_S)
+        assert not self._thread.is_alive()
         self._listener.close()
         for server in self._made:
             server.close()

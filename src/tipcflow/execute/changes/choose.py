@@ -64,8 +64,16 @@ def candidates(repository: Repository, ref: str, config_dir: Path, *, cache: Pat
 
 def choose(options: Candidates, change: Change, repository: Repository) -> Choice:
     """The chains that a change concerns, and why; the others, and why not."""
-    choice = select(change, options.chains, options.tree, repository.selection, repository.labels)
+    chains = [_with_removed(chain, change, options) for chain in options.chains]
+    choice = select(change, chains, options.tree, repository.selection, repository.labels)
     return replace(choice, others={**choice.others, **options.others})
+
+
+def _with_removed(chain: TracedChain, change: Change, options: Candidates) -> TracedChain:
+    """The chain with the removed or renamed files that its params file may have been."""
+    wanted = tuple(PurePosixPath(f"{chain.chain}.txt").parts[-2:])
+    removed = (path for path in change.paths if path not in options.tree.paths)
+    return replace(chain, roots=(*chain.roots, *(p for p in removed if PurePosixPath(p).parts[-2:] == wanted)))
 
 
 def changed_between(suite: Suite, base: str, head: str, *, cache: Path) -> tuple[tuple[str, ...], bool]:

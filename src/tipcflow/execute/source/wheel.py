@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.build import FrameworkBuild
+from tipcflow.domain.masking import mask
 from tipcflow.domain.numbers.limits import limit
 
 KEY = "--framework-wheel"
@@ -21,6 +22,7 @@ _URLS = ("http://", "https://")
 _CONNECT_S = 30.0
 # A wheel with CUDA has up to 1 GB.
 _FETCH_S = 1200.0
+_MOST_BYTES = 4 << 30
 _EXPECTED = "name-version-python-abi-platform.whl"
 
 
@@ -31,7 +33,7 @@ def check_source(source: str, sha256: str, *, only_names: bool) -> None:
         only_names: whether a path is refused: the request comes from another machine or another user.
 
     Raises:
-        ConfigError: a hash without a wheel, a URL without a hash, an invalid hash, or a path.
+        ConfigError: a hash without a wheel, a URL without a hash or with a login, an invalid hash, or a path.
     """
     if not source:
         if sha256:
@@ -40,6 +42,13 @@ def check_source(source: str, sha256: str, *, only_names: bool) -> None:
     is_url = source.startswith(_URLS)
     if not sha256 and (is_url or only_names):
         raise ConfigError("the wheel needs a hash", key="--sha256", found="none", expected="64 hexadecimal digits")
+    if is_url and (urlsplit(source).username or urlsplit(source).password):
+        raise ConfigError(
+            "the address contains a login, which Airflow would show to every user",
+            key=KEY,
+            found=mask(source),
+            expected="an address without a login",
+        )
     if sha256 and not _SHA256.fullmatch(sha256):
         raise ConfigError("is not a hash", key="--sha256", found=sha256, expected="64 hexadecimal digits")
     if only_names and not is_url and not _NAME.fullmatch(source):
@@ -149,6 +158,10 @@ def _download(url: str, path: Path) -> None:
                 until = time.monotonic() + _FETCH_S
                 for block in answer.iter_bytes(1 << 20):
                     handle.write(block)
+                    if handle.tell() > _MOST_BYTES:
+                        raise ConfigError(
+                            "is too large", key=KEY, found=f"more than {_MOST_BYTES >> 30} GiB", expected=_EXPECTED
+                        )
                     if time.monotonic() > until:
                         raise InfraError(f"the wheel was not fetched from {host} within {limit(_FETCH_S)}")
     except (httpx.HTTPError, httpx.InvalidURL) as error:

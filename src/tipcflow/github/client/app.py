@@ -10,7 +10,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from github import Auth, Github
 
-from tipcflow.domain import InfraError
 from tipcflow.github.client.connect import api
 from tipcflow.github.client.errors import translated
 
@@ -61,7 +60,7 @@ class App:
         return dict(self._get(f"/repos/{repository}/installation")[1])
 
     def deliveries(self, since: float) -> Iterator[HookDelivery]:
-        """Deliveries after a time (seconds since the epoch), newest first."""
+        """Deliveries after a time (seconds since the epoch), newest first; at most the newest 5,000."""
         path = f"/app/hook/deliveries?per_page={_PAGE}"
         for _ in range(_MOST_PAGES):
             headers, entries = self._get(path)
@@ -75,7 +74,6 @@ class App:
             if not cursor:
                 return
             path = f"/app/hook/deliveries?per_page={_PAGE}&cursor={cursor}"
-        raise InfraError(f"GitHub lists more than {_PAGE * _MOST_PAGES} deliveries")
 
     def payload(self, delivery: int) -> Any:
         """The payload of a delivery."""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from github import Github
 
-from tipcflow.config.repository import Repository
+from tipcflow.config.repository import RANKS, Repository
 from tipcflow.github.client.errors import translated
 from tipcflow.github.report import Annotation, CheckRun, batches
 
@@ -43,7 +43,9 @@ class Client:
     def permission(self, login: str) -> str:
         """The permission of a user: admin, maintain, write, triage, read or none."""
         response = self._get(f"{self._path}/collaborators/{quote(login, safe='')}/permission")
-        return str(response.get("role_name") or response.get("permission") or "none")
+        role = str(response.get("role_name") or "")
+        # A custom role of an organization has a name of its own; `permission` is the role that it extends.
+        return role if role in RANKS else str(response.get("permission") or "none")
 
     def pull(self, number: int) -> PullState:
         """The current state of a pull request."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from tipcflow.config.repository import Repositories, Repository
 from tipcflow.domain import ConfigError, InfraError
+from tipcflow.domain.masking import mask
 from tipcflow.github.client.errors import LimitedError
 from tipcflow.github.flow.observe import from_json
 from tipcflow.github.report import CheckRun, marker
@@ -93,7 +94,7 @@ def _deliver_message(
         # A message that cannot be sent because of a defect must not stop the others.
         _LOG.exception("%s %s", message.kind, message.subject)
         delivered.failed += 1
-        store.messages.failed(message, f"internal error: {error!r}", wait_s=LONGEST_REFUSED_S)
+        store.messages.failed(message, f"internal error: {mask(repr(error))}", wait_s=LONGEST_REFUSED_S)
     else:
         store.messages.sent(message)
         delivered.sent += 1

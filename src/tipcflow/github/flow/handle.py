@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from tipcflow.config.repository import Repositories, Repository
 from tipcflow.domain import ConfigError, InfraError
+from tipcflow.domain.masking import mask
 from tipcflow.github.client import PullState
 from tipcflow.github.commands import Accept, Help, Wrong, parse
 from tipcflow.github.trust import Decision, Do, Known, Previous, decide
@@ -69,9 +70,9 @@ def handle(
         # An answer of GitHub with an unknown form must not stop the other deliveries.
         _LOG.exception("delivery %s", row.delivery)
         if row.takes < MOST_REFUSALS:
-            store.outbox.leave(row.delivery, f"internal error: {error!r}", wait_s=REFUSED_S)
-            return f"internal error: {error!r}", False
-        outcome = f"given up: internal error: {error!r}"
+            store.outbox.leave(row.delivery, f"internal error: {mask(repr(error))}", wait_s=REFUSED_S)
+            return f"internal error: {mask(repr(error))}", False
+        outcome = f"given up: internal error: {mask(repr(error))}"
     store.outbox.done(row.delivery, outcome)
     return outcome, True
 
@@ -99,9 +100,15 @@ def known_facts(event: Event, row: OutboxRow, store: Store, repository: Reposito
     """
     number = _number(event)
     login = _who(event, repository)
-    reads = bool(number) and (login or (isinstance(event, PullRequestEvent) and event.action != "closed"))
+    reads = bool(number) and (login or isinstance(event, PullRequestEvent))
     previous = tuple(
-        Previous(attempt.head_sha, attempt.attempt, attempt.request, tuple(attempt.body.get("labels") or ()))
+        Previous(
+            attempt.head_sha,
+            attempt.attempt,
+            attempt.request,
+            tuple(attempt.body.get("labels") or ()),
+            cancelled=bool(attempt.cancel),
+        )
         for attempt in store.pulls.of(repository.name, number, head_sha="" if number else _head(event))
         if attempt.state not in (HELD, SKIPPED)
     )
@@ -114,6 +121,10 @@ def known_facts(event: Event, row: OutboxRow, store: Store, repository: Reposito
     if not reads:
         return Known(**common)
     pull = client.pull(number)
+    closed = isinstance(event, PullRequestEvent) and event.action == "closed"
+    if closed and pull.open and row.takes < 2:
+        # GitHub's reads may lag behind its events; a second read tells a pull request that was opened again.
+        raise InfraError(f"GitHub still shows pull request {number} as open")
     return Known(
         **common,
         head_sha=pull.head_sha,

@@ -4,7 +4,7 @@ import json
 import math
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tipcflow.config.repository import Repository
@@ -63,6 +63,53 @@ def seen_chains(store: Store, attempt: PullAttempt) -> list[SeenChain]:
     return states
 
 
+@dataclass(frozen=True)
+class Certified:
+    """What is known of a commit after an attempt.
+
+    Attributes:
+        chains: the attempt's chains, then those that only earlier attempts of the commit ran.
+        unproven: what the budget dropped, of all these attempts.
+        partial: whether no attempt ran the chains that the change concerns.
+    """
+
+    chains: list[SeenChain]
+    unproven: tuple[str, ...] = ()
+    partial: bool = False
+
+
+def certified(store: Store, attempt: PullAttempt) -> Certified:
+    """The attempt's chains with the newest results of the chains that earlier attempts of the commit ran.
+
+    A command may name chains: its attempt alone says nothing about the others.
+    """
+    chains = seen_chains(store, attempt)
+    unproven = tuple(attempt.body.get("unproven") or ())
+    if attempt.state in (HELD, SKIPPED) or not _is_part(attempt):
+        return Certified(chains, unproven)
+    earlier = [
+        other
+        for other in store.pulls.of(attempt.repository, attempt.number, head_sha=attempt.head_sha)
+        if other.attempt < attempt.attempt and other.state not in (HELD, SKIPPED)
+    ]
+    known = {seen.chain.chain for seen in chains}
+    for other in reversed(earlier):
+        for seen in seen_chains(store, other):
+            if seen.chain.chain not in known:
+                known.add(seen.chain.chain)
+                selected = f"attempt {other.attempt}: {seen.chain.selected}"
+                chains.append(replace(seen, chain=seen.chain.model_copy(update={"selected": selected})))
+        unproven += tuple(line for line in other.body.get("unproven") or () if line not in unproven)
+        if not _is_part(other):
+            return Certified(chains, unproven)
+    return Certified(chains, unproven, partial=bool(attempt.body.get("chains")))
+
+
+def _is_part(attempt: PullAttempt) -> bool:
+    """Whether an attempt leaves out chains that the change concerns."""
+    return bool(attempt.body.get("chains") or attempt.body.get("failed"))
+
+
 def digest(attempt: PullAttempt, chains: Iterable[SeenChain]) -> str:
     """What a report depends on: equal digests give equal reports."""
     parts: list[Any] = [attempt.state, attempt.cancel]
@@ -76,8 +123,8 @@ def report(store: Store, attempt: PullAttempt, repository: Repository, *, site: 
     Args:
         site: address of Airflow's UI, '' if unknown.
     """
-    chains = seen_chains(store, attempt)
-    facts = facts_of(store, attempt, repository, chains, site=site)
+    known = certified(store, attempt)
+    facts = facts_of(store, attempt, repository, known, site=site)
     ended = facts.state not in (State.QUEUED, State.RUNNING)
     check = check_run(facts, repository)
     store.messages.put(repository.name, "check", check_subject(attempt), as_json(check), final=ended)
@@ -89,7 +136,7 @@ def report(store: Store, attempt: PullAttempt, repository: Repository, *, site: 
         if text:
             body = {"number": attempt.number, "text": text}
             store.messages.put(repository.name, "comment", subject, body, rank=attempt.created_at, final=ended)
-    store.pulls.saw(attempt, digest(attempt, chains), ended=ended)
+    store.pulls.saw(attempt, digest(attempt, known.chains), ended=ended)
     return ended
 
 
@@ -103,10 +150,10 @@ def _is_newest(store: Store, attempt: PullAttempt) -> bool:
 
 
 def facts_of(
-    store: Store, attempt: PullAttempt, repository: Repository, chains: list[SeenChain], *, site: str = ""
+    store: Store, attempt: PullAttempt, repository: Repository, known: Certified, *, site: str = ""
 ) -> PullFacts:
     """The facts of the report."""
-    body = attempt.body
+    body, chains = attempt.body, known.chains
     state = _state(attempt, chains)
     reason = attempt.cancel or str(body.get("reason") or "")
     if state is State.UNCONCERNED:
@@ -117,7 +164,8 @@ def facts_of(
         chains=tuple(_chain_facts(store, seen, done=state is State.DONE, site=site) for seen in chains),
         why=Why(body["why"]) if body.get("why") in set(Why) else None,
         reason=reason,
-        unproven=tuple(body.get("unproven") or ()),
+        partial=known.partial,
+        unproven=known.unproven,
         accuracy=tuple(_accuracy(store, chains)) if state is State.DONE else (),
         command=_command(attempt, repository, chains) if state is State.DONE else "",
         url=_page(chains[0], site) if len(chains) == 1 else "",

@@ -1,6 +1,6 @@
 """Whether there is work: asked every few seconds, so it takes a few small queries."""
 
-from tipcflow.github.flow.observe import digest, seen_chains
+from tipcflow.github.flow.observe import certified, digest
 from tipcflow.store import Store
 from tipcflow.store.github.attempts import NEW, PullAttempt
 
@@ -32,4 +32,4 @@ def due(attempt: PullAttempt, now: float) -> bool:
 
 def changed(store: Store, attempt: PullAttempt) -> bool:
     """Whether the report of an attempt is out of date."""
-    return digest(attempt, seen_chains(store, attempt)) != attempt.observed
+    return digest(attempt, certified(store, attempt).chains) != attempt.observed

@@ -100,7 +100,8 @@ _BAD = frozenset({Status.FAILED, Status.REGRESSION})
 def conclusion(facts: PullFacts, gate: Literal["required", "advisory"]) -> Conclusion:
     """The conclusion of a commit on which nothing runs any more.
 
-    A run without a status, no run at all because of the budget, and a skipped run of a gate are never passed.
+    A run without a status, no run at all because of the budget, a skipped run of a gate, and a run of only the
+    chains that a command named are never passed.
     """
     unproven = Conclusion.NEUTRAL if gate == "advisory" else Conclusion.ACTION_REQUIRED
     if facts.state is State.UNCONCERNED or (facts.state is State.SKIPPED and facts.why is Why.BRANCH):
@@ -110,7 +111,7 @@ def conclusion(facts: PullFacts, gate: Literal["required", "advisory"]) -> Concl
     statuses = {chain.status for chain in facts.chains}
     if statuses & _BAD:
         return Conclusion.FAILURE
-    if None in statuses or statuses & _OPEN or statuses - _GOOD - {Status.CANCELLED}:
+    if facts.partial or None in statuses or statuses & _OPEN or statuses - _GOOD - {Status.CANCELLED}:
         return unproven
     return Conclusion.CANCELLED if Status.CANCELLED in statuses else Conclusion.SUCCESS
 
@@ -138,7 +139,8 @@ def _title(facts: PullFacts) -> str:
     if not count:
         return "no chain ran: nothing is proven"
     dropped = f"; {len(facts.unproven)} dropped by the budget" if facts.unproven else ""
-    return ", ".join(f"{number} {status}" for status, number in _counts(facts.chains)) + dropped
+    named = "; only the named chains ran" if facts.partial else ""
+    return ", ".join(f"{number} {status}" for status, number in _counts(facts.chains)) + dropped + named
 
 
 def _chains(count: int) -> str:
@@ -156,6 +158,11 @@ def _counts(chains: Sequence[ChainFacts]) -> list[tuple[str, int]]:
 def _summary(facts: PullFacts, repository: Repository) -> str:
     head = f"Commit {short(facts.key.head_sha)}, attempt {facts.key.attempt}."
     parts = [f"{head} {cell(facts.reason)}".rstrip()]
+    if facts.partial and facts.state is State.DONE:
+        parts.append(
+            "Only chains that a command named ran on this commit. The chains that the change concerns are not "
+            "proven: `/tipc run` runs them."
+        )
     if facts.state is State.DONE and not facts.chains:
         parts.append("No chain ran, so nothing is proven.")
     if facts.state is State.DONE and conclusion(facts, repository.gate) is Conclusion.NEUTRAL:

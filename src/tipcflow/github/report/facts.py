@@ -72,6 +72,7 @@ class PullFacts:
         why, reason: why nothing runs (states held, skipped, unconcerned).
         place: place in the queue, 0 if unknown.
         start_minutes: expected minutes until the start; None if unknown.
+        partial: only chains that a command named ran on this commit, so that the selected ones are unproven.
         unproven: dropped legs and chains, one sentence each.
         accuracy: results against the targets, one line each.
         command: one command that reproduces the run.
@@ -85,6 +86,7 @@ class PullFacts:
     reason: str = ""
     place: int = 0
     start_minutes: float | None = None
+    partial: bool = False
     unproven: tuple[str, ...] = ()
     accuracy: tuple[str, ...] = ()
     command: str = ""

@@ -50,25 +50,23 @@ def _followed(branch: str, globs: tuple[str, ...]) -> bool:
 def _pull_request(event: PullRequestEvent, repository: Repository, known: Known) -> tuple[Decision, ...]:
     number = event.number
     if event.action == "closed":
+        if known.head_sha and known.open:  # the delivery is late
+            return (_ignore(Why.NEWER, "the pull request is open again"),)
         return (Decision(Do.CANCEL, Why.CLOSED, "the pull request is closed", number=number),)
-    if not known.open:
-        return (_ignore(Why.CLOSED, "the pull request is closed"),)
-    if known.head_sha and known.head_sha != event.head_sha:
-        return (_ignore(Why.NEWER, f"{event.head_sha[:8]} is not the head any more"),)
-    if event.action == "labeled" and event.label not in _labels(repository):
-        return (_ignore(Why.LABEL, "the label has no meaning here"),)
+    if unused := _unused(event, repository, known):
+        return (unused,)
     older = Decision(
         Do.CANCEL, Why.NEWER, f"{event.head_sha[:8]} is newer", number=number, cancel_before=event.head_sha
     )
     first = (older,) if event.action == "synchronize" else ()
-    if not _followed(event.base_ref, repository.branches):
-        return (*first, _ignore(Why.BRANCH, f"base branch {event.base_ref} is not certified"))
     request = _request(event, known)
     if not request:
         return (*first, _ignore(Why.LABEL, "a run of this commit with this label exists"))
     key = RunKey(repository.name, number, event.head_sha, _attempt(known, event.head_sha, request))
+    if not _followed(event.base_ref, repository.branches):
+        return (*first, _report(key, Why.BRANCH, f"base branch {event.base_ref} is not certified"))
     if repository.labels.skip in event.labels:
-        return (*first, _report(key, Why.SKIP_LABEL, f"label {repository.labels.skip}: nothing runs"))
+        return (*first, *_skipped(key, event, repository))
     if event.draft and repository.labels.run not in event.labels:
         reason = f"draft: nothing runs; label {repository.labels.run} or `/tipc run` starts a run"
         return (*first, _report(key, Why.DRAFT, reason))
@@ -79,6 +77,30 @@ def _pull_request(event: PullRequestEvent, repository: Repository, known: Known)
         Do.START, Why.CHANGE, f"pull request {event.action}", key, request, number=number, labels=event.labels
     )
     return (*first, start)
+
+
+def _unused(event: PullRequestEvent, repository: Repository, known: Known) -> Decision | None:
+    """Why an event changes nothing; None if it may start or stop something."""
+    if not known.open:
+        return _ignore(Why.CLOSED, "the pull request is closed")
+    if known.head_sha and known.head_sha != event.head_sha:
+        return _ignore(Why.NEWER, f"{event.head_sha[:8]} is no longer the head")
+    if event.action == "labeled" and event.label not in _labels(repository):
+        return _ignore(Why.LABEL, "the label starts nothing")
+    if event.action == "unlabeled" and event.label != repository.labels.skip:
+        return _ignore(Why.LABEL, "the removed label stopped nothing")
+    if event.action == "edited" and not event.old_base:
+        return _ignore(Why.NOT_OURS, "the base branch is the same")
+    return None
+
+
+def _skipped(key: RunKey, event: PullRequestEvent, repository: Repository) -> tuple[Decision, ...]:
+    """The label that stops everything: also what runs already, when it is set."""
+    reason = f"label {repository.labels.skip}: nothing runs"
+    report = _report(key, Why.SKIP_LABEL, reason)
+    if event.action != "labeled" or event.label != repository.labels.skip:
+        return (report,)
+    return Decision(Do.CANCEL, Why.SKIP_LABEL, f"label {repository.labels.skip}", number=event.number), report
 
 
 def _request(event: PullRequestEvent, known: Known) -> str:
@@ -92,7 +114,10 @@ def _request(event: PullRequestEvent, known: Known) -> str:
             event.label in attempt.labels and attempt.request != f"label:{event.label}" for attempt in attempts
         )
         return "" if seen else f"label:{event.label}"
-    return f"delivery:{known.delivery}" if event.action == "reopened" and attempts else _HEAD
+    # A commit that was pushed again after its run was cancelled, and a new base, need runs of their own.
+    cancelled = bool(attempts) and attempts[-1].cancelled
+    again = cancelled or event.action in ("reopened", "edited", "unlabeled")
+    return f"delivery:{known.delivery}" if again and attempts else _HEAD
 
 
 def _labels(repository: Repository) -> set[str]:
@@ -140,7 +165,7 @@ def _merge_group(event: MergeGroupEvent, repository: Repository, known: Known) -
 
 def _comment(event: CommentEvent, repository: Repository, known: Known) -> tuple[Decision, ...]:
     if event.by_bot or event.sender.lower() == repository.bot.lower():
-        return (_ignore(Why.BOT, "comment of a program"),)
+        return (_ignore(Why.BOT, "comment by a bot"),)
     command = parse(event.body)
     if command is None or not event.pull_request:
         return (_ignore(Why.NOT_A_COMMAND, "not a command for a pull request"),)
@@ -248,7 +273,7 @@ def _check_run(event: CheckRunEvent, repository: Repository, known: Known) -> tu
     if number and (not known.head_sha or not known.open):
         return (_ignore(Why.UNKNOWN_STATE, _UNKNOWN),)
     if number and event.head_sha != known.head_sha:
-        return (_ignore(Why.OTHER_COMMIT, f"{event.head_sha[:8]} is not the head any more"),)
+        return (_ignore(Why.OTHER_COMMIT, f"{event.head_sha[:8]} is no longer the head"),)
     # Several presses of a button of one attempt are one request.
     request = f"check:{event.check}:{event.external_id}:{event.identifier or RERUN}"
     if event.action == "requested_action" and event.identifier == APPROVE:

@@ -74,12 +74,14 @@ class Previous:
     Attributes:
         request: id of what asked for it (`comment:12`, `check:7`, `head`): the same request is the same attempt.
         labels: the labels of the pull request at its start.
+        cancelled: whether it was cancelled.
     """
 
     head_sha: str
     attempt: int
     request: str
     labels: tuple[str, ...] = ()
+    cancelled: bool = False
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,13 @@ class PullRequestEvent(Event):
 
     Attributes:
         head_repository: '' if the fork was deleted.
-        labels: the labels after the event; `label` is the added one.
+        labels: the labels after the event; `label` is the added or removed one.
+        old_base: the base branch before it was changed; '' if it is the same.
     """
 
-    ACTIONS: ClassVar[frozenset[str]] = frozenset({"opened", "synchronize", "reopened", "labeled", "closed"})
+    ACTIONS: ClassVar[frozenset[str]] = frozenset(
+        {"opened", "synchronize", "reopened", "ready_for_review", "labeled", "unlabeled", "edited", "closed"}
+    )
 
     number: int = _at("pull_request", "number", ge=1)
     head_sha: Sha = _at("pull_request", "head", "sha")
@@ -65,6 +68,7 @@ class PullRequestEvent(Event):
     draft: Annotated[bool, BeforeValidator(bool)] = _at("pull_request", "draft", default=False)
     labels: Annotated[tuple[str, ...], BeforeValidator(_names)] = _at("pull_request", "labels", default=())
     label: Text = _at("label", "name", default="")
+    old_base: Text = _at("changes", "base", "ref", "from", default="")
 
     @property
     def fork(self) -> bool:

@@ -95,3 +95,11 @@ def test_what_a_user_is_told(tmp_path: Path) -> None:
         assert "is not on the machine of Airflow" in wrong(tmp_path, place, sha256, only_names=True)
     with pytest.raises(ConfigError, match="has no effect without a wheel"):
         check_source("", NONE, only_names=False)
+
+
+@pytest.mark.parametrize("login", ["bot:secret@", "bot@", ":secret@"])
+def test_an_address_with_a_login_is_refused(login: str) -> None:
+    """A request is shown to every user of Airflow."""
+    with pytest.raises(ConfigError, match="contains a login") as caught:
+        check_source(f"https://{login}example.com/a-1-py3-none-any.whl", NONE, only_names=True)
+    assert "secret" not in str(caught.value)

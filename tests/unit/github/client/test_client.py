@@ -95,6 +95,13 @@ def test_an_unchanged_answer_costs_nothing(client: Client, github: GitHub) -> No
     assert client.permission("me") == "read"
 
 
+def test_a_custom_role_counts_as_the_role_that_it_extends(client: Client, github: GitHub) -> None:
+    github.roles = {"keeper": "write"}
+    assert client.permission("keeper") == "write"
+    github.role_names = {"keeper": "release-manager"}
+    assert client.permission("keeper") == "write"
+
+
 def test_an_unknown_user_is_refused(client: Client) -> None:
     with pytest.raises(ConfigError, match="404"):
         client.permission("stranger")

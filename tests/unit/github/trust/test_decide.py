@@ -113,8 +113,13 @@ def test_a_late_event_of_an_older_commit_starts_nothing(repository: Repository) 
 @pytest.mark.parametrize(
     ("event", "do", "why"),
     [
-        (pull(action="closed"), Do.CANCEL, Why.CLOSED),
-        (pull(base_ref="other"), Do.IGNORE, Why.BRANCH),
+        (pull(action="closed"), Do.IGNORE, Why.NEWER),  # late: GitHub shows it as open again
+        (pull(base_ref="other"), Do.REPORT, Why.BRANCH),
+        (pull(action="ready_for_review"), Do.START, Why.CHANGE),
+        (pull(action="unlabeled", label="tipc:skip"), Do.START, Why.CHANGE),
+        (pull(action="unlabeled", label="tipc"), Do.IGNORE, Why.LABEL),
+        (pull(action="edited"), Do.IGNORE, Why.NOT_OURS),
+        (pull(action="edited", old_base="dev"), Do.START, Why.CHANGE),
         (pull(draft=True), Do.REPORT, Why.DRAFT),
         (pull(draft=True, labels=["tipc"]), Do.START, Why.CHANGE),
         (pull(labels=["tipc:skip"]), Do.REPORT, Why.SKIP_LABEL),
@@ -131,6 +136,34 @@ def test_events(event: Event, do: Do, why: Why, repository: Repository) -> None:
     assert (found.do, found.why) == (do, why)
     if do is Do.REPORT:
         assert found.key is not None, "a required check must exist"
+
+
+def test_a_closed_pull_request_is_cancelled(repository: Repository) -> None:
+    for known in (with_(KNOWN, open=False), Known()):
+        found = last(pull(action="closed"), repository, known)
+        assert (found.do, found.why) == (Do.CANCEL, Why.CLOSED)
+
+
+def test_the_skip_label_stops_what_runs(repository: Repository) -> None:
+    event = pull(action="labeled", label="tipc:skip", labels=["tipc:skip"])
+    cancel, report = decide(event, repository, with_(KNOWN, previous=(Previous(HEAD, 1, "head"),)))
+    assert (cancel.do, cancel.number, cancel.cancel_before) == (Do.CANCEL, 2, None)
+    assert report.do is Do.REPORT
+
+
+@pytest.mark.parametrize("action", ["synchronize", "opened"])
+def test_a_commit_whose_run_was_cancelled_runs_again_when_it_is_the_head_again(
+    action: str, repository: Repository
+) -> None:
+    known = with_(KNOWN, previous=(Previous(HEAD, 1, "head", cancelled=True),), delivery="d9")
+    start = last(pull(action=action), repository, known)
+    assert (start.do, start.request, start.key) == (Do.START, "delivery:d9", RunKey(NAME, 2, HEAD, 2))
+
+
+def test_a_new_base_needs_a_run_of_its_own(repository: Repository) -> None:
+    known = with_(KNOWN, previous=(Previous(HEAD, 1, "head"),), delivery="d9")
+    start = last(pull(action="edited", old_base="dev"), repository, known)
+    assert (start.do, start.key) == (Do.START, RunKey(NAME, 2, HEAD, 2))
 
 
 def test_followed_pushes_start(repository: Repository) -> None:

@@ -20,7 +20,16 @@ from tipcflow.github.webhook.events import EVENTS, LONGEST_COMMENT
 Payloads = dict[str, list[dict[str, Any]]]
 # Payloads of each used event that have a used action.
 USED = {
-    "pull_request": {"opened", "synchronize", "reopened", "labeled", "closed"},
+    "pull_request": {
+        "opened",
+        "synchronize",
+        "reopened",
+        "ready_for_review",
+        "labeled",
+        "unlabeled",
+        "edited",
+        "closed",
+    },
     "issue_comment": {"created"},
     "check_run": {"rerequested", "requested_action"},
     "merge_group": {"checks_requested"},
@@ -61,6 +70,15 @@ def test_the_fields_of_a_pull_request(payloads: Payloads) -> None:
     assert (event.base_ref, event.base_sha) == ("master", "f95f852bd8fca8fcc58a9a2d6c842781e32a215e")
     assert not event.fork
     assert not event.draft
+
+
+def test_the_base_before_an_edit(payloads: Payloads) -> None:
+    payload = json.loads(json.dumps(_first(payloads, "pull_request", "opened"))) | {"action": "edited"}
+    retitled = event_of("pull_request", payload | {"changes": {"title": {"from": "old"}}})
+    rebased = event_of("pull_request", payload | {"changes": {"base": {"ref": {"from": "main"}}}})
+    assert isinstance(retitled, PullRequestEvent)
+    assert isinstance(rebased, PullRequestEvent)
+    assert (retitled.old_base, rebased.old_base) == ("", "main")
 
 
 def test_a_deleted_or_renamed_fork_is_a_fork(payloads: Payloads) -> None:

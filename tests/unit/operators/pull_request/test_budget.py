@@ -42,11 +42,6 @@ NODES = [
 
 
 @pytest.fixture
-def github() -> GitHub:
-    return GitHub()
-
-
-@pytest.fixture
 def worlds(tmp_path: Path, github: GitHub) -> Iterator[Any]:
     with serving(github) as url, Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
 

@@ -25,11 +25,6 @@ NAME = "Codertocat/Hello-World"
 
 
 @pytest.fixture
-def github() -> GitHub:
-    return GitHub()
-
-
-@pytest.fixture
 def app(github: GitHub) -> Iterator[App]:
     with serving(github) as url:
         yield App(api(url, None))
@@ -109,3 +104,22 @@ def test_an_error_of_github_is_temporary(
         fetch(app, store)
     assert caught.value.passing
     assert fetch(app, store) == (1, 1)
+
+
+def test_events_of_unconfigured_repositories_do_not_crowd_out_a_missed_one(
+    app: App, github: GitHub, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An App of a whole organization gets 404 for each event of a repository without a file."""
+    monkeypatch.setattr("tipcflow_operators.pull_request.missed.MOST", 3)
+    github.deliveries = [delivery(1), *(delivery(number, status=404, age_s=7200) for number in range(2, 9))]
+    assert fetch(app, store) == (1, 8)
+
+
+def test_a_delivery_that_github_forgot_does_not_stop_the_others(app: App, github: GitHub, store: Store) -> None:
+    github.deliveries = [delivery(1, age_s=3600), delivery(2, age_s=7200, payload=None)]
+    said: list[str] = []
+    repository = Repository(name=NAME, connection="app", suite="toy", cluster="two")
+    found = fetch_missed(app, "app", Repositories({"r": repository}), store, time.time(), say=said.append)
+    assert found == (1, 2)
+    assert len(said) == 1
+    assert "delivery 00000000-0000-0000-0000-000000000002, event pull_request: " in said[0]

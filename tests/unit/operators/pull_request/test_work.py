@@ -1,33 +1,14 @@
 """Deliveries become runs and reports: each run once, in every order, after every failure."""
 
-from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
-
 import pytest
-from tests.support.github.api import GitHub, serving
 from tests.support.github.world import CHAIN, World
 from tests.support.stories import a_run, tell
 
 from tipcflow.domain import Status, dag_id_of
-from tipcflow.store import Store
 
 pytestmark = pytest.mark.slow
 
 DAG = dag_id_of(CHAIN)
-
-
-@pytest.fixture
-def github() -> GitHub:
-    return GitHub()
-
-
-@pytest.fixture
-def world(tmp_path: Path, github: GitHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    # The client's own repetitions take seconds; here it is the outbox that repeats.
-    monkeypatch.setattr(import_module("tipcflow.github.client.connect"), "RETRIES", 1)
-    with serving(github) as url, Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
-        yield World(tmp_path, url, github, store)
 
 
 def test_an_opened_pull_request_runs_once_and_gets_its_verdict(world: World) -> None:
