@@ -217,7 +217,7 @@ def test_accuracy_is_judged_alone_when_what_was_trained_is_gone(site: Site) -> N
             if one.metric == "top1" and one.step.endswith("/eval")
         ]
     assert child.status is Status.INFRA_FAILURE
-    assert "latest.pdparams* is not there any more" in child.reason
+    assert "latest.pdparams* no longer exists" in child.reason
     assert result.status is Status.REGRESSION, worse.output
     assert "needs no confirm run" in result.reason
     assert child.reason in result.reason

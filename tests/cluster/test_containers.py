@@ -152,7 +152,7 @@ def test_an_image_that_is_not_there_is_named(session: NodeSession) -> None:
     assert box is not None
     other = NodeSession(session.node.model_copy(update={"container": box.model_copy(update={"image": "no:1"})}))
     try:
-        with pytest.raises(InfraError, match="there is no image no:1") as caught:
+        with pytest.raises(InfraError, match="image not found: no:1") as caught:
             other.facts({})
     finally:
         other.close()

@@ -99,7 +99,7 @@ def test_what_a_dead_controller_of_another_machine_left_is_reaped_when_its_lease
     reaped = nodes_command(site, "reap", "--cluster", "local")
     assert reaped.returncode == 0, reaped.stdout + reaped.stderr
     assert f"b: run {run.id}: ended norm_train" in reaped.stdout, reaped.stdout
-    assert f"a: run {run.id}: has nothing there, its claim was released" in reaped.stdout, reaped.stdout
+    assert f"a: run {run.id}: has no jobs on this node; claim released" in reaped.stdout, reaped.stdout
     assert reaped.stdout.count("its expired lease on slots 0-1 was dropped") == 2, reaped.stdout
     assert site.left_behind() == []
 

@@ -134,7 +134,7 @@ def stop(store: "Store", dag_id: str, run_id: str) -> None:
         return
     client = api()
     if client is None:
-        raise InfraError(f"Airflow connection {CONNECTION} does not exist, which stopping runs needs")
+        raise InfraError(f"Airflow connection {CONNECTION} does not exist; it is required to stop runs")
     with client:
         client.set_state(dag_id, run_id, "failed")
         confirm = _confirm_run(store, dag_id, run_id)

@@ -109,7 +109,7 @@ class Work:
         if delivered.failed:
             self._count("failed messages", delivered.failed)
         for name, wait in delivered.paused.items():
-            self.say(f"{name}: GitHub does not take messages now, next try in {wait:.0f} s")
+            self.say(f"{name}: GitHub cannot be updated now, next attempt in {wait:.0f} s")
 
     @contextmanager
     def _isolated(self, attempt: PullAttempt, *, state: str) -> Iterator[None]:

@@ -45,7 +45,7 @@ _FAILURES = [
         "check which index is set (UV_DEFAULT_INDEX, PIP_INDEX_URL)",
     ),
     (r"No module named pip", "this Python has no pip", "install pip (Debian: apt-get install python3-pip), or uv"),
-    (r"[Pp]ermission denied|os error 13", "a folder may not be written", "see who owns {folder}"),
+    (r"[Pp]ermission denied|os error 13", "a folder is not writable", "see who owns {folder}"),
 ]
 
 

@@ -21,7 +21,7 @@ def detect(
     policy: Annotated[str, typer.Option("--policy", help="weekly, pr, or a policy file.")],
     metric: Annotated[
         str,
-        typer.Option("--metric", help="Judge as the checks judge this metric. Default: the detector alone."),
+        typer.Option("--metric", help="Evaluate this metric as the checks do. Default: the detector alone."),
     ] = "",
     window: Annotated[
         int | None,

@@ -8,7 +8,7 @@ from tipcflow.params.layout import FILLER, TITLE, Layout, SlotSpec
 from tipcflow.params.lines import TextLine
 from tipcflow.params.values import is_null, split_list
 
-_HINT = "a missing or an extra line shifts the meaning of all that follow: compare with a file that works"
+_HINT = "a missing or extra line shifts all lines below it: compare with a working file of the suite"
 
 
 def check_characters(lines: tuple[TextLine, ...], *, file: str, layout: Layout) -> None:
@@ -75,7 +75,7 @@ def _complaint(line: TextLine, layout: Layout) -> str:
     if line.text.endswith("\r"):
         return "a line that ends in a newline alone (this file has Windows line endings)"
     if not line.text.strip():
-        return "no line that holds only blanks"
+        return "a line that is not only whitespace"
     if line.index in layout.titles:
         return "" if TITLE.fullmatch(line.text) else "a section title '=====name====='"
     if line.index in layout.fillers:

@@ -148,7 +148,7 @@ def _split_mode(mode: str) -> tuple[str, str]:
     """
     name, _, word = mode.partition(":")
     if name not in ALL_MODES or (":" in mode and (name != BENCHMARK or not word)):
-        raise ConfigError("there is no such mode", key="mode", found=mode, expected=", ".join(ALL_MODES))
+        raise ConfigError("unknown mode", key="mode", found=mode, expected=", ".join(ALL_MODES))
     return name, word
 
 
@@ -171,14 +171,14 @@ def _check_steps(steps: list[Step], reader: Reader, mode: str, cluster: Cluster 
             f"nothing would run in mode {mode}",
             file=reader.params.file,
             found=f"no training, export or inference ({reader.dialect.name})",
-            expected="a file that declares something for this mode",
+            expected="a file with commands for this mode",
         )
     ids = [step.id for step in steps] + [str(LegKey(step.id, leg.id)) for step in steps for leg in step.legs]
     twice = [name for name, count in Counter(ids).items() if count > 1]
     if twice:
         slot = next((name for name in _LISTS if len(set(reader.items(name))) < len(reader.items(name))), "")
         raise ConfigError(
-            "the file declares the same thing twice",
+            "duplicate entry in a list",
             file=reader.params.file,
             line=reader.line(slot),
             key=reader.key(slot),

@@ -12,10 +12,10 @@ NO_ENGINE, ENGINE_SILENT, NO_IMAGE, NO_PULL, REFUSED, NO_INTERPRETER = 68, 69, 7
 _CHECK = f"""
 engine=$1 image=$2 pull=$3 python=$4
 shift 4
-command -v "$engine" >/dev/null || {{ echo "there is no program $engine" >&2; exit {NO_ENGINE}; }}
+command -v "$engine" >/dev/null || {{ echo "container engine not found: $engine" >&2; exit {NO_ENGINE}; }}
 said=$("$engine" version 2>&1) || {{ printf '%s\\n' "$said" | tail -n 1 >&2; exit {ENGINE_SILENT}; }}
 if ! "$engine" image inspect "$image" >/dev/null 2>&1; then
-    [ "$pull" = yes ] || {{ echo "there is no image $image" >&2; exit {NO_IMAGE}; }}
+    [ "$pull" = yes ] || {{ echo "image not found: $image" >&2; exit {NO_IMAGE}; }}
     "$engine" pull -q "$image" >&2 || exit {NO_PULL}
 fi
 said=$("$@" "$image" bash -c '[ -x "$0" ]' "$python" 2>&1)

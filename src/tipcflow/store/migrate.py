@@ -91,7 +91,7 @@ def _migrate(url: str, target: str, *, up: bool) -> str:
 
 
 def _check_references(connection: Connection) -> None:
-    """SQLite migrates without foreign keys, so look at all of them before the commit."""
+    """SQLite migrates without foreign keys, so all references are checked before the commit."""
     if connection.dialect.name == "sqlite":
         broken = connection.execute(text("PRAGMA foreign_key_check")).fetchall()
         if broken:

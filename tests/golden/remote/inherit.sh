@@ -3,7 +3,7 @@ from=$1 root=$2 want=$3 needs=$4
 shift 4
 if [ -d "$root" ] && [ "$(cat -- "$root.sha256" 2>/dev/null)" = "$want" ]; then exit 0; fi
 if [ ! -d "$from" ] || [ "$(cat -- "$from.sha256" 2>/dev/null)" != "$want" ]; then
-    echo "$from is not there any more" >&2
+    echo "$from no longer exists" >&2
     exit 66
 fi
 IFS=
@@ -11,7 +11,7 @@ while [ "$needs" -gt 0 ]; do
     found=
     for one in "$from"/$1; do if [ -e "$one" ]; then found=1; fi; done
     if [ -z "$found" ]; then
-        echo "$from/$1 is not there any more" >&2
+        echo "$from/$1 no longer exists" >&2
         exit 66
     fi
     shift

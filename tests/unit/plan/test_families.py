@@ -75,8 +75,8 @@ def test_a_file_of_another_script_needs_no_dialect_of_its_own_in_the_suites_file
         ("blocks", "whole_infer", "expected lite_train_lite_infer"),
         ("benchmark", "paddle2onnx_infer", "expected lite_train_lite_infer, "),
         ("benchmark", "benchmark_train:dynamic_bs8", "benchmark_train:dynamic_bs8_fp32_DP_N1C1"),
-        ("benchmark", "lite_train_lite_infer:x", "there is no such mode"),
-        ("benchmark", "benchmark_train:", "there is no such mode"),
+        ("benchmark", "lite_train_lite_infer:x", "unknown mode"),
+        ("benchmark", "benchmark_train:", "unknown mode"),
     ],
 )
 def test_a_mode_that_a_file_has_not_is_told(plan: Make, name: str, mode: str, told: str) -> None:

@@ -285,10 +285,10 @@ def test_what_a_run_left_is_taken_over_once_and_stays_as_it_is(shell, node):
     (root / "eval.log").write_text("0.5")
     wanted = {"needs": ["out/*best.pdparams*"], "without": ["eval.log"]}
     gone = shell(commands.inherit(node, "r2", "r1", "abc", **wanted), code=commands.NO_SUCH_FILE)
-    assert gone.stderr.decode() == f"{root} is not there any more\n"
+    assert gone.stderr.decode() == f"{root} no longer exists\n"
     Path(f"{root}.sha256").write_text("abc\n")
     lost = shell(commands.inherit(node, "r2", "r1", "abc", needs=["out/*.pdopt"]), code=commands.NO_SUCH_FILE)
-    assert lost.stderr.decode() == f"{root}/out/*.pdopt is not there any more\n"
+    assert lost.stderr.decode() == f"{root}/out/*.pdopt no longer exists\n"
     assert not mine.exists()
     shell(commands.inherit(node, "r2", "r1", "abc", **wanted))
     weights = mine / "out" / "it's best.pdparams"

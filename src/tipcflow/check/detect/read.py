@@ -20,7 +20,7 @@ _MISSING = object()
 
 
 def read_series(lines: Iterable[str], *, file: str) -> Iterator[Series]:
-    """The series of a text, in order; empty lines are no series. Keys that are not asked for are left alone.
+    """The series of a text, in order; empty lines are skipped and unknown keys are ignored.
 
     A point without samples is a gap. Only medians are kept: what one run's samples scatter is not what runs do.
 

@@ -87,7 +87,7 @@ def _deviations(series: Series) -> Iterable[tuple[Place, float]]:
 
 
 def _of_nodes(series: Series, moved: frozenset[Place]) -> frozenset[int]:
-    """The points of one series at which it was the node, seen along its own runs."""
+    """Return the indices of the points at which the node caused the deviation."""
     indices: set[int] = set()
     row: list[str] = []
     for index, (place, point) in enumerate(zip(_places(series), series.points, strict=True)):

@@ -51,7 +51,7 @@ def _judged(facts: Facts, step: Step, on: Leg, off: Leg, rule: ParityRule) -> Ch
     if worst.problem:
         return result(Status.FAILED, f"{worst.problem} (image {worst.picture}, against {off.id})", **values)
     if class_count(expected) < rule.min_classes:
-        reason = f"all {len(expected)} images got the same class: parity would mean nothing"
+        reason = f"all {len(expected)} images got the same class: parity is not meaningful"
         return result(Status.INSUFFICIENT_DATA, reason, **values)
     return result(Status.PASS, passed_message(worst, expected), **values)
 

@@ -96,7 +96,7 @@ def _compared(
         return result(status, f"not the same images as in {source}: {odd}")
     if class_count(expected) < context.policy.parity.min_classes:
         return result(
-            Status.INSUFFICIENT_DATA, f"all {len(expected)} images got the same class: parity would mean nothing"
+            Status.INSUFFICIENT_DATA, f"all {len(expected)} images got the same class: parity is not meaningful"
         )
     worst = compare(scores, expected, allowed)
     if worst.problem:

@@ -125,7 +125,7 @@ def _without_proof(facts: Facts, step: Step, name: str, leg: str, nodes: tuple[s
 
 
 def _explained(facts: Facts, step: Step) -> bool:
-    """Whether something went wrong, or cannot be done here, that the step waits for; or that its own legs tell."""
+    """Whether a prerequisite of the step failed or cannot run here, or the step's own legs explain it."""
     by_id = {other.id: other for other in facts.plan.steps}
     seen: set[str] = set()
     waiting = list(step.after)

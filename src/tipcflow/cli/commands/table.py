@@ -4,7 +4,7 @@ from tipcflow.cli.commands.lazy import LazyCommand
 
 _SET_UP = "Set up"
 _RUN = "Run"
-_RESULTS = "Look at results"
+_RESULTS = "Inspect results"
 _JUDGE = "Judge"
 _ADMINISTER = "Administer"
 # A chain of the sample suite, which every installation has.
@@ -275,7 +275,7 @@ COMMANDS = (
         "Show node health, leases and queue; add and clean nodes.",
         "tipcflow nodes --cluster lab",
         {
-            "add": "tipcflow nodes add root@10.0.0.7 --cluster lab",
+            "add": "tipcflow nodes add 10.0.0.7 --user root --cluster lab",
             "reap": "tipcflow nodes reap --cluster lab",
         },
     ),

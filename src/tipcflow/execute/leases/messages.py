@@ -28,7 +28,7 @@ def obstacles(place: "Place", triggers: Mapping[str, str], names: Mapping[str, s
     """Return what blocks a request: the slots, and the runs that hold them or are next in line for them."""
     held = [
         f"{format_slots(slots, names)}: held by {_run(run, triggers)} since {clock(since)}"
-        + (f", lease ran out at {clock(ends)}" if ends <= place.at else "")
+        + (f", lease expired at {clock(ends)}" if ends <= place.at else "")
         for (run, since, ends), slots in _held(place).items()
     ]
     kept = _kept(place)

@@ -105,14 +105,14 @@ class Reaper:
         """Return why a run must not be ended, '' if it may be."""
         lease = next((lease for lease in self._leases(node) if lease.run == run and lease.live(self._now)), None)
         if lease is not None:
-            return f"is running, leased until {clock(lease.expires_at)} by {lease.owner}: left alone"
+            return f"is running, leased until {clock(lease.expires_at)} by {lease.owner}; skipped"
         if self._run == run:
             return ""
         stored = self._store.runs.known([run]).get(run)
         if stored is None:
             return f"unknown to this database (other controller?); skipped (--run {run} ends it)"
         if self._ended_only and stored.status is None:
-            return "has no status yet: left alone"
+            return "has no status yet; skipped"
         return ""
 
     def _leases(self, node: Node) -> "list[Lease]":
@@ -122,7 +122,7 @@ class Reaper:
     def _end(session: NodeSession, run: str, jobs: list[str], by: StoppedBy) -> str:
         if not jobs:
             session.unclaim(run)
-            return "has nothing there, its claim was released"
+            return "has no jobs on this node; claim released"
         killed, left = 0, []
         for job in jobs:
             answer = session.reap(job, by)

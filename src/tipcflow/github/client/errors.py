@@ -15,7 +15,7 @@ LONGEST_WAIT_S = 3600.0
 
 
 class LimitedError(InfraError):
-    """GitHub limits the rate; `wait_s` is how long it asks to wait."""
+    """GitHub rate limit reached; `wait_s` is how long it asks to wait."""
 
     def __init__(self, message: str, wait_s: float) -> None:
         super().__init__(message, passing=True)
@@ -41,7 +41,7 @@ def translated(what: str) -> Iterator[None]:
         if status >= 500 or status in (0, 408):
             raise InfraError(f"GitHub answers {status}: {what}", passing=True) from error
         hint = "see the App's permissions and its installation" if status in (401, 403, 404) else ""
-        raise ConfigError(f"GitHub refuses with {status}: {what}: {_message(error)}", hint=hint) from error
+        raise ConfigError(f"GitHub returned {status}: {what}: {_message(error)}", hint=hint) from error
     except (requests.RequestException, OSError) as error:
         raise InfraError(f"GitHub is unreachable ({type(error).__name__}): {what}", passing=True) from error
 
@@ -57,7 +57,7 @@ def _limited(error: GithubException, what: str) -> LimitedError:
             wait = UNKNOWN_WAIT_S
     except (KeyError, ValueError):
         wait = UNKNOWN_WAIT_S
-    return LimitedError(f"GitHub limits the rate: {what}", min(max(1.0, wait), LONGEST_WAIT_S))
+    return LimitedError(f"GitHub rate limit reached: {what}", min(max(1.0, wait), LONGEST_WAIT_S))
 
 
 def _headers(error: GithubException) -> dict[str, str]:

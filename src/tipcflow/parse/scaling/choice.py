@@ -71,4 +71,4 @@ def _what(speed: Speed) -> str:
 def _listed(notes: Iterable[str]) -> list[str]:
     several = list(notes)
     rest = len(several) - _LISTED
-    return several if rest <= 1 else [*several[:_LISTED], f"and {rest} more like that"]
+    return several if rest <= 1 else [*several[:_LISTED], f"and {rest} more"]

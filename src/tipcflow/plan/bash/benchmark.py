@@ -121,7 +121,7 @@ class _Benchmark:
         title = next((n for n, line in enumerate(text.split("\n"), start=1) if _TITLE.search(line)), None)
         if title is None:
             raise ConfigError(
-                "there is no section for benchmarks",
+                "the file has no section train_benchmark_params",
                 file=self.file,
                 found="no title train_benchmark_params",
                 expected="=====train_benchmark_params===== and its lines",

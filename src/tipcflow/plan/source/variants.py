@@ -37,7 +37,7 @@ def spec_trainers(reader: Reader) -> list[Trainer]:
             slots = [spec.train for spec in reader.dialect.trainers.values()]
             names = [key for key in (reader.key(slot) for slot in slots) if key not in NOTHING]
             raise ConfigError(
-                "no trainer of this name has a line in the file",
+                "the file has no line for this trainer",
                 file=reader.params.file,
                 line=reader.line("trainers"),
                 key="trainer",
@@ -82,7 +82,7 @@ def world_size(group: Group) -> int:
 
 def _empty(reader: Reader, slot: str, expected: str) -> None:
     raise ConfigError(
-        "nothing is listed, so nothing would run",
+        "no usable entry, so nothing would run",
         file=reader.params.file,
         line=reader.line(slot),
         key=slot,

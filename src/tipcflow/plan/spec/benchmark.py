@@ -87,7 +87,7 @@ class BenchmarkPlanner(SpecPlanner):
         section = benchmark_section(params.lines, file=params.file)
         if section is None:
             raise ConfigError(
-                "there is no section for benchmarks",
+                "the file has no section train_benchmark_params",
                 file=params.file,
                 key=TITLE,
                 found=f"no title {TITLE}",
@@ -108,7 +108,7 @@ class BenchmarkPlanner(SpecPlanner):
             match = _WORD.fullmatch(self.word)
             if match is None:
                 raise ConfigError(
-                    "this names no training to measure",
+                    "invalid benchmark case",
                     key="mode",
                     found=f"{BENCHMARK}:{self.word}",
                     expected=f"{BENCHMARK}:<kind>_bs<batch>_<precision>_<run mode>_N<nodes>C<cards>, for instance "

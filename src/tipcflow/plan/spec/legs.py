@@ -40,7 +40,7 @@ def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, opti
     for word, device in devices(reader):
         if device is None:
             raise ConfigError(
-                "inference on this device is not known",
+                "unknown inference device",
                 file=reader.params.file,
                 line=reader.line("device"),
                 key=reader.key("device"),

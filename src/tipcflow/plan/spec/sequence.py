@@ -88,7 +88,7 @@ class SequencePlanner(SpecPlanner):
 
     def _unknown(self, slot: str, word: str, valid: tuple[str, ...]) -> ConfigError:
         return ConfigError(
-            "the suite's script knows no such word",
+            "the suite's script does not support this value",
             file=self.reader.params.file,
             line=self.reader.line(slot),
             key=self.reader.key(slot),

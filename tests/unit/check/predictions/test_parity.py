@@ -67,7 +67,7 @@ def test_one_class_everywhere_proves_nothing(build: ModuleType) -> None:
     result = judged(build.facts(predictions=both))
     assert (result.status, result.reason) == (
         OPEN,
-        "all 3 images got the same class: parity would mean nothing",
+        "all 3 images got the same class: parity is not meaningful",
     )
 
 

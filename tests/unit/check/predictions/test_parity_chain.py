@@ -41,7 +41,7 @@ def test_a_network_that_answers_one_class_proves_nothing(build: ModuleType) -> N
     dead = dict.fromkeys("abc", (0.9, 0.05, 0.05))
     results = judged(with_network(build, build.EXPORT, **dead))
     assert {one.status for one in results} == {OPEN}
-    assert results[0].reason == "all 3 images got the same class: parity would mean nothing"
+    assert results[0].reason == "all 3 images got the same class: parity is not meaningful"
 
 
 def test_other_images(build: ModuleType) -> None:

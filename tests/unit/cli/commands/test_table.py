@@ -54,7 +54,7 @@ def test_help_has_groups_and_fits_80_columns(
         "Options",
         "Set up",
         "Run",
-        "Look at results",
+        "Inspect results",
         "Judge",
         "Administer",
     ]

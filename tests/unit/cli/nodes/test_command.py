@@ -122,7 +122,7 @@ def test_programs_get_the_same(view: View) -> None:
 
 def test_what_was_reaped() -> None:
     reaped = [
-        Reaped(node="node-1", lines=(f"run {WEEKLY}: is running, leased until then by airflow: left alone",)),
+        Reaped(node="node-1", lines=(f"run {WEEKLY}: is running, leased until then by airflow; skipped",)),
         Reaped(
             node="node-2",
             lines=(f"run {LEFT}: ended train/1 (3 processes killed)", f"run {LEFT}: its lease was dropped"),

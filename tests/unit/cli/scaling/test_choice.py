@@ -73,7 +73,7 @@ def test_many_notes_of_a_kind_are_counted(answer: Answer) -> None:
     text = "".join(f"1n1g/r50_b128_fp32_{at}.log {{{at}: nan}}\n" for at in range(1, 20))
     _, notes = answer(text + "1n1g/r50_b128_fp32_20.log {20: 5.0}\n")
     assert len(notes) == 6
-    assert notes[-1] == "and 14 more like that"
+    assert notes[-1] == "and 14 more"
 
 
 @pytest.mark.parametrize(

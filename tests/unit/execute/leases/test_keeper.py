@@ -155,7 +155,7 @@ def test_an_expired_lease_is_had_only_when_its_node_was_listed_and_found_empty(
     assert asked == [("192.0.2.1", "holder")] * 3
     assert len(said) == 1
     assert "slots 0-1: held by run holder (weekly) since " in said[0]
-    assert ", lease ran out at " in said[0]
+    assert ", lease expired at " in said[0]
 
 
 def test_only_the_first_in_line_looks_at_nodes(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
