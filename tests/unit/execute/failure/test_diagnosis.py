@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.execute.failure.test_root_cause import member
+from tests.unit.execute.failure.test_root_cause import HANGS, member
 
 from tipcflow.domain import EndReason, ExitRecord, FailureClass, RankEnd, Status
 from tipcflow.execute.failure.classify import class_of
@@ -151,3 +151,16 @@ def test_a_launcher_that_names_no_worker_does_not_hide_the_message(ends: tuple[R
 def test_without_any_message_no_rank_is_named() -> None:
     told = diagnose_logs("", {2: "[Epoch 1, iter: 2] loss: 1.2\n", 3: ""}, 2)
     assert (told.rank, told.text) == (-1, "")
+
+
+def test_stacks_that_evidence_left_in_a_log_are_no_message() -> None:
+    progress = "[Epoch 1, iter: 2] lr: 0.01, loss: 1.2\n"
+    # As faulthandler of CPython 3.11 writes them when the runner asks for them.
+    stacks = 'Current thread 0x00007f409860bb80 (most recent call first):\n  File "/suite/t.py", line 61 in step\n'
+    told = diagnose_logs("", {2: progress + stacks, 3: progress + stacks}, 2)
+    assert told.rank == -1
+    said = step_outcome([member("b", ended_at=1.0, **HANGS)], {"b": told}, cancelled=False)
+    assert said.failure is not None
+    assert said.failure.culprit == "node b"
+    told = diagnose_logs("", {2: progress + stacks, 3: progress + "giving up\n" + stacks}, 2)
+    assert told.rank == 3
