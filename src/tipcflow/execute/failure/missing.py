@@ -36,7 +36,10 @@ def mark_missing_rank(diagnoses: Mapping[str, LogDiagnosis]) -> dict[str, LogDia
 
 
 def _last_in_collectives(diagnoses: Mapping[str, LogDiagnosis]) -> tuple[str, int] | None:
-    """Return (node, rank) of the one rank that is behind all others in the operations of one group."""
+    """Return (node, rank) of the one rank that is behind all others in the operations of one group; None if
+    operations of several groups timed out."""
+    if any(one.several for diagnosis in diagnoses.values() for one in diagnosis.collectives.values()):
+        return None
     waiting = sorted(
         (collective.number, node, rank, collective.group)
         for node, diagnosis in diagnoses.items()
