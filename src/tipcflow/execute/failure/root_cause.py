@@ -70,14 +70,15 @@ def culprit(
         return None
     best = min(strength for strength, _ in ranked)
     equal = [member for strength, member in ranked if strength == best]
-    return min(equal, key=lambda member: _ended_at(member, skew))
+    return min(equal, key=lambda member: (_ended_at(member, skew), member.down_since or float("inf")))
 
 
 def _gone_first(bad: Sequence[Member]) -> Member | None:
     """Return the member whose link broke first: a peer that fails later fails because of it, whatever its exit
     code."""
     first_end = min((m.known_at for m in bad if is_culprit(m) and not m.lost), default=float("inf"))
-    return next((m for m in bad if m.lost and 0 < m.down_since < first_end), None)
+    gone = [m for m in bad if m.lost and 0 < m.down_since < first_end]
+    return min(gone, key=lambda m: m.down_since, default=None)
 
 
 def _strength(member: Member, diagnosis: LogDiagnosis, bad: Sequence[Member]) -> int:

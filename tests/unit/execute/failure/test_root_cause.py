@@ -157,6 +157,16 @@ def test_who_and_what(
     assert backwards.failure.node == name
 
 
+@pytest.mark.parametrize("failed_at", [50, 200])
+def test_of_several_lost_nodes_the_first_is_the_cause(failed_at: float) -> None:
+    lost = [member(name, lost=f"node {name} was lost", down_since=at) for name, at in (("a", 130), ("b", 100))]
+    members = [member("z", lost="node z was lost"), *lost, member("c", exit_code=250, known_at=failed_at)]
+    for order in (members, members[::-1]):
+        blamed = culprit(order)
+        assert blamed is not None
+        assert blamed.name == "b"
+
+
 # The end of an export of PaddleRec wide_deep with paddlepaddle 3.3.1 on CPU (`tools/to_static.py`), shortened.
 CONVERSION = """Traceback (most recent call last):
   File "/suite/tools/to_static.py", line 101, in main
