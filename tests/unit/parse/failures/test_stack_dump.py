@@ -23,5 +23,10 @@ def test_only_the_message_of_a_crash_remains() -> None:
 
 
 def test_a_traceback_and_output_remain() -> None:
-    lines = ["Traceback (most recent call last):", '  File "a.py", line 1, in <module>', "Thread 3 has ended", "..."]
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in <module>',
+        "Thread 3 has ended",
+        "...",
+    ]
     assert without_stacks(lines) == lines
