@@ -91,7 +91,9 @@ def step_outcome(
     if blamed.record is None:
         lost = Failure(failure_class=_lost_class(blamed), node=blamed.name, followers=others)
         return Outcome(Status.INFRA_FAILURE, blamed.lost, lost)
-    if was_stopped(blamed) and not ended_from_outside(blamed):
+    peers_ended = any(m.record is not None and not was_stopped(m) for m in members if m.name in others)
+    unknown = blamed.record.stopped_by is None and not peers_ended
+    if was_stopped(blamed) and not ended_from_outside(blamed) and not unknown:
         return _stayed_behind(blamed, diagnosis, others)
     status, reason = status_of(blamed.record, diagnosis, late)
     failure = failure_of(blamed.record, diagnosis, node=blamed.name, late=late)

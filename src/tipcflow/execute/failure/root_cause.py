@@ -22,13 +22,17 @@ def was_stopped(member: Member) -> bool:
 
 
 def by_a_user(member: Member) -> bool:
-    """Whether a user stopped the member, or the initiator is unknown."""
-    return member.record is not None and was_stopped(member) and member.record.stopped_by in (None, StoppedBy.USER)
+    """Whether a user stopped the member."""
+    return member.record is not None and was_stopped(member) and member.record.stopped_by is StoppedBy.USER
 
 
 def ended_from_outside(member: Member) -> bool:
-    """Whether a shutdown, an operator or a controller ended the member: not a user, a peer or its own code."""
-    return was_stopped(member) and member.record is not None and member.record.stopped_by in STOPPED
+    """Whether a shutdown, an operator, a controller or an unknown initiator on a full disk ended the member: not a
+    user, a peer or its own code."""
+    record = member.record
+    if record is None or not was_stopped(member):
+        return False
+    return record.stopped_by in STOPPED or (record.stopped_by is None and record.disk_full)
 
 
 def is_culprit(member: Member) -> bool:

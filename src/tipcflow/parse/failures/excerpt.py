@@ -28,9 +28,9 @@ def error_excerpt(text: str) -> str:
     """Return the most informative lines of a failed log, at most 8 of at most 300 characters; '' for an empty
     log.
 
-    If there is a Python traceback other than torchrun's own, these are the end of the last one (its last frames and the exception),
-    otherwise the last lines that are neither empty nor a dump of settings. The launcher's second copy of the
-    log is excluded.
+    If there is a Python traceback other than torchrun's own, these are the end of the last one (its last frames
+    and the exception), otherwise the last lines that are neither empty nor a dump of settings. The launcher's
+    second copy of the log is excluded.
     """
     lines = above_summary([line.rstrip() for line in strip_ansi(text).replace("\r", "\n").split("\n")])
     # The launcher's copy is the only output if the worker's output was not echoed before.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tipcflow.domain import EndReason, ExitRecord, FailureClass, JobCommand, JobSpec, Node, SshTarget, Status
+from tipcflow.execute.attempt.decisions import is_cancelled
 from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
 from tipcflow.execute.failure.outcome import step_outcome
 from tipcflow.execute.failure.root_cause import culprit, is_culprit
@@ -39,7 +40,7 @@ def member(
     return made
 
 
-STOPPED = {"reason": "stopped", "exit_code": None, "message": "a peer failed"}
+STOPPED = {"reason": "stopped", "exit_code": None, "message": "a peer failed", "stopped_by": "peer"}
 HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"}
 
 
@@ -210,6 +211,20 @@ def test_what_a_person_stopped_is_no_failure() -> None:
     members = [member("a", **STOPPED), member("b", exit_code=250)]
     said = step_outcome(members, {}, cancelled=True)
     assert (said.status, said.failure) == (Status.CANCELLED, None)
+
+
+@pytest.mark.parametrize(("disk_full", "kind"), [(False, FailureClass.INTERRUPTED), (True, FailureClass.DISK)])
+def test_a_stop_by_an_unknown_initiator_is_not_a_users(disk_full: bool, kind: FailureClass) -> None:
+    unknown = {**STOPPED, "stopped_by": None, "disk_full": disk_full}
+    members = [member("a", ended_at=3, **unknown), member("b", ended_at=9, **STOPPED)]
+    assert not is_cancelled(members, requested=False)
+    said = step_outcome(members, {}, cancelled=False)
+    assert said.failure is not None
+    assert (said.status, said.failure.failure_class, said.failure.node) == (Status.INFRA_FAILURE, kind, "a")
+    members = [member("a", ended_at=9, **unknown), member("b", ended_at=3)]
+    said = step_outcome(members, {"b": diagnose_logs(VALUE, {})}, cancelled=False)
+    assert said.failure is not None
+    assert (said.failure.failure_class, said.failure.node) == (FailureClass.CODE_ERROR, "b")
 
 
 def test_a_member_whose_log_shows_a_peers_end_is_not_taken_for_the_culprit_while_it_runs() -> None:
