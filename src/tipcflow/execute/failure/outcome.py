@@ -82,7 +82,9 @@ def step_outcome(
     ended = all(m.record is not None and m.record.reason is not EndReason.STOPPED for m in members)
     if cancelled and not ended:
         return Outcome(Status.CANCELLED, "stopped by a user")
-    diagnoses = mark_missing_rank(diagnoses)
+    by_itself = (EndReason.EXITED, EndReason.SIGNALED)
+    exited = [m.name for m in members if m.record is not None and m.record.reason in by_itself]
+    diagnoses = mark_missing_rank(diagnoses, exited)
     blamed = culprit(members, diagnoses, skew)
     if blamed is None:
         return Outcome(Status.PASS)
