@@ -30,7 +30,8 @@ _KILLED = re.compile(r"\bKilled\b|SIGKILL|\bsignal:? 9\b", re.IGNORECASE)
 
 
 def class_of(record: ExitRecord | None, diagnosis: LogDiagnosis, late: str = "") -> FailureClass | None:
-    """Return the failure class of one job or leg; None if it succeeded or was stopped.
+    """Return the failure class of one job or leg; None if it succeeded or was stopped by a user or
+    because of a peer.
 
     Observations of the kernel and the runner precede log messages; causes precede consequences.
 
@@ -43,7 +44,7 @@ def class_of(record: ExitRecord | None, diagnosis: LogDiagnosis, late: str = "")
     if record.ok:
         return None
     if record.reason is EndReason.STOPPED:
-        return STOPPED.get(record.stopped_by) if record.stopped_by else None
+        return _class_of_stop(record)
     if record.reason is EndReason.DEADLINE and late:
         return FailureClass.BUDGET
     if record.disk_full or (record.reason is EndReason.REFUSED and names_full_disk(record.message)):
@@ -66,6 +67,13 @@ def class_of(record: ExitRecord | None, diagnosis: LogDiagnosis, late: str = "")
     if diagnosis.victim or record.victim:
         return FailureClass.COMMUNICATION
     return FailureClass.CODE_ERROR if record.exit_code else FailureClass.OUTPUT_MISSING
+
+
+def _class_of_stop(record: ExitRecord) -> FailureClass | None:
+    if record.stopped_by is None:
+        # On a full disk the request to stop cannot be stored with its initiator.
+        return FailureClass.DISK if record.disk_full else FailureClass.INTERRUPTED
+    return STOPPED.get(record.stopped_by)
 
 
 def _may_be_oom(record: ExitRecord, diagnosis: LogDiagnosis) -> bool:

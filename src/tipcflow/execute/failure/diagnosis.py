@@ -22,7 +22,8 @@ class LogDiagnosis:
         silent: failing worker of this node whose log names no cause, while the others report a missing peer; -1 if
             there is none.
         left: how that worker ended if it was the first to end on this node; None if it was running.
-        mute: workers of this node without a message while others report a missing peer.
+        mute: workers of this node without a message: while others report a missing peer, or all workers of a node
+            of which none has ended, as far as known.
         waited: whether another worker reports a timeout while waiting: in that case no process had died.
         collectives: global rank -> the first collective operation that timed out on it.
     """
@@ -75,9 +76,10 @@ def diagnose_logs(
     if blamed not in workers and not error_excerpt(output):
         # A launcher whose workers all ended between two of its polls may name none of them.
         blamed = _unnamed(workers, ends)
+    mute = () if launch or ends or whole else tuple(sorted(workers))
     if blamed in workers:
-        return LogDiagnosis(workers[blamed], blamed, whole, code)
-    return LogDiagnosis(output, -1, whole, code)
+        return LogDiagnosis(workers[blamed], blamed, whole, code, mute=mute)
+    return LogDiagnosis(output, -1, whole, code, mute=mute)
 
 
 def _unnamed(workers: Mapping[int, str], ends: Sequence[RankEnd]) -> int:
@@ -115,5 +117,6 @@ def _among_victims(
         return replace(victim, silent=blamed, code=code)
     if ends and not waited:
         return victim  # all were running when a neighbor timed out: the missing rank is on another node
-    suspects = [rank for rank in mute if rank in accused] or ([] if accused else list(mute))
+    # After a timeout, the logs of all nodes tell which rank is missing (mark_missing_rank).
+    suspects = [rank for rank in mute if rank in accused] or ([] if accused or waited else list(mute))
     return replace(victim, silent=suspects[0]) if suspects else victim

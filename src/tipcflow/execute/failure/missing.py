@@ -1,12 +1,14 @@
 """Logs of several nodes -> the rank that the others waited for."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
 
 
-def mark_missing_rank(diagnoses: Mapping[str, LogDiagnosis]) -> dict[str, LogDiagnosis]:
+def mark_missing_rank(
+    diagnoses: Mapping[str, LogDiagnosis], exited: Collection[str] = ()
+) -> dict[str, LogDiagnosis]:
     """Return the diagnoses with the one rank that hangs marked, if the logs of all nodes together identify it.
 
     If ranks timed out while waiting, no process had died. The first rank that times out closes its connections,
@@ -16,6 +18,7 @@ def mark_missing_rank(diagnoses: Mapping[str, LogDiagnosis]) -> dict[str, LogDia
 
     Args:
         diagnoses: node -> diagnosis of its logs.
+        exited: nodes whose part ended by itself: if none of their workers reports anything, none of them hangs.
     """
     marked = dict(diagnoses)
     own = any(diagnosis.trouble is not None and not diagnosis.trouble.victim for diagnosis in diagnoses.values())
@@ -25,8 +28,15 @@ def mark_missing_rank(diagnoses: Mapping[str, LogDiagnosis]) -> dict[str, LogDia
         or not any(diagnosis.waited for diagnosis in diagnoses.values())
     ):
         return marked
-    mute = [(node, rank) for node, diagnosis in diagnoses.items() for rank in diagnosis.mute]
-    missing = mute[0] if len(mute) == 1 else None if mute else _last_in_collectives(diagnoses)
+    mute = [
+        (node, rank)
+        for node, diagnosis in diagnoses.items()
+        for rank in diagnosis.mute
+        if diagnosis.trouble is not None or node not in exited
+    ]
+    # Of several ranks next to one that timed out, the first is named: it is a hang, and on that node.
+    known = len(mute) == 1 or (len({node for node, _ in mute}) == 1 and diagnoses[mute[0][0]].trouble is not None)
+    missing = mute[0] if known else None if mute else _last_in_collectives(diagnoses)
     if missing is None:
         return marked
     node, rank = missing
@@ -36,7 +46,10 @@ def mark_missing_rank(diagnoses: Mapping[str, LogDiagnosis]) -> dict[str, LogDia
 
 
 def _last_in_collectives(diagnoses: Mapping[str, LogDiagnosis]) -> tuple[str, int] | None:
-    """Return (node, rank) of the one rank that is behind all others in the operations of one group."""
+    """Return (node, rank) of the one rank that is behind all others in the operations of one group; None if
+    operations of several groups timed out."""
+    if any(one.several for diagnosis in diagnoses.values() for one in diagnosis.collectives.values()):
+        return None
     waiting = sorted(
         (collective.number, node, rank, collective.group)
         for node, diagnosis in diagnoses.items()

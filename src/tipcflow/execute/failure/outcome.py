@@ -82,7 +82,9 @@ def step_outcome(
     ended = all(m.record is not None and m.record.reason is not EndReason.STOPPED for m in members)
     if cancelled and not ended:
         return Outcome(Status.CANCELLED, "stopped by a user")
-    diagnoses = mark_missing_rank(diagnoses)
+    by_itself = (EndReason.EXITED, EndReason.SIGNALED)
+    exited = [m.name for m in members if m.record is not None and m.record.reason in by_itself]
+    diagnoses = mark_missing_rank(diagnoses, exited)
     blamed = culprit(members, diagnoses, skew)
     if blamed is None:
         return Outcome(Status.PASS)
@@ -91,7 +93,9 @@ def step_outcome(
     if blamed.record is None:
         lost = Failure(failure_class=_lost_class(blamed), node=blamed.name, followers=others)
         return Outcome(Status.INFRA_FAILURE, blamed.lost, lost)
-    if was_stopped(blamed) and not ended_from_outside(blamed):
+    peers_ended = any(m.record is not None and not was_stopped(m) for m in members if m.name in others)
+    unknown = blamed.record.stopped_by is None and not peers_ended
+    if was_stopped(blamed) and not ended_from_outside(blamed) and not unknown:
         return _stayed_behind(blamed, diagnosis, others)
     status, reason = status_of(blamed.record, diagnosis, late)
     failure = failure_of(blamed.record, diagnosis, node=blamed.name, late=late)

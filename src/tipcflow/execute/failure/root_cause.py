@@ -22,13 +22,17 @@ def was_stopped(member: Member) -> bool:
 
 
 def by_a_user(member: Member) -> bool:
-    """Whether a user stopped the member, or the initiator is unknown."""
-    return member.record is not None and was_stopped(member) and member.record.stopped_by in (None, StoppedBy.USER)
+    """Whether a user stopped the member."""
+    return member.record is not None and was_stopped(member) and member.record.stopped_by is StoppedBy.USER
 
 
 def ended_from_outside(member: Member) -> bool:
-    """Whether a shutdown, an operator or a controller ended the member: not a user, a peer or its own code."""
-    return was_stopped(member) and member.record is not None and member.record.stopped_by in STOPPED
+    """Whether a shutdown, an operator, a controller or an unknown initiator on a full disk ended the member: not a
+    user, a peer or its own code."""
+    record = member.record
+    if record is None or not was_stopped(member):
+        return False
+    return record.stopped_by in STOPPED or (record.stopped_by is None and record.disk_full)
 
 
 def is_culprit(member: Member) -> bool:
@@ -70,14 +74,15 @@ def culprit(
         return None
     best = min(strength for strength, _ in ranked)
     equal = [member for strength, member in ranked if strength == best]
-    return min(equal, key=lambda member: _ended_at(member, skew))
+    return min(equal, key=lambda member: (_ended_at(member, skew), member.down_since or float("inf")))
 
 
 def _gone_first(bad: Sequence[Member]) -> Member | None:
     """Return the member whose link broke first: a peer that fails later fails because of it, whatever its exit
     code."""
     first_end = min((m.known_at for m in bad if is_culprit(m) and not m.lost), default=float("inf"))
-    return next((m for m in bad if m.lost and 0 < m.down_since < first_end), None)
+    gone = [m for m in bad if m.lost and 0 < m.down_since < first_end]
+    return min(gone, key=lambda m: m.down_since, default=None)
 
 
 def _strength(member: Member, diagnosis: LogDiagnosis, bad: Sequence[Member]) -> int:

@@ -67,6 +67,9 @@ def _stopped(record: ExitRecord) -> str:
         return f"an operator ended the job on node {record.node}{evidence}"
     if record.stopped_by is StoppedBy.CONTROLLER:
         return f"the controller ended the job on node {record.node}{evidence}"
+    if record.stopped_by is None:
+        disk = "the disk is full and " if record.disk_full else ""
+        return f"{disk}the job was stopped on node {record.node} by an unknown initiator{evidence}"
     return f"{record.message or 'stopped'} on node {record.node}"
 
 

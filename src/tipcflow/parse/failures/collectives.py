@@ -19,10 +19,12 @@ class Collective(NamedTuple):
     Attributes:
         number: its number in its group; each rank counts its operations.
         group: the group of ranks as printed, '' if it is not printed or several groups are.
+        several: whether operations of several groups timed out, so that the number belongs to an unknown one.
     """
 
     number: int
     group: str = ""
+    several: bool = False
 
 
 def timed_out_collective(text: str) -> Collective | None:
@@ -34,4 +36,4 @@ def timed_out_collective(text: str) -> Collective | None:
         numbers, groups = [int(number) for _, number in tasks], {group for group, _ in tasks}
     if not numbers:
         return None
-    return Collective(min(numbers), groups.pop() if len(groups) == 1 else "")
+    return Collective(min(numbers), groups.pop() if len(groups) == 1 else "", several=len(groups) > 1)

@@ -3,8 +3,9 @@
 import re
 
 from tipcflow.domain.masking import mask
-from tipcflow.parse.failures.failure import innermost
+from tipcflow.parse.failures.failure import above_summary, innermost
 from tipcflow.parse.failures.launch import REPEATS_FROM
+from tipcflow.parse.failures.stack_dump import without_stacks
 from tipcflow.parse.text import strip_ansi
 
 MAX_LINES = 8
@@ -27,11 +28,11 @@ def error_excerpt(text: str) -> str:
     """Return the most informative lines of a failed log, at most 8 of at most 300 characters; '' for an empty
     log.
 
-    If there is a Python traceback, these are the end of the last one (its last frames and the exception),
-    otherwise the last lines that are neither empty nor a dump of settings. The launcher's second copy of the
-    log is excluded.
+    If there is a Python traceback other than torchrun's own, these are the end of the last one (its last frames
+    and the exception), otherwise the last lines that are neither empty nor a dump of settings. The launcher's
+    second copy of the log is excluded.
     """
-    lines = [line.rstrip() for line in strip_ansi(text).replace("\r", "\n").split("\n")]
+    lines = above_summary([line.rstrip() for line in strip_ansi(text).replace("\r", "\n").split("\n")])
     # The launcher's copy is the only output if the worker's output was not echoed before.
     first_copy = next((number for number, line in enumerate(lines) if REPEATS_FROM in line), len(lines))
     chosen = _traceback(lines[:first_copy]) or _traceback(lines) or _tail(lines[:first_copy]) or _tail(lines)
@@ -39,8 +40,10 @@ def error_excerpt(text: str) -> str:
 
 
 def ends_with_message(text: str) -> bool:
-    """Whether the last line of a log is neither progress of a training nor a dump of settings."""
+    """Whether the last line of a log is neither progress of a training nor a dump of settings; stacks do
+    not count."""
     lines = [line for line in strip_ansi(text).replace("\r", "\n").split("\n") if line.strip()]
+    lines = without_stacks(lines)
     return bool(lines) and not _PROGRESS.search(lines[-1]) and not _DUMP.match(lines[-1])
 
 

@@ -8,6 +8,7 @@ from tipcflow.domain.masking import mask
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.parse.failures.launch import REPEATS_FROM
 from tipcflow.parse.failures.rules import ABORT, RULES, Rule
+from tipcflow.parse.failures.stack_dump import without_stacks
 from tipcflow.parse.text import strip_ansi
 
 # Python's traceback, also with the rank prefix of torchrun, but not the one that Paddle prints of its C++ part.
@@ -25,7 +26,10 @@ _ABORT_LINES = 300
 _CHILD = re.compile(r'File "[^"]*multiprocessing[/\\](?:spawn|forkserver|resource_tracker|synchronize)\.py"')
 # An exception named within a message: Paddle quotes the innermost one below "In transformed code:".
 _INNER = re.compile(r"^\s*(?:[A-Za-z_][\w.]*(?:Error|Exception)|\(\w+\))(?::\s*\S|\s*\(\w+\))")
-_ENDED = re.compile(r"^(?:SystemExit|KeyboardInterrupt)\b")
+# torchrun prints `…api.SignalException: Process 4242 got signal: 15` when it is stopped.
+_ENDED = re.compile(r"^(?:SystemExit|KeyboardInterrupt|torch\.distributed\.elastic\S*\.SignalException)\b")
+# torchrun's own exception, which it raises whatever the reason why a worker failed.
+_SUMMARY = re.compile(r"^torch\.distributed\.elastic\S*\.ChildFailedError\b")
 _PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 # Longer lines are data, not messages.
 _WIDTH = 2000
@@ -58,7 +62,7 @@ def find_failure(text: str) -> LogFailure | None:
 
     Lines that name a cause regardless of their position (memory, disk) come first; then the exception that
     ended the process; then, without an exception, any line that matches a rule. An exception that matches no
-    rule is a code error.
+    rule is a code error. torchrun's own exception counts only if its output contains no other failure.
     """
     lines = _lines(text)
     failure = first_of(
@@ -66,12 +70,22 @@ def find_failure(text: str) -> LogFailure | None:
     )
     if failure is not None:
         return failure
+    above = above_summary(lines)
+    failure = _end_of(above)
+    if failure is None and len(above) < len(lines):
+        return _end_of(lines)
+    return failure
+
+
+def _end_of(lines: list[str]) -> LogFailure | None:
+    """Classify the exception that ended a process, or without an exception its last lines."""
     block = _exception(lines)
     if block:
         failure = first_of(RULES, block)
         return failure or LogFailure(
             failure_class=FailureClass.CODE_ERROR, said=mask(innermost(block) or block[0].strip())[:_SAID]
         )
+    lines = without_stacks(lines)
     failure = first_of(RULES, lines[-_LAST_LINES:])
     if failure is not None and failure.rule == ABORT:
         # C++ code that fails because a peer ended aborts, with its own message above a long stack.
@@ -86,6 +100,15 @@ def _lines(text: str) -> list[str]:
     # The launcher's copy is the only output if the worker's output was not echoed before.
     kept = lines[:end] if _exception(lines[:end]) or not _exception(lines) else lines
     return [line for line in kept if line and not _PROGRESS.search(line)]
+
+
+def above_summary(lines: list[str]) -> list[str]:
+    """Return the lines above the traceback of torchrun's own exception if it is the last traceback, else all
+    lines."""
+    starts = [number for number, line in enumerate(lines) if _TRACEBACK.search(line)]
+    if starts and any(_SUMMARY.match(line) for line in lines[starts[-1] :]):
+        return lines[: starts[-1]]
+    return lines
 
 
 def _exception(lines: list[str]) -> list[str]:

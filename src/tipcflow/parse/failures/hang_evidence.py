@@ -39,7 +39,7 @@ def behind(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
 
     First by iterations: a rank whose log ends earlier than every other log. Then by stacks: a rank that is
     elsewhere while another rank waits in a collective. Then by silence: the rank that became silent clearly
-    before the others.
+    before the others; of ranks that count iterations if any does.
 
     Args:
         evidence: node -> its evidence.
@@ -48,9 +48,12 @@ def behind(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
 
 
 def was_silent(evidence: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:
-    """Return whether a rank's log had been silent for `seconds` when the evidence was collected."""
+    """Return whether a rank's log had been silent for `seconds` when the evidence was collected.
+
+    Only logs with an iteration count: many ranks never print.
+    """
     logs = [log for seen in evidence.values() for log in seen.get("logs") or []]
-    return any(_rank(log) >= 0 and float(log.get("idle_s") or 0.0) >= seconds for log in logs)
+    return any(_counts(log) and float(log.get("idle_s") or 0.0) >= seconds for log in logs)
 
 
 def hardware(evidence: Mapping[str, Mapping[str, Any]]) -> str:
@@ -118,11 +121,15 @@ def _by_stack(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
 
 
 def _by_silence(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
+    logs = [(node, log) for node, seen in evidence.items() for log in seen.get("logs") or [] if _rank(log) >= 0]
+    # A rank without an iteration proves nothing, unless no rank has one.
+    logs = [(node, log) for node, log in logs if _counts(log)] or logs
+    # The evidence of the nodes may be collected at different times; an old runner reports none.
+    times = {node: float(evidence[node].get("t") or 0.0) for node, _ in logs}
+    latest = max(times.values(), default=0.0) if all(times.values()) else 0.0
     silence = {
-        (node, _rank(log)): float(log.get("idle_s") or 0.0)
-        for node, seen in evidence.items()
-        for log in seen.get("logs") or []
-        if _rank(log) >= 0
+        (node, _rank(log)): float(log.get("idle_s") or 0.0) + (latest - times[node] if latest else 0.0)
+        for node, log in logs
     }
     longest = sorted(silence.values())[-2:]
     if len(longest) < 2 or longest[1] - longest[0] < _CLEARLY_S:
@@ -145,6 +152,10 @@ def innermost(stack: str) -> str:
             frame = spy or f"{match['file'].rpartition('/')[2]}:{match['line']} ({match['name'] or '?'})"
             first = False
     return frame
+
+
+def _counts(log: Mapping[str, Any]) -> bool:
+    return _rank(log) >= 0 and log.get("iteration") is not None
 
 
 def _rank(seen: Mapping[str, Any]) -> int:

@@ -332,16 +332,16 @@ RULES = (
     Rule(
         ABORT,
         Is.CODE_ERROR,
-        re(r"FatalError: `Process abort signal`|^Aborted\b"),
+        re(r"FatalError: `Process abort signal`|^Aborted\b|Fatal Python error: Aborted"),
         "FatalError: `Process abort signal` is detected by the operating system.",
-        "Paddle 3.3.1 when C++ code gives up: its own fault, or a peer went away",
+        "Paddle 3.3.1 when C++ code gives up: its own fault, or a peer went away; faulthandler has its own words",
     ),
     Rule(
         "crash",
         Is.CODE_ERROR,
         re(
             r"FatalError: `(?!Termination signal)|^(?:Segmentation fault|Illegal instruction|"
-            r"Floating point exception|Bus error)\b|Fatal Python error:"
+            r"Floating point exception|Bus error)\b|Fatal Python error: (?!Aborted)"
         ),
         "FatalError: `Segmentation fault` is detected by the operating system.",
         "Paddle 3.3.1 and bash",

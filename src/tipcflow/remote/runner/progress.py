@@ -24,7 +24,16 @@ ITERATION = re.compile(
 )
 EPOCH = re.compile(rb"\bepoch(?:[_ ]?id)?\W{0,4}(\d{1,9})\b", re.I)  # `Epoch 1/2`, `epoch: [1/2]`, `Epoch: [0]`
 # A line of stacks that a process wrote into its log because evidence was collected.
-STACK = re.compile(rb"(?:Current t|T)hread 0x[0-9a-f]+ |\s*File .+, line \d+|  \.\.\.$")
+STACK = re.compile(
+    rb"(?:Current t|T)hread 0x[0-9a-f]+ |\s*File .+, line \d+|  \.\.\.$|Current thread's C stack trace|"
+    rb"  Binary file \"|  <no Python frame>|  <truncated|Extension modules: "
+)
+# How such a line begins: the process writes each word by itself.
+STACK_BEGINS = (
+    b"Thread 0x", b"Current thread 0x", b"Current thread's C", b'  File "', b"  ...", b'  Binary file "',
+    b"  <no Python", b"  <truncated", b"Extension modules: ",
+)  # fmt: skip
+LONGEST = 64 * 1024  # a longer line is not part of stacks, bytes
 
 
 def point_of(data: bytes) -> tuple[int | None, int | None]:
@@ -62,11 +71,43 @@ def last_line(path: str) -> str:
     return lines[-1].decode("utf-8", "replace").strip()[:LINE] if lines else ""
 
 
+def is_stack(line: bytes, *, complete: bool = True) -> bool:
+    """Return whether a line is empty or part of stacks; of an incomplete line, whether it may become that."""
+    if not line.strip() or STACK.match(line):
+        return True
+    return not complete and any(line.startswith(begin) or begin.startswith(line) for begin in STACK_BEGINS)
+
+
+def grew_by_stacks(path: str, begin: int, end: int) -> bool:
+    """Return whether a file contains nothing but stacks and empty lines between two positions.
+
+    The first of its lines may have begun before, with or without an end of the line above it.
+    """
+    try:
+        with open_regular(path) as handle:
+            start = max(0, begin - TAIL)
+            handle.seek(start)
+            before = re.split(rb"[\r\n]", handle.read(begin - start))[-1]
+            while handle.tell() < end:
+                piece = handle.readline(LONGEST)
+                if not piece:
+                    return False  # truncated meanwhile
+                lines = re.split(rb"[\r\n]", piece)
+                for number, line in enumerate(lines):
+                    complete = number < len(lines) - 1
+                    if not is_stack(line, complete=complete) and not is_stack(before + line, complete=complete):
+                        return False
+                    before = b""
+    except OSError:
+        return False
+    return True
+
+
 class Log:
     """One log.
 
     Attributes:
-        idle_s: seconds since the last growth.
+        idle_s: seconds since the last growth by anything but stacks.
         iteration: the last iteration in the log, in `epoch`; `moves` counts how often it changed.
         key: device and inode.
     """
@@ -77,13 +118,17 @@ class Log:
         self.epoch, self.iteration = point_of(end_of(path)) if stat.st_size else (None, None)
 
     def look(self, passed: float) -> None:
-        """Update after `passed` seconds: growth, or a restart of the log."""
+        """Update after `passed` seconds: growth, or a restart of the log. Stacks are no growth."""
         try:
             stat = os.stat(self.path)
         except OSError:
             stat = None
         if stat is None or stat.st_size == self.size:
             self.idle_s += min(passed, TRUST_S)
+            return
+        same = (stat.st_dev, stat.st_ino) == self.key
+        if same and stat.st_size > self.size and grew_by_stacks(self.path, self.size, stat.st_size):
+            self.size, self.idle_s = stat.st_size, self.idle_s + min(passed, TRUST_S)
             return
         self.size, self.key, self.idle_s = stat.st_size, (stat.st_dev, stat.st_ino), 0.0
         epoch, iteration = point_of(end_of(self.path))

@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.execute.failure.test_root_cause import member
+from tests.unit.execute.failure.test_root_cause import HANGS, STOPPED, member
 
 from tipcflow.domain import EndReason, ExitRecord, FailureClass, RankEnd, Status
 from tipcflow.execute.failure.classify import class_of
 from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
+from tipcflow.execute.failure.missing import mark_missing_rank
 from tipcflow.execute.failure.outcome import Outcome, step_outcome
 from tipcflow.parse.failures.rules import RULES
 
@@ -95,8 +96,34 @@ def test_without_the_runners_word_the_launchers_code_tells_how_a_rank_left() -> 
 
 def test_a_rank_of_nccl_that_its_peers_wait_for_hangs() -> None:
     waits = next(rule.sample for rule in RULES if rule.name == "peer is behind") + "\n"
-    told = diagnose_logs("", {0: waits, 1: "iter 3\n"}, 0, (RankEnd(rank=0, signal=6), RankEnd(rank=1, signal=15)))
+    ends = (RankEnd(rank=0, signal=6), RankEnd(rank=1, signal=15))
+    told = mark_missing_rank({"a": diagnose_logs("", {0: waits, 1: "iter 3\n"}, 0, ends)})["a"]
     assert (told.silent, kind_of(told)) == (1, FailureClass.HANG)
+
+
+@pytest.mark.parametrize("local", [1, 2])
+def test_a_node_that_hangs_as_a_whole_is_searched_for_the_missing_rank(local: int) -> None:
+    """The launcher of node a ends rank 1 before it reports anything; node b is stopped by its peer."""
+    late = next(rule.sample for rule in RULES if rule.name == "peer is late")
+    waits = f'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\n{late}\n'
+    ends = (RankEnd(rank=0, exit_code=1), RankEnd(rank=1, signal=15))[:local]
+    told = {
+        "a": diagnose_logs("", dict(list({0: waits, 1: "iter 3\n"}.items())[:local]), 0, ends),
+        "b": diagnose_logs("", {rank: "iter 3\n" for rank in range(local, 2 * local)}, local),
+    }
+    members = [member("a", ended_at=1.0, ranks=ends), member("b", ended_at=9.0, **STOPPED)]
+    said = step_outcome(members, told, cancelled=False)
+    assert said.failure is not None
+    assert said.failure.failure_class is FailureClass.HANG
+    assert said.failure.culprit == ("node b, rank 1" if local == 1 else "node b")
+
+
+def test_a_node_that_exited_without_a_message_does_not_hang() -> None:
+    waits = next(rule.sample for rule in RULES if rule.name == "peer is behind") + "\n"
+    told = {"a": diagnose_logs("", {0: waits}, 0), "b": diagnose_logs("", {1: "iter 3\n"}, 1)}
+    said = step_outcome([member("a", ended_at=2.0), member("b", ended_at=1.0)], told, cancelled=False)
+    assert said.failure is not None
+    assert (said.failure.node, said.failure.failure_class) == ("b", FailureClass.CODE_ERROR)
 
 
 def kind_of(told: LogDiagnosis, code: int = 1) -> FailureClass | None:
@@ -151,3 +178,16 @@ def test_a_launcher_that_names_no_worker_does_not_hide_the_message(ends: tuple[R
 def test_without_any_message_no_rank_is_named() -> None:
     told = diagnose_logs("", {2: "[Epoch 1, iter: 2] loss: 1.2\n", 3: ""}, 2)
     assert (told.rank, told.text) == (-1, "")
+
+
+def test_stacks_that_evidence_left_in_a_log_are_no_message() -> None:
+    progress = "[Epoch 1, iter: 2] lr: 0.01, loss: 1.2\n"
+    # As faulthandler of CPython 3.11 writes them when the runner asks for them.
+    stacks = 'Current thread 0x00007f409860bb80 (most recent call first):\n  File "/suite/t.py", line 61 in step\n'
+    told = diagnose_logs("", {2: progress + stacks, 3: progress + stacks}, 2)
+    assert told.rank == -1
+    said = step_outcome([member("b", ended_at=1.0, **HANGS)], {"b": told}, cancelled=False)
+    assert said.failure is not None
+    assert said.failure.culprit == "node b"
+    told = diagnose_logs("", {2: progress + stacks, 3: progress + "giving up\n" + stacks}, 2)
+    assert told.rank == 3

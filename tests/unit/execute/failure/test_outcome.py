@@ -63,7 +63,7 @@ def record(**values: object) -> ExitRecord:
         ),
         ({"exit_code": 1, "disk_full": True}, "", Status.INFRA_FAILURE, "disk is full"),
         ({"reason": "lease_expired"}, "", Status.INFRA_FAILURE, "lease expired on node b"),
-        ({"reason": "stopped", "message": "cancelled"}, "", Status.CANCELLED, "cancelled"),
+        ({"reason": "stopped", "message": "cancelled", "stopped_by": "user"}, "", Status.CANCELLED, "cancelled"),
         ({"exit_code": 1}, "OSError: [Errno 28] No space left on device", Status.INFRA_FAILURE, "disk is full"),
         (
             {"exit_code": 1},
@@ -173,7 +173,7 @@ def test_who_only_was_late_has_nobody_behind(
         ),
         ("controller", Status.INFRA_FAILURE, FailureClass.INTERRUPTED, "the controller ended the job on node b"),
         ("user", Status.CANCELLED, None, "on node b"),
-        (None, Status.CANCELLED, None, "on node b"),
+        (None, Status.INFRA_FAILURE, FailureClass.INTERRUPTED, "the job was stopped on node b"),
     ],
 )
 def test_who_ended_a_job_decides_its_status_not_the_message(
@@ -185,6 +185,14 @@ def test_who_ended_a_job_decides_its_status_not_the_message(
     failure = failure_of(ended, LogDiagnosis(), node="b")
     assert (found, failure and failure.failure_class) == (status, kind)
     assert words in reason
+
+
+def test_a_stop_whose_initiator_could_not_be_stored_is_the_disk() -> None:
+    """On a full disk the stop request is an empty file."""
+    ended = record(reason="stopped", message="stopped", disk_full=True)
+    assert status_of(ended)[0] is Status.INFRA_FAILURE
+    assert class_of(ended, LogDiagnosis()) is FailureClass.DISK
+    assert class_of(record(reason="stopped", stopped_by="user", disk_full=True), LogDiagnosis()) is None
 
 
 def test_a_deadline_that_the_budget_cut_is_the_budgets() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tipcflow.domain import EndReason, ExitRecord, FailureClass, JobCommand, JobSpec, Node, SshTarget, Status
+from tipcflow.execute.attempt.decisions import is_cancelled
 from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
 from tipcflow.execute.failure.outcome import step_outcome
 from tipcflow.execute.failure.root_cause import culprit, is_culprit
@@ -39,7 +40,7 @@ def member(
     return made
 
 
-STOPPED = {"reason": "stopped", "exit_code": None, "message": "a peer failed"}
+STOPPED = {"reason": "stopped", "exit_code": None, "message": "a peer failed", "stopped_by": "peer"}
 HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"}
 
 
@@ -157,6 +158,16 @@ def test_who_and_what(
     assert backwards.failure.node == name
 
 
+@pytest.mark.parametrize("failed_at", [50, 200])
+def test_of_several_lost_nodes_the_first_is_the_cause(failed_at: float) -> None:
+    lost = [member(name, lost=f"node {name} was lost", down_since=at) for name, at in (("a", 130), ("b", 100))]
+    members = [member("z", lost="node z was lost"), *lost, member("c", exit_code=250, known_at=failed_at)]
+    for order in (members, members[::-1]):
+        blamed = culprit(order)
+        assert blamed is not None
+        assert blamed.name == "b"
+
+
 # The end of an export of PaddleRec wide_deep with paddlepaddle 3.3.1 on CPU (`tools/to_static.py`), shortened.
 CONVERSION = """Traceback (most recent call last):
   File "/suite/tools/to_static.py", line 101, in main
@@ -200,6 +211,20 @@ def test_what_a_person_stopped_is_no_failure() -> None:
     members = [member("a", **STOPPED), member("b", exit_code=250)]
     said = step_outcome(members, {}, cancelled=True)
     assert (said.status, said.failure) == (Status.CANCELLED, None)
+
+
+@pytest.mark.parametrize(("disk_full", "kind"), [(False, FailureClass.INTERRUPTED), (True, FailureClass.DISK)])
+def test_a_stop_by_an_unknown_initiator_is_not_a_users(disk_full: bool, kind: FailureClass) -> None:
+    unknown = {**STOPPED, "stopped_by": None, "disk_full": disk_full}
+    members = [member("a", ended_at=3, **unknown), member("b", ended_at=9, **STOPPED)]
+    assert not is_cancelled(members, requested=False)
+    said = step_outcome(members, {}, cancelled=False)
+    assert said.failure is not None
+    assert (said.status, said.failure.failure_class, said.failure.node) == (Status.INFRA_FAILURE, kind, "a")
+    members = [member("a", ended_at=9, **unknown), member("b", ended_at=3)]
+    said = step_outcome(members, {"b": diagnose_logs(VALUE, {})}, cancelled=False)
+    assert said.failure is not None
+    assert (said.failure.failure_class, said.failure.node) == (FailureClass.CODE_ERROR, "b")
 
 
 def test_a_member_whose_log_shows_a_peers_end_is_not_taken_for_the_culprit_while_it_runs() -> None:

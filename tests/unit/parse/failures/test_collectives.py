@@ -27,6 +27,10 @@ def torch_waits(rank: int, number: int, group: str = "PG ID 0 PG GUID 0(default_
     )
 
 
+# PyTorch 1.13 prints no group.
+UNNAMED = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={number}, OpType=ALLREDUCE)\n"
+
+
 def paddle_waits(rank: int, number: int, what: str = "start but not finish", group: str = "0_default") -> str:
     return (
         f"W1123 12:00:0{rank}.123456  4242 comm_task_manager.cc:146] Find timeout {what} task:group_key:{group},"
@@ -40,7 +44,7 @@ def paddle_waits(rank: int, number: int, what: str = "start but not finish", gro
     [
         (torch_waits(1, 810) + torch_waits(1, 808), Collective(808, "0")),
         (torch_waits(10, 15734, "PG 1"), Collective(15734, "1")),
-        (torch_waits(0, 9, "PG 1") + torch_waits(0, 8, "PG 5"), Collective(8)),
+        (torch_waits(0, 9, "PG 1") + torch_waits(0, 8, "PG 5"), Collective(8, several=True)),
         (paddle_waits(3, 7), Collective(7, "0_default")),
         (paddle_waits(3, 8) + paddle_waits(3, 9, "init but not start"), Collective(8, "0_default")),
         ("[Epoch 1, iter: 3] loss: 2.08571\n", None),
@@ -112,3 +116,14 @@ def test_without_one_rank_behind_no_rank_is_named() -> None:
     two = {**same, "b": {2: torch_waits(2, 64), 3: torch_waits(3, 64)}}
     groups = {**same, "b": {2: torch_waits(2, 64, "PG 5"), 3: torch_waits(3, 96)}}
     assert [hanging(nodes) for nodes in (same, two, groups)] == [[], [], []]
+
+
+def test_operations_of_several_groups_are_not_compared() -> None:
+    """The two ranks share group 0 only, in which both wait for operation 808."""
+    nodes = {
+        "a": {0: torch_waits(0, 40, "PG 1") + torch_waits(0, 808, "PG 0")},
+        "b": {1: torch_waits(1, 41, "PG 2") + torch_waits(1, 808, "PG 0")},
+    }
+    assert hanging(nodes) == []
+    unnamed = {"a": {0: UNNAMED.format(number=40)}, "b": {1: UNNAMED.format(number=41)}}
+    assert hanging(unnamed) == [("a", 0)]

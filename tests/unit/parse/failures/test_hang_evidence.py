@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tipcflow.parse.failures.hang_evidence import behind, hardware, innermost
+from tipcflow.parse.failures.hang_evidence import behind, hardware, innermost, was_silent
 
 WAITS = """Thread 0x00007f5b33c41b80 (most recent call first):
   File "/env/paddle/distributed/communication/stream/all_reduce.py", line 51 in _all_reduce_in_dygraph
@@ -86,6 +86,30 @@ def test_the_rank_that_fell_silent_before_the_others() -> None:
     found = behind(seen)
     assert found is not None
     assert (found.rank, found.why) == (1, "rank 1 on node b is silent for longest, 300 s")
+
+
+def test_a_rank_that_never_counts_is_not_silent_while_others_count() -> None:
+    """Many ranks never print: their silence says nothing."""
+    seen = {"a": {"logs": [log(0, 400, idle_s=0.4)]}, "b": {"logs": [log(1, None, idle_s=880)]}}
+    assert behind(seen) is None
+    assert not was_silent(seen, 30.0)
+    assert was_silent({**seen, "b": {"logs": [log(1, 399, idle_s=31)]}}, 30.0)
+    two = {"a": {"logs": [log(0, 40), log(1, None, idle_s=600)]}, "b": {"logs": [log(2, 40, idle_s=240)]}}
+    found = behind(two)
+    assert found is not None
+    assert (found.node, found.rank) == ("b", 2)
+
+
+def test_silence_is_compared_at_one_time() -> None:
+    """The evidence of two nodes may be collected seconds apart."""
+    seen = {"a": {"t": 1000.0, "logs": [log(0, 40)]}, "b": {"t": 1018.0, "logs": [log(1, 40, idle_s=138)]}}
+    assert behind(seen) is None
+    seen["b"]["logs"] = [log(1, 40, idle_s=120)]
+    found = behind(seen)
+    assert found is not None
+    assert (found.rank, found.why) == (0, "rank 0 on node a is silent for longest, 138 s")
+    seen["b"].pop("t")  # evidence of an older runner
+    assert behind(seen) is None
 
 
 @pytest.mark.parametrize(

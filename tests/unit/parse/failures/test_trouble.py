@@ -1,10 +1,13 @@
 """The end of a log tells what went wrong: every rule by its own sample, and what no rule may be misled by."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tipcflow.domain import FailureClass
+from tipcflow.parse.failures.excerpt import error_excerpt
 from tipcflow.parse.failures.failure import find_failure
 from tipcflow.parse.failures.rules import RULES, Rule
 
@@ -161,3 +164,125 @@ def test_secrets_in_the_line_that_tells_it_are_masked() -> None:
     refused = find_failure(f"{FINE}OSError: [Errno 28] No space left on device: 'https://ci:hunter2@host/x'\n")
     assert refused is not None
     assert "https://ci:***@host/x" in refused.said
+
+
+# The worker's traceback and torchrun's own behind it, as PyTorch 2.x prints them when a worker fails
+# (torch/distributed/elastic/multiprocessing/errors); shortened, the paths are synthetic.
+SUMMARY = """E1123 10:00:00.000000 139 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 12) of binary: /usr/bin/python3
+Traceback (most recent call last):
+  File "/usr/local/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+  File "/env/torch/distributed/launcher/api.py", line 264, in launch_agent
+    raise ChildFailedError(
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-23_10:00:00
+  host      : a
+  rank      : 0 (local_rank: 0)
+  exitcode  : 1 (pid: 12)
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+============================================================
+"""  # noqa: E501
+CLOSED = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [192.0.2.2]:5555"
+INTERRUPTED = """Traceback (most recent call last):
+  File "/env/torch/distributed/elastic/multiprocessing/api.py", line 76, in _terminate_process_handler
+    raise SignalException(f"Process {os.getpid()} got signal: {sigval}", sigval=sigval)
+torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15
+"""
+
+
+@pytest.mark.parametrize(
+    ("exception", "kind", "rule", "victim"),
+    [
+        ("ValueError: bad label", FailureClass.CODE_ERROR, "", False),
+        (
+            "ModuleNotFoundError: No module named 'torchvision'",
+            FailureClass.ENVIRONMENT,
+            "package missing",
+            False,
+        ),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: '/data/x'",
+            FailureClass.DATA_MISSING,
+            "file missing",
+            False,
+        ),
+        (CLOSED, FailureClass.COMMUNICATION, "peer went away", True),
+    ],
+)
+def test_summary_of_torchrun_does_not_hide_the_error_of_a_rank(
+    exception: str, kind: FailureClass, rule: str, victim: bool
+) -> None:
+    own = "".join(f"[rank0]: {line}\n" for line in _traceback(exception).splitlines())
+    found = find_failure(FINE + own + SUMMARY)
+    assert found is not None
+    assert (found.failure_class, found.rule, found.victim) == (kind, rule, victim)
+    assert found.said == exception
+    assert exception in error_excerpt(FINE + own + SUMMARY)
+
+
+def test_summary_of_torchrun_does_not_hide_a_message_without_a_traceback() -> None:
+    waits = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE)"
+    found = find_failure(f"{FINE}{waits}\n{SUMMARY}")
+    assert found is not None
+    assert (found.rule, found.said) == ("peer is behind", waits)
+    assert waits in error_excerpt(f"{FINE}{waits}\n{SUMMARY}")
+
+
+def test_summary_of_torchrun_counts_if_a_rank_reports_nothing() -> None:
+    found = find_failure(FINE + SUMMARY)
+    assert found is not None
+    assert found.failure_class is FailureClass.CODE_ERROR
+    assert "ChildFailedError" in found.said
+    assert "failed (exitcode: 1) local_rank: 0" in error_excerpt(FINE + SUMMARY)
+    killed = "traceback : Signal 9 (SIGKILL) received by PID 12"
+    found = find_failure(FINE + re.sub("traceback : .*", killed, SUMMARY))
+    assert found is not None
+    assert (found.failure_class, found.said) == (FailureClass.KILLED, killed)
+
+
+def test_a_launcher_that_was_asked_to_end_has_no_error_of_its_own() -> None:
+    assert find_failure(FINE + INTERRUPTED) is None
+    found = find_failure(_traceback(CLOSED) + INTERRUPTED)
+    assert found is not None
+    assert found.victim
+
+
+# What NCCL's watchdog in PyTorch 2.x prints before it aborts its process, and what faulthandler of CPython 3.11
+# prints then; the texts are synthetic.
+ABORTED = """[rank0]:[E ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600042 milliseconds before timing out.
+terminate called after throwing an instance of 'c10::DistBackendError'
+"""  # noqa: E501
+
+
+def _fatal(word: str, threads: int, frames: int) -> str:
+    stack = "".join(f'  File "/suite/m{number}.py", line {number} in f\n' for number in range(frames))
+    dumps = f"Thread 0x00007f409860bb80 (most recent call first):\n{stack}\n" * threads
+    return (
+        f"Fatal Python error: {word}\n\n{dumps}Current thread 0x00007f409860bb81 (most recent call first):\n"
+        "  <no Python frame>\n\nExtension modules: numpy._core._multiarray_umath, torch._C (total: 20)\n"
+    )
+
+
+@pytest.mark.parametrize(("threads", "frames"), [(1, 3), (1, 12), (40, 30)])
+def test_a_rank_that_nccl_aborted_after_a_timeout_is_collateral(threads: int, frames: int) -> None:
+    native = "".join(f"frame #{number}: c10d::ProcessGroupNCCL + 0x3{number}\n" for number in range(30))
+    found = find_failure(FINE + ABORTED + native + _fatal("Aborted", threads, frames))
+    assert found is not None
+    assert (found.rule, found.victim, found.waited) == ("peer is behind", True, True)
+
+
+@pytest.mark.parametrize(("word", "rule"), [("Aborted", "abort"), ("Segmentation fault", "crash")])
+def test_a_crash_is_found_above_its_stacks(word: str, rule: str) -> None:
+    found = find_failure(FINE + _fatal(word, 4, 30))
+    assert found is not None
+    assert (found.failure_class, found.rule, found.said) == (
+        FailureClass.CODE_ERROR,
+        rule,
+        f"Fatal Python error: {word}",
+    )

@@ -168,6 +168,55 @@ def test_a_log_begun_anew_is_progress(progress, root):
     }  # fmt: skip
 
 
+DUMP = (
+    "Current thread 0x00007f409860bb80 (most recent call first):\n"
+    '  File "/suite/train.py", line 61 in step\n  ...\n\n'
+    "Thread 0x00007f409860bb81 [loader] (most recent call first):\n  <no Python frame>\n"
+    "\nExtension modules: numpy._core, torch._C (total: 20)\n"
+)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_stacks_do_not_end_the_silence_of_a_log(progress, root, piece):
+    """However many of them are in the log when it is looked at: faulthandler writes each word by itself."""
+    log = root / "log" / "workerlog.0"
+    progress.go(3, say=["workerlog.0"])
+    for start in range(0, len(DUMP), piece):
+        with log.open("a") as file:
+            file.write(DUMP[start : start + piece])
+        progress.go(1)
+    idle = progress.told()["log/workerlog.0"]["idle_s"]
+    assert idle == len(range(0, len(DUMP), piece))
+    with log.open("a") as file:
+        file.write(DUMP)
+    progress.go(1)
+    assert progress.told()["log/workerlog.0"] == {
+        "size": log.stat().st_size, "idle_s": idle + 1, "epoch": None, "iteration": 1003,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "iter 1004\n",
+        ".",
+        "Th\n",
+        "Training",
+        DUMP + "iter 1004\n",
+        "iter 1004\n" + DUMP,
+        "x" * 100_000,
+        "  " * 40_000 + "x",
+    ],
+)
+def test_anything_else_is_progress(progress, root, text):
+    progress.go(3, say=["workerlog.0"])
+    progress.go(3)
+    with (root / "log" / "workerlog.0").open("a") as file:
+        file.write(text)
+    progress.go(1)
+    assert progress.told()["log/workerlog.0"]["idle_s"] == 0
+
+
 def test_one_log_with_two_names_and_the_launchers_secrets(progress, root):
     os.link(root.parent / "job" / "logs" / "main.log", root / "log" / "workerlog.0")
     (root / "log" / "workerlog.default.abcdef.log").write_text("the whole environment")
