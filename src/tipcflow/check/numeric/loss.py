@@ -7,7 +7,7 @@ from statistics import median
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.numeric.falls import fall_of, usual_fall
-from tipcflow.check.select import format_number, loss_names, losses, matches_any, training_steps
+from tipcflow.check.select import format_number, loss_names, losses, matches_any, passed, training_steps
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
 from tipcflow.domain.numbers.metrics import objective
 from tipcflow.params.modes import BENCHMARK
@@ -27,10 +27,10 @@ _LONGEST = 500
 
 def loss_finite(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """Per training step: `failed` names the first iteration, node and rank whose loss is nan or inf, or says that
-    a training that ended well logged no loss. Per step and other metric of training or evaluation: `failed` names
-    the first value that is nan or inf."""
+    a training that ended well logged no loss. Per step or leg and other metric of training, evaluation or inference:
+    `failed` names the first value that is nan or inf. The same per passed step or leg whose predictions have one."""
     results = [_finite(facts, step, context) for step in training_steps(facts)]
-    return results + _others(facts, context)
+    return results + _others(facts, context) + _predictions(facts)
 
 
 def loss_falling(facts: Facts, context: CheckContext) -> list[CheckResult]:
@@ -103,6 +103,25 @@ def _others(facts: Facts, context: CheckContext) -> list[CheckResult]:
                 values=values,
             )
         )
+    return results
+
+
+def _predictions(facts: Facts) -> list[CheckResult]:
+    """One `failed` result for each passed step or leg that printed a score that is nan or inf."""
+    results = []
+    for key, images in sorted(facts.predictions.items()):
+        broken = sorted(
+            image for image, scores in images.items() if not all(math.isfinite(score) for score in scores)
+        )
+        if broken and passed(facts, key.step, key.leg):
+            count = f"{len(broken)} of {len(images)} images have scores that are not finite"
+            reason = f"prediction of image {broken[0]} is not finite; {count}"
+            values = {"not_finite": len(broken)}
+            results.append(
+                CheckResult(
+                    check=FINITE, status=Status.FAILED, reason=reason, step=key.step, leg=key.leg, values=values
+                )
+            )
     return results
 
 
