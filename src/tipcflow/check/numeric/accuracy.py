@@ -29,8 +29,8 @@ _SHARES |= {"AP75", "bbox_map", "precision", "recall", "hmean", "norm_edit_dis",
 
 def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result per target and trained variant (of a plan that does not train: evaluated variant), `failed` where
-    nothing measured the target; `insufficient_data` where the model has no target. One per target of a variant that
-    the plan does not have."""
+    nothing measured the target; `insufficient_data` where the model has no target. One per target of a variant
+    that the plan does not have."""
     plan = facts.plan
     targets = context.references.of(plan.model, plan.mode) if context.references else ()
     measured = training_steps(facts) if plan.trains else _evaluations(facts)
@@ -70,7 +70,7 @@ def _without_variant(
     """A target that nothing measures because its variant has gone: `failed`.
 
     `insufficient_data` for what explains it: the cluster cannot run the variant, a confirm run leaves it out, or
-    another target of the metric applies. Params files of the same model have different variants, each with its own.
+    another target of the metric applies. Params files of the same model have variants and targets of their own.
     """
     name, declared = target.variant, Declared.of(facts.run, facts.plan).variants
     before = context.before.variants if context.before else ()
@@ -170,8 +170,8 @@ def _last_evaluation(facts: Facts, name: str, variant: str) -> Measurement | Non
 
 
 def _should_be_measured(facts: Facts, variant: str, context: CheckContext) -> bool:
-    """Whether the variant's training passed and nothing explains that no evaluation followed: an evaluation step has
-    a status of its own."""
+    """Whether the variant's training passed and nothing explains that no evaluation followed: an evaluation step
+    has a status of its own."""
     if _is_partial(facts, context):
         return False
     steps = [step for step in facts.plan.steps if step.variant == variant]

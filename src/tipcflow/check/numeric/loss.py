@@ -29,8 +29,9 @@ _LONGEST = 500
 
 def loss_finite(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """Per training step: `failed` names the first iteration, node and rank whose loss is nan or inf, or says that
-    a training that ended well logged no loss. Per step or leg and other metric of training, evaluation or inference:
-    `failed` names the first value that is nan or inf. The same per passed step or leg whose predictions have one."""
+    a training that ended well logged no loss. Per step or leg and other metric of training, evaluation or
+    inference: `failed` names the first value that is nan or inf. The same for predictions of a passed step or
+    leg."""
     results = [_finite(facts, step, context) for step in training_steps(facts)]
     return results + _others(facts, context) + _predictions(facts)
 
@@ -74,8 +75,8 @@ def _finite(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
 
 
 def _others(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One `failed` result for each step or leg and metric, other than a training's losses, with a value that is not
-    finite."""
+    """One `failed` result for each step or leg and metric, other than a training's losses, with a value that is
+    not finite."""
     kinds = {step.id: step for step in facts.plan.steps}
     series: dict[tuple[str, str, str], list[Measurement]] = {}
     for sample in last_attempts(facts.measurements):
