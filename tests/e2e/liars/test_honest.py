@@ -4,6 +4,7 @@ import pytest
 from tests.support.certify import Site
 from tests.support.liars.lie import rewrite
 from tests.support.liars.table import saw_honest
+from tests.support.liars.training import quiet_for_seconds
 
 from tipcflow.domain import Status
 
@@ -39,6 +40,15 @@ def _honest(site: Site, runs: int) -> None:
 @pytest.mark.timeout(300)
 def test_honest_runs_are_green(site: Site) -> None:
     _honest(site, EVERYDAY)
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(300)
+def test_a_suite_that_reports_no_ranks_is_green(site: Site) -> None:
+    """Only rank 0 logs; the other ranks are known as processes."""
+    quiet_for_seconds(site)
+    told = site.run()
+    assert told.code == 0, told.output
 
 
 @pytest.mark.e2e

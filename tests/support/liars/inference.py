@@ -182,4 +182,24 @@ LIES = (
         _drop_a_leg,
         (r"removed|no longer|dropped", r"leg|onednn_True"),
     ),
+    Lie(
+        "one image, another class",
+        "the network answers class 0 for its only image, all legs class 1: too few classes to compare",
+        both(
+            edit(
+                "tools/export_model.py",
+                (
+                    'if args.inject != "nothing":\n',
+                    'print(\'0.png\\t{"class_id": 0, "scores": [0.9, 0.1]}\')\nif args.inject != "nothing":\n',
+                ),
+            ),
+            edit(
+                INFER,
+                ("for index in range(3):\n", "for index in range(1):\n"),
+                (SCORES, '    print("0.png\\t" + json.dumps({"class_id": 1, "scores": [0.1, 0.9]}))'),
+            ),
+        ),
+        (r"parity\.chain", r"class 1 against class 0"),
+        history=False,
+    ),
 )

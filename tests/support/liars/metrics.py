@@ -17,6 +17,15 @@ def _nan_late(text: str) -> str:
     return f"{{'{text}' if epoch == 2 and iteration == 4 else format(loss, '.5f')}}"
 
 
+def _target_of_another_variant(site: Site) -> None:
+    folder = site.configs / "references"
+    folder.mkdir(exist_ok=True)
+    (folder / "toy.yaml").write_text(
+        "suite: toy\nreferences:\n  - {model: toy, variant: norm_train_renamed, metric: top1, target: 95, "
+        "tolerance: 1, unit: '%', because: measured}\n"
+    )
+
+
 def flood(code: str) -> str:
     """Print `MEGABYTES` MiB of debug lines before the second epoch, as a verbose framework does."""
     return (
@@ -164,5 +173,12 @@ LIES = (
         "batch_cost is printed as 0",
         edit(TRAIN, ("avg_batch_cost: {args.step_time:.5f} sec", "avg_batch_cost: 0.00000 sec")),
         (r"batch_cost",),
+    ),
+    Lie(
+        "a target that nothing measures",
+        "the accuracy target of the model is of a variant that the params file no longer has",
+        _target_of_another_variant,
+        (r"accuracy\.final", r"variant norm_train_renamed", r"nothing measured"),
+        history=False,
     ),
 )

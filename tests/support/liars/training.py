@@ -41,6 +41,16 @@ def _retried_and_silent(site: Site) -> None:
     site.configure_policy(retries={"killed": 1})
 
 
+LAUNCH = "paddle/distributed/launch.py"
+IDLE = 'ips = args.ips.split(",")\n    if ips.index(args.host):\n        sys.exit(0)\n'
+# As many other suites: no rank reports itself and rank 0 alone logs; the training takes 8 s.
+quiet_for_seconds = edit(
+    TRAIN,
+    (BANNER, ""),
+    (STEP, "        time.sleep(0.8)\n"),
+    ('        if mine and what == "mute":\n', '        if rank or (mine and what == "mute"):\n'),
+)
+
 LIES = (
     Lie(
         "exit 0 without training",
@@ -213,6 +223,13 @@ LIES = (
         "rank 3 is killed in attempt 1; attempt 2 writes weights, prints no iteration and ends with 0",
         _retried_and_silent,
         (r"iteration|loss",),
+        history=False,
+    ),
+    Lie(
+        "an idle node",
+        "no rank reports itself, rank 0 alone logs, the launcher on node b ends with 0 and starts no process",
+        both(quiet_for_seconds, edit(LAUNCH, ('ips = args.ips.split(",")\n', IDLE))),
+        (r"ran\.world_size", r"ranks? 2", r"the job on b ended"),
         history=False,
     ),
 )

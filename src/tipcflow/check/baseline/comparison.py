@@ -130,27 +130,34 @@ class BaselineComparison:
         return self._judged(worse, limit)
 
     def _from_zero(self) -> Answer:
-        """All or most earlier runs had 0: no ratio exists, and any value for the worse is beyond every limit."""
-        digit = _DIGIT_S if self.definition.name in _ROUNDED else _DIGIT
-        if abs(self.value) <= digit and self._level.exact:
+        """All or most earlier runs had 0: no ratio exists. A value for the worse is suspected if it is larger
+        than all of theirs, and by more than the floor where they differ."""
+        exact, digit = self._level.exact, _DIGIT_S if self.definition.name in _ROUNDED else _DIGIT
+        if abs(self.value) <= digit and exact:
             return Status.PASS, f"{self.shown}; the difference is a rounded digit"
         better = {"lower": self.value <= 0, "higher": self.value >= 0}.get(self._better, True)
         if better:
-            equal = self.value == 0 and self._level.exact
+            equal = self.value == 0 and exact
             return (Status.PASS if equal else Status.INSUFFICIENT_DATA), self.shown
-        if not self._level.exact:
+        limit = max(digit, max(map(abs, self._level.past)) * (1 + self._level.floor))
+        if abs(self.value) <= limit:
             return Status.INSUFFICIENT_DATA, f"{self.shown}, and its runs differ"
+        shown = self.shown if exact else f"{self.shown}, and at most {self._amount(limit)}"
         self.values["limit"] = 0.0
         again, missing = self.confirm.value, self.confirm.missing
         if again is None and not self.confirm.impossible:
             self.values["confirm"] = True
             if not missing and self.rule.gating:
-                return Status.UNCONFIRMED, f"{self.shown}: {_AGAIN}"
+                return Status.UNCONFIRMED, f"{shown}: {_AGAIN}"
         if again is None:
-            return Status.REGRESSION, f"{self.shown} ({missing or 'no confirm run requested'})"
-        if again == 0 or (again > 0) != (self.value > 0):
-            return Status.PASS, f"{self.shown}, but the confirm run measured {self._amount(again)}: not confirmed"
-        return Status.REGRESSION, f"{self.shown}, and the confirm run measured {self._amount(again)}"
+            missing = missing or "no confirm run requested"
+            if exact or abs(self.value) > _ALONE * limit:
+                return Status.REGRESSION, f"{shown} ({missing})"
+            return Status.UNCONFIRMED, f"{shown}; not confirmed: {missing}"
+        refuted = again == 0 or (again > 0) != (self.value > 0) or (abs(again) <= limit and not exact)
+        if refuted:
+            return Status.PASS, f"{shown}, but the confirm run measured {self._amount(again)}: not confirmed"
+        return Status.REGRESSION, f"{shown}, and the confirm run measured {self._amount(again)}"
 
     def _no_measurement(self) -> bool:
         """Whether the value cannot be a measurement: work takes time and memory."""

@@ -1,11 +1,24 @@
 """Does the last evaluation reach the model's target without being suspiciously high?"""
 
 import math
+from collections.abc import Collection
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import first_names, format_number, training_steps
 from tipcflow.config.references import Reference
-from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, last_attempts
+from tipcflow.domain import (
+    CheckResult,
+    Declared,
+    Facts,
+    Measurement,
+    Phase,
+    Status,
+    Step,
+    StepKind,
+    last_attempts,
+)
+from tipcflow.domain.triggers import CONFIRM
+from tipcflow.params.modes import BENCHMARK
 from tipcflow.parse import metric
 
 NAME = "accuracy.final"
@@ -15,11 +28,13 @@ _SHARES |= {"AP75", "bbox_map", "precision", "recall", "hmean", "norm_edit_dis",
 
 
 def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result per target and trained variant; `insufficient_data` where the model has no target, and for a
-    target of a variant that is not trained: it must not go unnoticed when a variant gets another name."""
+    """One result per target and trained variant (of a plan that does not train: evaluated variant), `failed` where
+    nothing measured the target; `insufficient_data` where the model has no target. One per target of a variant
+    that the plan does not have."""
     plan = facts.plan
     targets = context.references.of(plan.model, plan.mode) if context.references else ()
-    if not plan.trains:
+    measured = training_steps(facts) if plan.trains else _evaluations(facts)
+    if not plan.trains and not measured:
         return []
     if not targets:
         evaluated = _metrics(facts)
@@ -27,16 +42,20 @@ def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
         reason = f"no accuracy target configured for {plan.model} in {plan.mode}{listed}"
         values = {"evaluated": evaluated}
         return [CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason, values=values)]
-    variants = dict.fromkeys(step.variant for step in training_steps(facts))
+    variants = list(dict.fromkeys(step.variant for step in measured))
     judged = [
         _judged(facts, target, variant, context)
         for variant in variants
         for target in targets
         if target.variant in ("", variant)
     ]
-    return judged + [
-        _without_variant(target, list(variants)) for target in targets if target.variant not in ("", *variants)
-    ]
+    covered = {target.metric for target in targets if target.variant in ("", *variants)}
+    others = [target for target in targets if target.variant not in ("", *variants)]
+    return judged + [_without_variant(facts, target, variants, covered, context) for target in others]
+
+
+def _evaluations(facts: Facts) -> tuple[Step, ...]:
+    return tuple(step for step in facts.plan.steps if step.kind is StepKind.EVAL and not step.not_run)
 
 
 def _metrics(facts: Facts) -> list[str]:
@@ -45,17 +64,39 @@ def _metrics(facts: Facts) -> list[str]:
     return sorted(name for name in evaluated if metric(name).family == "quality" and metric(name).better != "none")
 
 
-def _without_variant(target: Reference, trained: list[str]) -> CheckResult:
+def _without_variant(
+    facts: Facts, target: Reference, measured: list[str], covered: Collection[str], context: CheckContext
+) -> CheckResult:
+    """A target that nothing measures because its variant has gone: `failed`.
+
+    `insufficient_data` for what explains it: the cluster cannot run the variant, a confirm run leaves it out, or
+    another target of the metric applies. Params files of the same model have variants and targets of their own.
+    """
+    name, declared = target.variant, Declared.of(facts.run, facts.plan).variants
+    before = context.before.variants if context.before else ()
+    gone = name not in declared and (name in before or target.metric not in covered)
+    gone &= not _is_partial(facts, context)
+    where = f"references/{facts.plan.suite}.yaml"
+    verb = "trained" if facts.plan.trains else "evaluated"
+    reason = (
+        f"target for {target.metric} applies to variant {name}; {verb} variants: {first_names(measured) or 'none'}"
+    )
+    if gone:
+        reason = f"{reason}; nothing measured the target: correct or remove it in {where}"
     return CheckResult(
         check=NAME,
-        status=Status.INSUFFICIENT_DATA,
-        reason=(
-            f"target for {target.metric} applies to variant {target.variant}; "
-            f"trained variants: {first_names(trained) or 'none'}"
-        ),
+        status=Status.FAILED if gone else Status.INSUFFICIENT_DATA,
+        reason=reason,
         metric=target.metric,
-        values={"target": target.target, "variant": target.variant, "known": trained},
+        values={"target": target.target, "variant": name, "known": measured},
     )
+
+
+def _is_partial(facts: Facts, context: CheckContext) -> bool:
+    """Whether the run leaves evaluations out on purpose: a confirm run does, and a benchmark, whose variants are
+    topologies, does not evaluate."""
+    confirms = context.run is not None and context.run.trigger == CONFIRM
+    return confirms or facts.plan.mode.partition(":")[0] == BENCHMARK
 
 
 def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext) -> CheckResult:
@@ -77,7 +118,11 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
         step = evaluated
         return result(Status.FAILED, f"{evaluated} passed, but logged no {target.metric}, which has a target")
     if last is None:
-        return result(Status.INSUFFICIENT_DATA, f"{variant}: no evaluation logged {target.metric}")
+        unmeasured = f"{variant}: no evaluation logged {target.metric}"
+        if not _should_be_measured(facts, variant, context):
+            return result(Status.INSUFFICIENT_DATA, unmeasured)
+        limit = f"{format_number(target.target)} ± {format_number(target.tolerance)}"
+        return result(Status.FAILED, f"{unmeasured}, which has the target {limit}; the training passed")
     declared = context.prints.accuracy if target.metric in _SHARES else ""
     beyond = _beyond(last, declared, facts)
     if beyond is not None:
@@ -122,6 +167,17 @@ def _last_evaluation(facts: Facts, name: str, variant: str) -> Measurement | Non
                 key=lambda sample: (steps.index(sample.step), sample.ordinal),
             )
     return None
+
+
+def _should_be_measured(facts: Facts, variant: str, context: CheckContext) -> bool:
+    """Whether the variant's training passed and nothing explains that no evaluation followed: an evaluation step
+    has a status of its own."""
+    if _is_partial(facts, context):
+        return False
+    steps = [step for step in facts.plan.steps if step.variant == variant]
+    trainings = [step for step in steps if step.kind is StepKind.TRAIN and not step.not_run]
+    passed = bool(trainings) and all(facts.step_status.get(step.id) is Status.PASS for step in trainings)
+    return passed and not any(step.kind is StepKind.EVAL for step in steps)
 
 
 def _evaluated(facts: Facts, variant: str) -> str:

@@ -7,8 +7,9 @@ from statistics import median
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.numeric.falls import fall_of, usual_fall
-from tipcflow.check.select import format_number, loss_names, losses, matches_any, training_steps
+from tipcflow.check.select import format_number, loss_names, losses, matches_any, passed, training_steps
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
+from tipcflow.domain.numbers.metrics import metric as definition_of
 from tipcflow.domain.numbers.metrics import objective
 from tipcflow.params.modes import BENCHMARK
 
@@ -21,16 +22,18 @@ _ENOUGH = 16
 _RISES = 2.2
 # ... or, where no order of so few is significant, when each is higher than the one before and the last by half.
 _BY_HALF = 1.5
+_WORDS = {Phase.TRAIN: "training", Phase.EVAL: "evaluation"}
 # Points whose pairs are compared; longer curves are thinned out.
 _LONGEST = 500
 
 
 def loss_finite(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """Per training step: `failed` names the first iteration, node and rank whose loss is nan or inf, or says that
-    a training that ended well logged no loss. Per step and other metric of training or evaluation: `failed` names
-    the first value that is nan or inf."""
+    a training that ended well logged no loss. Per step or leg and other metric of training, evaluation or
+    inference: `failed` names the first value that is nan or inf. The same for predictions of a passed step or
+    leg."""
     results = [_finite(facts, step, context) for step in training_steps(facts)]
-    return results + _others(facts, context)
+    return results + _others(facts, context) + _predictions(facts)
 
 
 def loss_falling(facts: Facts, context: CheckContext) -> list[CheckResult]:
@@ -72,14 +75,15 @@ def _finite(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
 
 
 def _others(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One `failed` result for each step and metric, other than its losses, with a value that is not finite."""
+    """One `failed` result for each step or leg and metric, other than a training's losses, with a value that is
+    not finite."""
     kinds = {step.id: step for step in facts.plan.steps}
-    series: dict[tuple[str, str], list[Measurement]] = {}
+    series: dict[tuple[str, str, str], list[Measurement]] = {}
     for sample in last_attempts(facts.measurements):
-        if sample.phase in (Phase.TRAIN, Phase.EVAL) and sample.step in kinds:
-            series.setdefault((sample.step, sample.metric), []).append(sample)
+        if sample.step in kinds and (sample.phase in _WORDS or _is_measured_by_leg(sample)):
+            series.setdefault((sample.step, sample.leg, sample.metric), []).append(sample)
     results = []
-    for (step, metric), samples in sorted(series.items()):
+    for (step, leg, metric), samples in sorted(series.items()):
         in_training = kinds[step].kind is StepKind.TRAIN
         judged = loss_names(facts, kinds[step], context.prints.losses) if in_training else ()
         broken = [
@@ -90,7 +94,7 @@ def _others(facts: Facts, context: CheckContext) -> list[CheckResult]:
         if not broken or matches_any(metric, context.prints.may_be_nan):
             continue
         first = min(broken, key=lambda sample: (sample.ordinal, sample.rank))
-        what = "evaluation" if first.phase is Phase.EVAL else "training"
+        what = _WORDS.get(first.phase, "inference")
         reason = f"{what} metric {metric} is {first.value} {_where(first)}; {len(broken)} of {len(samples)} values"
         values = {"not_finite": len(broken), "node": first.node, "rank": first.rank}
         results.append(
@@ -99,10 +103,36 @@ def _others(facts: Facts, context: CheckContext) -> list[CheckResult]:
                 status=Status.FAILED,
                 reason=f"{reason} are not finite",
                 step=step,
+                leg=leg,
                 metric=metric,
                 values=values,
             )
         )
+    return results
+
+
+def _is_measured_by_leg(sample: Measurement) -> bool:
+    """Whether a leg printed it of its own work; memory and utilization are means of samples, of which it may have
+    none."""
+    return sample.phase is Phase.INFER and definition_of(sample.metric).family in ("speed", "quality")
+
+
+def _predictions(facts: Facts) -> list[CheckResult]:
+    """One `failed` result for each passed step or leg that printed a score that is nan or inf."""
+    results = []
+    for key, images in sorted(facts.predictions.items()):
+        broken = sorted(
+            image for image, scores in images.items() if not all(math.isfinite(score) for score in scores)
+        )
+        if broken and passed(facts, key.step, key.leg):
+            count = f"{len(broken)} of {len(images)} images have scores that are not finite"
+            reason = f"prediction of image {broken[0]} is not finite; {count}"
+            values = {"not_finite": len(broken)}
+            results.append(
+                CheckResult(
+                    check=FINITE, status=Status.FAILED, reason=reason, step=key.step, leg=key.leg, values=values
+                )
+            )
     return results
 
 
@@ -195,7 +225,10 @@ def _ups(curve: Sequence[float]) -> int:
 
 
 def _curve(facts: Facts, step: Step, name: str) -> list[float]:
-    """Median loss over the ranks at each position that every rank reached."""
-    series = list(losses(facts, step, name).values())
+    """Median loss over the ranks at each position that they reached: over those with at least half as many losses
+    as the longest, so that a rank that logs one loss hides nothing of the others."""
+    logged = losses(facts, step, name).values()
+    longest = max((len(rank_losses) for rank_losses in logged), default=0)
+    series = [rank_losses for rank_losses in logged if 2 * len(rank_losses) >= longest]
     length = min((len(rank_losses) for rank_losses in series), default=0)
     return [median(rank_losses[position].value for rank_losses in series) for position in range(length)]

@@ -94,12 +94,13 @@ def _compared(
     if odd:
         status = Status.FAILED if same_data else Status.INSUFFICIENT_DATA
         return result(status, f"not the same images as in {source}: {odd}")
-    if class_count(expected) < context.policy.parity.min_classes:
-        return result(
-            Status.INSUFFICIENT_DATA, f"all {len(expected)} images got the same class: parity is not meaningful"
-        )
     worst = compare(scores, expected, allowed)
+    values = comparison_values(worst, expected)
     if worst.problem:
         reason = f"{worst.problem} (image {worst.picture}, against the network in {source})"
-        return result(Status.FAILED, reason, **comparison_values(worst, expected))
-    return result(Status.PASS, passed_message(worst, expected), **comparison_values(worst, expected))
+        return result(Status.FAILED, reason, **values)
+    # Only agreement on one class proves nothing: a difference is a difference with any number of images.
+    if class_count(expected) < context.policy.parity.min_classes:
+        reason = f"all {len(expected)} images got the same class: parity is not meaningful"
+        return result(Status.INSUFFICIENT_DATA, reason, **values)
+    return result(Status.PASS, passed_message(worst, expected), **values)

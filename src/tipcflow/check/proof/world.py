@@ -3,18 +3,26 @@
 from collections import defaultdict
 
 from tipcflow.check.context import CheckContext
+from tipcflow.check.evidence.expected import node_of
 from tipcflow.check.select import first_names, iterations, records, training_steps
-from tipcflow.domain import CheckResult, Facts, Status, Step
+from tipcflow.domain import CheckResult, ExitRecord, Facts, Status, Step, without_repeat
 
 NAME = "ran.world_size"
+# The node runner samples processes each second: it does not miss a rank that lives longer than this, seconds.
+_LOOKED_S = 3.0
+# A job as short as that which ended long before its peers took no part in their training: they lasted more than
+# _TIMES as long, and more than _GAP_S seconds longer.
+_TIMES, _GAP_S = 4.0, 5.0
+_MEMORY = "peak_rss"
 
 
 def ran_world_size(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result per training step: `failed` when a rank is missing, doubled, elsewhere or silent."""
-    return [_judged(facts, step) for step in training_steps(facts)]
+    """One result per training step: `failed` when a rank is missing, doubled, elsewhere or silent; `unconfirmed`
+    for a rank that was not seen now and was in each of the last accepted runs."""
+    return [_judged(facts, step, context) for step in training_steps(facts)]
 
 
-def _judged(facts: Facts, step: Step) -> CheckResult:
+def _judged(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     status = facts.step_status.get(step.id)
     reports = facts.ranks.get(step.id, ())
     logged = {(node, rank) for node, rank in iterations(facts, step) if rank >= 0}
@@ -36,10 +44,7 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
         return result(Status.FAILED, problem)
     missing = sorted(set(range(step.world_size)) - {rank for _, rank in seen})
     if not reports and missing:
-        return result(
-            Status.INSUFFICIENT_DATA,
-            f"no process reported its rank; no log or process of {_ranks(missing)} of {step.world_size} was found",
-        )
+        return result(*_not_seen(facts, step, missing, context))
     if missing:
         return result(Status.FAILED, f"{_ranks(missing)} of {step.world_size} never reported itself")
     silent = sorted(set(range(step.world_size)) - {rank for _, rank in logged})
@@ -48,6 +53,58 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
     how = "reported themselves" if reports else "are in the logs and process tables"
     nodes = f"on {first_names(list(step.nodes))}"
     return result(Status.PASS, f"{step.world_size} of {step.world_size} ranks {how}, {nodes}")
+
+
+def _not_seen(facts: Facts, step: Step, missing: list[int], context: CheckContext) -> tuple[Status, str]:
+    """(status, reason) of ranks without a log or process, in a suite whose processes do not report themselves."""
+    none = f"no log or process of {_ranks(missing)} of {step.world_size} was found"
+    ended = {record.node: record for record in records(facts, step.id)}
+    servers = any(record.observed and record.observed.servers for record in ended.values())
+    for rank in missing if len(step.nodes) > 1 and not servers else ():
+        node = node_of(step, rank)
+        if node in ended and (
+            why := _idle(ended[node], [other for other in ended.values() if other.node != node])
+        ):
+            return Status.FAILED, f"{none}; {why}"
+    usual = [rank for rank in missing if _usually_seen(step, rank, context)]
+    if usual:
+        runs = context.policy.min_history
+        return Status.UNCONFIRMED, f"{none}; {_ranks(usual)} was seen in each of the last {runs} accepted runs"
+    return Status.INSUFFICIENT_DATA, f"no process reported its rank; {none}"
+
+
+def _idle(record: ExitRecord, peers: list[ExitRecord]) -> str:
+    """Why a node without the ranks that belong there did not train, '' if they may have been overlooked.
+
+    A job of a few seconds may end between two samples, and some launchers set no ranks. Neither holds if a rank of
+    a peer was seen for long, and this node's processes were too; or if the job ended long before its peers.
+    """
+    trained = any(one.rank or one.steps or one.static_runs or one.initialized for one in record.processes)
+    if trained or not peers:
+        return ""
+    longest = max(peers, key=lambda peer: peer.duration_s)
+    lasted, other = record.duration_s, longest.duration_s
+    if lasted <= _LOOKED_S:
+        if _TIMES * lasted >= other or lasted + _GAP_S >= other:
+            return ""
+        return f"the job on {record.node} ended after {lasted:.1f} s, that on {longest.node} ran {other:.0f} s"
+    ranks = [rank.seconds for peer in peers if peer.observed for rank in peer.observed.ranks]
+    looked = record.observed is not None and "total" in record.peak_rss_bytes
+    if not looked or max(ranks, default=0.0) <= _LOOKED_S:
+        return ""
+    return f"the processes on {record.node} had no such rank in {lasted:.0f} s"
+
+
+def _usually_seen(step: Step, rank: int, context: CheckContext) -> bool:
+    """Whether the node runner measured the rank's memory in each of the last accepted runs."""
+    last = context.history[-context.policy.min_history :]
+    return len(last) == context.policy.min_history and all(
+        any(
+            (key.step, key.plain_metric, key.rank) == (without_repeat(step.id), _MEMORY, rank)
+            for key in past.medians
+        )
+        for past in last
+    )
 
 
 def _wrong_reports(facts: Facts, step: Step) -> str:
@@ -90,11 +147,10 @@ def _wrong_places(step: Step, seen: set[tuple[str, int]]) -> str:
 
 def _in_records(facts: Facts, step: Step) -> set[tuple[str, int]]:
     """The ranks that the node runner saw among the step's processes."""
-    return {
-        (record.node, int(rank))
-        for record in records(facts, step.id)
-        for rank in record.peak_rss_bytes
-        if rank.isdigit()
+    ended = records(facts, step.id)
+    sampled = {(record.node, int(rank)) for record in ended for rank in record.peak_rss_bytes if rank.isdigit()}
+    return sampled | {
+        (record.node, one.rank) for record in ended if record.observed for one in record.observed.ranks
     }
 
 

@@ -5,13 +5,13 @@ from types import ModuleType
 
 import pytest
 
-from tipcflow.check import CheckContext, Confirmation
+from tipcflow.check import CheckContext, Confirmation, judge, verdict
 from tipcflow.check.baseline.baseline import against_baseline
 from tipcflow.check.numeric.accuracy import accuracy_final
 from tipcflow.config.policy import AccuracyRule, Floors, MetricRule, Policy
 from tipcflow.config.references import Reference, References
 from tipcflow.config.suite import Prints
-from tipcflow.domain import CheckResult, Facts, MetricKey, PastRun, Phase, Status
+from tipcflow.domain import CheckResult, Declared, Facts, MetricKey, PastRun, Phase, Status, StepKind
 
 
 def judged(facts: Facts, **changes: object) -> CheckResult:
@@ -100,17 +100,96 @@ def test_a_loss_must_not_be_above_its_target(build: ModuleType) -> None:
     assert judged(facts, metric="loss", target=0.48).status is Status.PASS
 
 
+def with_target(**changes: object) -> References:
+    values = {"model": "mobilenet_v3_small", "metric": "top1", "target": 0.85, "tolerance": 0.05, "because": "x"}
+    return References(suite="sample", references=(Reference(**{**values, **changes}),))
+
+
+def without_kind(build: ModuleType, *kinds: StepKind, **changes: object) -> Facts:
+    """The good run without the steps of these kinds, and what waited for them."""
+    kept = tuple(step.model_copy(update={"after": ()}) for step in build.steps() if step.kind not in kinds)
+    gone = {step.id for step in build.steps() if step.kind in kinds}
+    values = {
+        "plan": build.plan(steps=kept),
+        "records": tuple(one for one in build.records() if one.step not in gone),
+        "measurements": tuple(one for one in build.measurements() if one.step not in gone),
+        "step_status": {key: status for key, status in build.facts().step_status.items() if key not in gone},
+        "ranks": {key: reports for key, reports in build.facts().ranks.items() if key not in gone},
+    }
+    return build.facts(**{**values, **changes})
+
+
+def of_run(facts: Facts, **context: object) -> tuple[Status, list[CheckResult]]:
+    """(status of the run, results of the check)."""
+    results = judge(facts, CheckContext(**context))
+    return verdict(facts, results)[0], [one for one in results if one.check == "accuracy.final"]
+
+
 def test_inference_only_modes_have_no_accuracy(build: ModuleType) -> None:
-    plan = build.plan()
-    steps = tuple(step for step in plan.steps if step.id != build.TRAIN)
-    assert accuracy_final(build.facts(plan=plan.model_copy(update={"steps": steps})), CheckContext()) == []
+    facts = without_kind(build, StepKind.TRAIN, StepKind.EVAL)
+    assert accuracy_final(facts, CheckContext(references=with_target())) == []
 
 
-def test_a_target_of_a_variant_that_is_not_trained_is_said(build: ModuleType) -> None:
-    result = judged(build.facts(), variant="v_renamed")
-    assert (result.status, result.metric) == (Status.INSUFFICIENT_DATA, "top1")
-    assert result.reason == "target for top1 applies to variant v_renamed; trained variants: v"
+@pytest.mark.parametrize(("target", "status"), [(0.85, Status.PASS), (0.95, Status.FAILED)])
+def test_an_evaluation_without_a_training_has_the_target(build: ModuleType, target: float, status: Status) -> None:
+    facts = without_kind(build, StepKind.TRAIN)
+    run, (result,) = of_run(facts, references=with_target(target=target))
+    assert (run, result.status, result.step) == (status, status, build.EVAL)
+
+
+def test_a_target_that_no_evaluation_measures(build: ModuleType) -> None:
+    facts = without_kind(build, StepKind.EVAL)
+    run, (result,) = of_run(facts, references=with_target())
+    assert (run, result.status, result.metric) == (Status.FAILED, Status.FAILED, "top1")
+    words = "v: no evaluation logged top1, which has the target 0.85 ± 0.05; the training passed"
+    assert result.reason == words
+
+
+def test_where_a_missing_evaluation_is_no_failure(build: ModuleType) -> None:
+    """A confirm run leaves evaluations out, a benchmark has none, and a training that failed says so itself."""
+    facts = without_kind(build, StepKind.EVAL)
+    confirm = {"references": with_target(), "run": build.run(trigger="confirm")}
+    assert of_run(facts, **confirm)[1][0].status is Status.INSUFFICIENT_DATA
+    plan = facts.plan.model_copy(update={"mode": "benchmark_train:dynamic_bs1_fp32_DP_N1C1"})
+    benchmark = facts.model_copy(update={"plan": plan})
+    assert of_run(benchmark, references=with_target())[1][0].status is Status.INSUFFICIENT_DATA
+    statuses = {**facts.step_status, build.TRAIN: Status.FAILED}
+    failed = facts.model_copy(update={"step_status": statuses})
+    assert of_run(failed, references=with_target())[1][0].status is Status.INSUFFICIENT_DATA
+
+
+def test_a_target_of_a_variant_that_is_not_in_the_plan(build: ModuleType) -> None:
+    run, (result,) = of_run(build.facts(), references=with_target(variant="v_renamed"))
+    assert (run, result.status, result.metric) == (Status.FAILED, Status.FAILED, "top1")
+    assert result.reason == (
+        "target for top1 applies to variant v_renamed; trained variants: v; nothing measured the target: "
+        "correct or remove it in references/sample.yaml"
+    )
     assert judged(build.facts(), variant="v").status is Status.PASS
+
+
+def test_a_target_of_another_params_file_of_the_model(build: ModuleType) -> None:
+    """Another target of the metric applies here: unless this chain had the variant before, nothing is missing."""
+    both = References(
+        suite="sample",
+        references=(*with_target().references, *with_target(variant="v_other").references),
+    )
+    run, results = of_run(build.facts(), references=both)
+    assert (run, [one.status for one in results]) == (Status.PASS, [Status.PASS, Status.INSUFFICIENT_DATA])
+    allow = {"policy": Policy(name="x", removed="allow"), "before": Declared(run="r", variants=("v", "v_other"))}
+    run, results = of_run(build.facts(), references=both, **allow)
+    assert (run, [one.status for one in results]) == (Status.FAILED, [Status.PASS, Status.FAILED])
+
+
+def test_a_target_of_a_variant_that_the_cluster_cannot_run(build: ModuleType) -> None:
+    step = build.steps()[1].model_copy(update={"id": "w/train", "variant": "w", "not_run": "no node has a GPU"})
+    facts = build.facts(
+        plan=build.plan(steps=(*build.steps(), step)),
+        step_status={**build.facts().step_status, "w/train": Status.NOT_RUN},
+        step_reason={**build.facts().step_reason, "w/train": "no node has a GPU"},
+    )
+    run, (result,) = of_run(facts, references=with_target(variant="w"))
+    assert (run, result.status) == (Status.PASS, Status.INSUFFICIENT_DATA)
 
 
 def test_an_evaluation_that_passed_must_have_logged_what_has_a_target(build: ModuleType) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipcflow.check import CheckContext
+from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.check.numeric.loss import loss_falling, loss_finite, trend
 from tipcflow.check.numeric.reproducible import loss_reproducible
 from tipcflow.config.policy import LossRule, Policy
@@ -185,3 +185,36 @@ def test_a_shift_of_all_losses_does_not_change_the_answer(
     assert not (there.status is PASS and back.status is PASS)
     (scaled,) = loss_falling(build.with_losses(tuple(4 * one for one in curve)), CheckContext())
     assert scaled.status is there.status
+
+
+def test_a_rank_that_logs_one_loss_does_not_hide_that_of_another(build: ModuleType) -> None:
+    others = tuple(one for one in build.measurements() if one.step != build.TRAIN)
+    rising = (2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5)
+    facts = build.with_losses(rising, (2.0,))
+    facts = facts.model_copy(update={"measurements": (*facts.measurements, *others)})
+    results = judge(facts, CheckContext())
+    (falling,) = [one for one in results if one.check == "loss.falling"]
+    assert (falling.status, falling.values["iterations"]) == (FAILED, 8)
+    assert verdict(facts, results)[0] is FAILED
+
+
+@pytest.mark.parametrize("name", ["inference_time", "postprocess_time"])
+def test_a_time_of_a_leg_that_is_not_finite(build: ModuleType, name: str) -> None:
+    """A median leaves nan out, so that no comparison with earlier runs sees it."""
+    shared = {"step": build.INFER, "rank": -1, "leg": build.ON, "phase": Phase.INFER, "epoch": -1}
+    logged = (*build.measurements(), *build.series((math.nan,), name, **shared))
+    if name == "inference_time":
+        logged = tuple(one for one in logged if one.metric != name or one.leg != build.ON or one.value != 6.3)
+    facts = build.facts(measurements=logged)
+    results = judge(facts, CheckContext())
+    (result,) = [one for one in results if one.check == "loss.finite" and one.status is FAILED]
+    assert (result.leg, result.metric) == (build.ON, name)
+    assert result.reason.startswith(f"inference metric {name} is nan at sample 0 (node alpha); 1 of 1 values")
+    assert verdict(facts, results)[0] is FAILED
+
+
+def test_memory_that_a_leg_did_not_sample_is_not_a_failure(build: ModuleType) -> None:
+    shared = {"step": build.INFER, "rank": -1, "leg": build.ON, "phase": Phase.INFER, "epoch": -1}
+    logged = (*build.measurements(), *build.series((math.nan,), "gpu_rss", **shared))
+    results = loss_finite(build.facts(measurements=logged), CheckContext())
+    assert [one.status for one in results] == [PASS]

@@ -1,10 +1,11 @@
 """parity.chain: every leg against the network before its export."""
 
+import math
 from types import ModuleType
 
 import pytest
 
-from tipcflow.check import CheckContext
+from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.check.predictions.parity_chain import parity_chain
 from tipcflow.config.policy import Policy, Tolerance
 from tipcflow.domain import CheckResult, Facts, LegKey, Status
@@ -38,10 +39,61 @@ def test_an_export_that_changed_the_network(build: ModuleType) -> None:
 
 
 def test_a_network_that_answers_one_class_proves_nothing(build: ModuleType) -> None:
-    dead = dict.fromkeys("abc", (0.9, 0.05, 0.05))
-    results = judged(with_network(build, build.EXPORT, **dead))
+    dead = {f"{name}.png": (0.9, 0.05, 0.05) for name in "abc"}
+    printed = dict.fromkeys((build.EXPORT, f"{build.INFER}/{build.ON}", f"{build.INFER}/{build.OFF}"), dead)
+    results = judged(build.facts(predictions=printed))
     assert {one.status for one in results} == {OPEN}
     assert results[0].reason == "all 3 images got the same class: parity is not meaningful"
+
+
+CLASS_0, CLASS_1 = (0.9, 0.1), (0.1, 0.9)
+NAN = (math.nan, math.nan)
+
+
+@pytest.mark.parametrize(
+    ("network", "answer", "images", "legs", "words"),
+    [
+        (CLASS_0, NAN, 1, 1, "scores are not finite (image 0.png, against the network in v/export)"),
+        (CLASS_0, CLASS_1, 1, 2, "class 1 against class 0 (image 0.png, against the network in v/export)"),
+        (CLASS_0, CLASS_1, 3, 2, "class 1 against class 0 (image 0.png, against the network in v/export)"),
+    ],
+)
+def test_a_difference_counts_also_where_the_network_answers_one_class(
+    build: ModuleType, network: tuple[float, ...], answer: tuple[float, ...], images: int, legs: int, words: str
+) -> None:
+    """That agreement on one class proves nothing does not excuse legs that disagree with the network."""
+    facts = _of_legs(build, legs)
+    pictures = [f"{number}.png" for number in range(images)]
+    printed = {LegKey(build.INFER, leg.id): dict.fromkeys(pictures, answer) for leg in build.legs()[:legs]}
+    wrong = facts.model_copy(
+        update={"predictions": {LegKey(build.EXPORT): dict.fromkeys(pictures, network), **printed}}
+    )
+    results = judge(wrong, CheckContext())
+    assert [one.reason for one in results if one.check == "parity.chain"] == [words] * legs
+    assert verdict(wrong, results)[0] is FAILED
+
+
+def _of_legs(build: ModuleType, count: int) -> Facts:
+    """The good run with the first legs of its inference only; a single one has no twin without oneDNN."""
+    kept = build.legs()[:count]
+    steps = tuple(
+        step.model_copy(update={"legs": kept}) if step.id == build.INFER else step for step in build.steps()
+    )
+    return build.facts(plan=build.plan(steps=steps))
+
+
+@pytest.mark.parametrize("where", ["EXPORT", "INFER"])
+def test_a_score_that_is_not_finite_fails_the_run(build: ModuleType, where: str) -> None:
+    """Also where nothing could be compared with it."""
+    key = LegKey(build.EXPORT) if where == "EXPORT" else LegKey(build.INFER, build.ON)
+    facts = _of_legs(build, 1).model_copy(
+        update={"predictions": {key: {"a.png": (0.5, 0.5), "b.png": (0.4, math.inf)}}}
+    )
+    results = judge(facts, CheckContext())
+    (result,) = [one for one in results if one.status is FAILED]
+    words = "prediction of image b.png is not finite; 1 of 2 images have scores that are not finite"
+    assert (result.check, result.step, result.leg, result.reason) == ("loss.finite", key.step, key.leg, words)
+    assert verdict(facts, results)[0] is FAILED
 
 
 def test_other_images(build: ModuleType) -> None:

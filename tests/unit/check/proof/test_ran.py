@@ -182,6 +182,9 @@ def test_suites_that_print_no_rank_are_judged_by_logs_and_processes(build: Modul
     result = one(ran_world_size(build.facts(ranks={}, measurements=only_rank_0_logs), CONTEXT))
     assert (result.status, "logs and process tables" in result.reason) == (PASS, True)
     records = tuple(r.model_copy(update={"peak_rss_bytes": {}}) for r in build.records())
+    observed = build.facts(ranks={}, measurements=only_rank_0_logs, records=records)
+    assert one(ran_world_size(observed, CONTEXT)).status is PASS
+    records = tuple(r.model_copy(update={"observed": None}) for r in records)
     facts = build.facts(ranks={}, measurements=only_rank_0_logs, records=records)
     result = one(ran_world_size(facts, CONTEXT))
     assert (result.status, result.reason) == (
