@@ -109,7 +109,7 @@ def test_a_node_that_hangs_as_a_whole_is_searched_for_the_missing_rank(local: in
     ends = (RankEnd(rank=0, exit_code=1), RankEnd(rank=1, signal=15))[:local]
     told = {
         "a": diagnose_logs("", dict(list({0: waits, 1: "iter 3\n"}.items())[:local]), 0, ends),
-        "b": diagnose_logs("", {rank: "iter 3\n" for rank in range(local, 2 * local)}, local),
+        "b": diagnose_logs("", dict.fromkeys(range(local, 2 * local), "iter 3\n"), local),
     }
     members = [member("a", ended_at=1.0, ranks=ends), member("b", ended_at=9.0, **STOPPED)]
     said = step_outcome(members, told, cancelled=False)
