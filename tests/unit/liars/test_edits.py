@@ -43,7 +43,9 @@ class Editor(Site):
 
 
 def _texts(site: Site) -> dict[Path, str]:
-    return {path: path.read_text() for path in site.suite.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    """The suite's files, and the accuracy targets of its models."""
+    files = [*site.suite.rglob("*"), *site.configs.glob("references/*")]
+    return {path: path.read_text() for path in files if path.is_file() and path.suffix != ".pyc"}
 
 
 def _compiles(site: Site) -> None:

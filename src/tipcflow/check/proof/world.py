@@ -79,8 +79,8 @@ def _idle(record: ExitRecord, peers: list[ExitRecord]) -> str:
     A job of a few seconds may end between two samples, and some launchers set no ranks. Neither holds if a rank of
     a peer was seen for long, and this node's processes were too; or if the job ended long before its peers.
     """
-    trained = any(one.rank or one.steps or one.static_runs or one.initialized for one in record.processes)
-    if trained or not peers:
+    probed = record.processes
+    if not peers or any(each.rank or each.steps or each.static_runs or each.initialized for each in probed):
         return ""
     longest = max(peers, key=lambda peer: peer.duration_s)
     lasted, other = record.duration_s, longest.duration_s
@@ -149,9 +149,8 @@ def _in_records(facts: Facts, step: Step) -> set[tuple[str, int]]:
     """The ranks that the node runner saw among the step's processes."""
     ended = records(facts, step.id)
     sampled = {(record.node, int(rank)) for record in ended for rank in record.peak_rss_bytes if rank.isdigit()}
-    return sampled | {
-        (record.node, one.rank) for record in ended if record.observed for one in record.observed.ranks
-    }
+    seen = {(record.node, observed.ranks) for record in ended if (observed := record.observed)}
+    return sampled | {(node, member.rank) for node, ranks in seen for member in ranks}
 
 
 def _ranks(ranks: list[int]) -> str:
