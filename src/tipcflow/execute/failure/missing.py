@@ -48,7 +48,8 @@ def mark_missing_rank(
 def _last_in_collectives(diagnoses: Mapping[str, LogDiagnosis]) -> tuple[str, int] | None:
     """Return (node, rank) of the one rank that is behind all others in the operations of one group; None if
     operations of several groups timed out."""
-    if any(one.several for diagnosis in diagnoses.values() for one in diagnosis.collectives.values()):
+    timed_out = [collective for diagnosis in diagnoses.values() for collective in diagnosis.collectives.values()]
+    if any(collective.several for collective in timed_out):
         return None
     waiting = sorted(
         (collective.number, node, rank, collective.group)
