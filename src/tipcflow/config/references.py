@@ -8,10 +8,17 @@ from tipcflow.config.base import ConfigModel
 from tipcflow.domain.numbers.metrics import judged
 
 
+def _without_suffix(params: str) -> str:
+    if "/" in params or params.endswith(".txt"):
+        raise ValueError("expected the file's name without folder and without .txt")
+    return params
+
+
 class Reference(ConfigModel):
     """The target of one metric of one model.
 
     Attributes:
+        params: name of one of the model's params files, without `.txt`; '' matches any.
         mode, variant: '' matches any.
         metric: name in the registry (`top1`); the last evaluation of a run is compared.
         target, tolerance: in `unit`; a value worse than the target by more than the tolerance fails.
@@ -20,6 +27,7 @@ class Reference(ConfigModel):
     """
 
     model: str
+    params: Annotated[str, AfterValidator(_without_suffix)] = ""
     mode: str = ""
     variant: str = ""
     metric: Annotated[str, AfterValidator(judged)]
@@ -36,8 +44,16 @@ class References(ConfigModel):
     suite: str
     references: tuple[Reference, ...] = ()
 
-    def of(self, model: str, mode: str) -> tuple[Reference, ...]:
-        """The targets of a model in a mode, for all variants."""
+    def of(self, model: str, mode: str, *, params: str = "") -> tuple[Reference, ...]:
+        """The targets of a model in a mode, for all variants.
+
+        Args:
+            mode, params: '' means any.
+        """
         return tuple(
-            reference for reference in self.references if reference.model == model and reference.mode in ("", mode)
+            reference
+            for reference in self.references
+            if reference.model == model
+            and (not mode or reference.mode in ("", mode))
+            and (not params or reference.params in ("", params))
         )

@@ -32,7 +32,8 @@ def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
     nothing measured the target; `insufficient_data` where the model has no target. One per target of a variant
     that the plan does not have."""
     plan = facts.plan
-    targets = context.references.of(plan.model, plan.mode) if context.references else ()
+    params = context.run.chain.rpartition("/")[2] if context.run else ""
+    targets = context.references.of(plan.model, plan.mode, params=params) if context.references else ()
     measured = training_steps(facts) if plan.trains else _evaluations(facts)
     if not plan.trains and not measured:
         return []
@@ -82,7 +83,7 @@ def _without_variant(
         f"target for {target.metric} applies to variant {name}; {verb} variants: {first_names(measured) or 'none'}"
     )
     if gone:
-        reason = f"{reason}; nothing measured the target: correct or remove it in {where}"
+        reason = f"{reason}; nothing measured the target: correct or remove it in {where}, or set its params"
     return CheckResult(
         check=NAME,
         status=Status.FAILED if gone else Status.INSUFFICIENT_DATA,

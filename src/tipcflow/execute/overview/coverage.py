@@ -139,10 +139,8 @@ class _Targets:
         references = self._of(suite)
         if references is None:
             return False
-        model = rest.partition("/")[0]
-        return bool(
-            references.of(model, mode) if mode else [each for each in references.references if each.model == model]
-        )
+        model, _, params = rest.partition("/")
+        return bool(references.of(model, mode, params=params))
 
     def _read(self, suite: str) -> References | None:
         path = self._folder / f"{suite}.yaml"

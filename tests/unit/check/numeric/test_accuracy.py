@@ -163,7 +163,7 @@ def test_a_target_of_a_variant_that_is_not_in_the_plan(build: ModuleType) -> Non
     assert (run, result.status, result.metric) == (Status.FAILED, Status.FAILED, "top1")
     assert result.reason == (
         "target for top1 applies to variant v_renamed; trained variants: v; nothing measured the target: "
-        "correct or remove it in references/sample.yaml"
+        "correct or remove it in references/sample.yaml, or set its params"
     )
     assert judged(build.facts(), variant="v").status is Status.PASS
 
@@ -179,6 +179,15 @@ def test_a_target_of_another_params_file_of_the_model(build: ModuleType) -> None
     allow = {"policy": Policy(name="x", removed="allow"), "before": Declared(run="r", variants=("v", "v_other"))}
     run, results = of_run(build.facts(), references=both, **allow)
     assert (run, [one.status for one in results]) == (Status.FAILED, [Status.PASS, Status.FAILED])
+
+
+def test_a_target_of_one_params_file(build: ModuleType) -> None:
+    run = build.run()
+    own = run.chain.rpartition("/")[2]
+    other = with_target(variant="v_other", params="train_infer_other")
+    assert of_run(build.facts(), references=other, run=run)[0] is Status.PASS
+    mine = with_target(variant="v_other", params=own)
+    assert of_run(build.facts(), references=mine, run=run)[0] is Status.FAILED
 
 
 def test_a_target_of_a_variant_that_the_cluster_cannot_run(build: ModuleType) -> None:
