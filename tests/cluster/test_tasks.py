@@ -148,7 +148,7 @@ def test_a_run_that_was_stopped_before_its_steps_is_cancelled(tasks: Tasks) -> N
 
 
 def test_what_ended_before_it_began_keeps_its_status(tasks: Tasks) -> None:
-    with pytest.raises(ConfigError, match="no such mode"):
+    with pytest.raises(ConfigError, match="unknown mode"):
         tasks.resolve(mode="no_such_mode")
     run = tasks.store.runs.get(tasks.run)
     assert run.status is Status.CONFIG_ERROR
