@@ -7,7 +7,7 @@ from tipcflow.check.baseline.baseline import against_baseline
 from tipcflow.check.baseline.node_health import node_health
 from tipcflow.check.baseline.pinned import against_pinned
 from tipcflow.check.context import CheckContext
-from tipcflow.check.evidence import ran_evidence, ran_log, ran_removed
+from tipcflow.check.evidence import ran_evidence, ran_log, ran_removed, require_proofs
 from tipcflow.check.numeric.accuracy import accuracy_final
 from tipcflow.check.numeric.evaluation import accuracy_evaluation
 from tipcflow.check.numeric.loss import loss_falling, loss_finite
@@ -63,7 +63,7 @@ MAX_WIDTH = 300
 
 def judge(facts: Facts, context: CheckContext) -> tuple[CheckResult, ...]:
     """The results of all checks, in a fixed order."""
-    return tuple(result for check in CHECKS for result in check(facts, context))
+    return require_proofs(facts, context, [result for check in CHECKS for result in check(facts, context)])
 
 
 def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:

@@ -45,7 +45,8 @@ class Prints(ConfigModel):
         losses: additional metrics that are losses (`*` and `?` match).
         may_be_nan: metrics that may be nan or inf in a correct run, such as `grad_norm` under AMP (`*` and `?`
             match).
-        may_be_missing: metrics that are not expected although all earlier runs had them (`*` and `?` match).
+        may_be_missing: metrics, and checks that are proofs, that are not expected although all earlier runs had
+            them (`*` and `?` match).
     """
 
     loss: bool = True

@@ -22,6 +22,7 @@ class Evidence(StrEnum):
     ENGINE = "infer.engine"
     AUTOLOG = "infer.autolog"
     PREDICTIONS = "predictions"
+    PROOF = "proof"
 
 
 class Source(StrEnum):
@@ -38,7 +39,7 @@ class Expectation(Frozen):
     Attributes:
         step, leg: the step or leg that must produce it; `leg` is '' outside inference.
         rank, node: rank and node of a training process; -1 and '' for other evidence.
-        metric: name of a metric, '' for other evidence.
+        metric: name of a metric, or of the check that gives a proof; '' for other evidence.
         source: `plan`: every step of this kind prints or writes it; `peers`: another rank or leg of the same
             kind has it; `history`: all of the last accepted runs had it.
         because: the reason, in words.

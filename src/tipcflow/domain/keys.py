@@ -147,7 +147,7 @@ class EvidenceKey(TextKey):
         kind: a value of `Evidence`.
         step: id of the step.
         leg: '' outside inference.
-        what: name of the metric, number of the rank, or ''.
+        what: name of the metric or check, number of the rank, or ''.
     """
 
     kind: str

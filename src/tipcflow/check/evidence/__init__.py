@@ -7,6 +7,7 @@ from tipcflow.check.evidence.expected import expected
 from tipcflow.check.evidence.found import found_in
 from tipcflow.check.evidence.log_lines import ran_log
 from tipcflow.check.evidence.missing import Missing, missing_in
+from tipcflow.check.evidence.proofs import proven_by, require_proofs
 from tipcflow.check.evidence.removed import ran_removed
 from tipcflow.check.evidence.result import evidence_section, ran_evidence
 
@@ -16,7 +17,9 @@ __all__ = [
     "expected",
     "found_in",
     "missing_in",
+    "proven_by",
     "ran_evidence",
     "ran_log",
     "ran_removed",
+    "require_proofs",
 ]

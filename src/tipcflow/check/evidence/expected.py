@@ -106,7 +106,6 @@ def _of_leg(step: Step, leg: Leg) -> Iterable[Expectation]:
 
 def _of_history(step: Step, prints: Prints, usual: frozenset[EvidenceKey], runs: int) -> Iterable[Expectation]:
     legs = {"", *(leg.id for leg in step.legs if not leg.not_run)}
-    because = f"each of the last {runs} accepted runs has it"
     for key in sorted(usual):
         if (
             key.step != without_repeat(step.id)
@@ -116,6 +115,7 @@ def _of_history(step: Step, prints: Prints, usual: frozenset[EvidenceKey], runs:
         ):
             continue
         rank = int(key.what) if key.kind in _OF_RANKS else -1
+        verb = "proves" if key.kind == Evidence.PROOF else "has"
         if rank < max(1, step.world_size):
             yield Expectation(
                 kind=Evidence(key.kind),
@@ -125,7 +125,7 @@ def _of_history(step: Step, prints: Prints, usual: frozenset[EvidenceKey], runs:
                 node=node_of(step, rank) if rank >= 0 else "",
                 metric="" if rank >= 0 else key.what,
                 source=Source.HISTORY,
-                because=because,
+                because=f"each of the last {runs} accepted runs {verb} it",
             )
 
 

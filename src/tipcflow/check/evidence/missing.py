@@ -63,6 +63,8 @@ def _missing(
         return [] if evaluated(facts, step) else ["the evaluation printed no metric"]
     if piece.kind is Evidence.FILES:
         return _of_files(facts, step)
+    if piece.kind is Evidence.PROOF:
+        return []  # the check itself tells (`require_proofs`)
     if piece.leg and piece.kind is not Evidence.METRIC:
         return _of_leg(facts, step, piece)
     what = piece.metric or "predictions"

@@ -1,6 +1,6 @@
 """Did the run produce all expected evidence?"""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from tipcflow.check.context import CheckContext
@@ -8,7 +8,7 @@ from tipcflow.check.evidence.expected import expected
 from tipcflow.check.evidence.found import found_in
 from tipcflow.check.evidence.missing import Missing, missing_in
 from tipcflow.check.select import first_names, matches_any, passed
-from tipcflow.domain import CheckResult, EvidenceKey, Expectation, Facts, Source, Status
+from tipcflow.domain import CheckResult, Evidence, EvidenceKey, Expectation, Facts, Source, Status
 from tipcflow.domain.keys import SLOWEST
 
 NAME = "ran.evidence"
@@ -20,7 +20,13 @@ def ran_evidence(facts: Facts, context: CheckContext) -> list[CheckResult]:
     `infra_failure` (we lost it), which names each missing piece; else one `pass` for the run."""
     pieces = pieces_of(facts, context)
     missing = missing_in(facts, pieces, context.prints)
-    judged = [piece for piece in pieces if passed(facts, piece.step, "") and passed(facts, piece.step, piece.leg)]
+    judged = [
+        piece
+        for piece in pieces
+        if piece.kind is not Evidence.PROOF
+        and passed(facts, piece.step, "")
+        and passed(facts, piece.step, piece.leg)
+    ]
     results = []
     for step, status in dict.fromkeys((gap.piece.step, gap.status) for gap in missing):
         gaps = [gap for gap in missing if (gap.piece.step, gap.status) == (step, status)]
@@ -56,14 +62,21 @@ def pieces_of(facts: Facts, context: CheckContext) -> tuple[Expectation, ...]:
     return (*now, *recorded)
 
 
-def evidence_section(facts: Facts, context: CheckContext) -> list[dict[str, Any]]:
+def evidence_section(
+    facts: Facts, context: CheckContext, proven: Collection[EvidenceKey] = ()
+) -> list[dict[str, Any]]:
     """Expected against found, piece by piece, for the certificate: `state` is `found`, `missing` (`failed`),
-    `lost` (`infra_failure`), `not needed` (no peer has it) or `not judged` (the step or leg did not pass)."""
+    `lost` (`infra_failure`), `unproven` (`unconfirmed`), `not needed` (no peer has it) or `not judged` (the step
+    or leg did not pass).
+
+    Args:
+        proven: the run's proofs (`proven_by`).
+    """
     pieces = pieces_of(facts, context)
     missing: dict[EvidenceKey, list[Missing]] = {}
     for gap in missing_in(facts, pieces, context.prints):
         missing.setdefault(gap.piece.key, []).append(gap)
-    evidence = found_in(facts, context.prints)
+    evidence = found_in(facts, context.prints) | frozenset(proven)
     return [_entry(facts, piece, missing.get(piece.key, ()), evidence) for piece in pieces]
 
 
@@ -75,6 +88,8 @@ def _entry(
         state = "not judged"
     elif missing:
         state = "missing" if any(gap.status is Status.FAILED for gap in missing) else "lost"
+    elif piece.kind is Evidence.PROOF and piece.key.without_repeat() not in evidence:
+        state = "unproven"
     else:
         state = (
             "not needed"

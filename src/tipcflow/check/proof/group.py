@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tipcflow.check.context import CheckContext
+from tipcflow.check.evidence.proofs import OBSERVED
 from tipcflow.check.select import first_names, records, training_steps
 from tipcflow.domain import CheckResult, ExitRecord, Facts, ObservedRank, ProcessReport, Status, Step
 
@@ -46,8 +47,8 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
         key=lambda member: member.seen.rank,
     )
 
-    def result(status: Status, reason: str) -> CheckResult:
-        values = {"observed": [{"node": member.node, **member.seen.model_dump()} for member in ranks]}
+    def result(status: Status, reason: str, **values: object) -> CheckResult:
+        values["observed"] = [{"node": member.node, **member.seen.model_dump()} for member in ranks]
         return CheckResult(check=NAME, status=status, reason=reason, step=step.id, values=values)
 
     reports = _training_reports(ended)
@@ -67,7 +68,8 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
         node for node in step.nodes if not any(member.seen.peers for member in ranks if member.node == node)
     ]
     if len(step.nodes) > 1 and not missing:
-        return result(Status.PASS, f"ranks on {first_names(list(step.nodes))} held connections with each other")
+        reason = f"ranks on {first_names(list(step.nodes))} held connections with each other"
+        return result(Status.PASS, reason, **{OBSERVED: True})
     where = f"no connection of {first_names(missing)} with another node observed" if missing else "one node"
     return result(Status.INSUFFICIENT_DATA, f"{where}; not proven that the ranks trained together")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.check import judge, verdict, verdict_reasons
 from tipcflow.check.baseline.detector_limits import gate_section
-from tipcflow.check.evidence import evidence_section, found_in
+from tipcflow.check.evidence import evidence_section, found_in, proven_by
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
@@ -57,8 +57,9 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     results = judge(facts, context)
     store.history.cache_numbers(run_id, facts.measurements)
     store.checks.replace(run_id, results)
-    store.documents.put(run_id, EvidenceDocument(evidence_section(facts, context)))
-    store.documents.put(run_id, FoundDocument(tuple(sorted(found_in(facts, context.prints)))))
+    proven = proven_by(results)
+    store.documents.put(run_id, EvidenceDocument(evidence_section(facts, context, proven)))
+    store.documents.put(run_id, FoundDocument(tuple(sorted(found_in(facts, context.prints) | proven))))
     store.documents.put(run_id, GateDocument(gate_section(context.history, rules, within_s=GATE_S)))
     judged = Judged(*verdict(facts, results))
     store.documents.put(run_id, WhyDocument(line=judged.reason, parts=tuple(verdict_reasons(facts, results))))
