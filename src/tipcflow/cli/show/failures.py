@@ -23,7 +23,7 @@ def failure_lines(data: "RunData", logs: Path, width: int | None) -> list[str]:
         )
         for (step, attempt), failure in failures.items()
     ]
-    lines = columns(("CLASS", "STEP", "TRY", "ROOT CAUSE", "WHAT TO DO"), rows, width=width) if rows else []
+    lines = columns(("CLASS", "STEP", "ATTEMPT", "ROOT CAUSE", "WHAT TO DO"), rows, width=width) if rows else []
     evidence = [file for failure in failures.values() for file in failure.evidence]
     return [*lines, *(f"evidence: {logs / file}" for file in evidence)]
 

@@ -38,7 +38,7 @@ def page(data: "RunData", logs: Path, *, width: int | None, before: str = "") ->
     sections = (
         ("", _header(data, width)),
         ("CHECKS", _table(("STATUS", "CHECK", "ABOUT", "WHY"), _checks(data), width)),
-        ("STEPS", _table(("STATUS", "STEP", "NODE", "TRY", "TOOK", "WHY"), _steps(data), width)),
+        ("STEPS", _table(("STATUS", "STEP", "NODE", "ATTEMPT", "TOOK", "WHY"), _steps(data), width)),
         ("WHAT WENT WRONG", failure_lines(data, logs, width)),
         ("LEGS", _table(("STATUS", "LEG", "STEP", "TOOK", "WHY"), _legs(data), width)),
         ("NODES", [line for facts in data.facts.node_facts for line in _node(facts, width)]),

@@ -190,6 +190,7 @@ class AttemptDriver:
                 member.session.stop(member.spec, reason, by)
             except InfraError as error:
                 if not member.done:
+                    member.down_since = member.down_since or time.time()
                     member.lost = f"node {member.name}: the stop request failed: {error}"
 
         _at_once(members, stop)

@@ -146,7 +146,7 @@ def unreachable(name: str, address: str, port: int) -> str:
             pinged = output(tool, "-c1", f"-W{int(PEER_S)}", address)
         except subprocess.TimeoutExpired:
             pinged = ""
-        reason += " (it answers ping)" if pinged else " (nor does it answer ping)"
+        reason += " (the host answers ping)" if pinged else " (the host does not answer ping)"
     return f"{address} port {port}: {reason}"
 
 

@@ -156,8 +156,8 @@ def free_slot(last: Json, spec: Json, number: int) -> None:
     if spec["fence"] < seen:
         raise Refused(
             f"slot {number} of {spec['node']} has seen lease {seen} (of {last['job']}); "
-            f"this job comes with the older lease {spec['fence']}; "
-            "start the run again, its new lease will be newer"
+            f"this job has the older lease {spec['fence']}; "
+            "start the run again to acquire a newer lease"
         )
     if last["job"] not in ("", job_id(spec)):
         end_last(spec, last["job"], number)

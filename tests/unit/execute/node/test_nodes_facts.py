@@ -10,7 +10,7 @@ from tipcflow.execute.node import nodes as module
 from tipcflow.execute.node.nodes import Nodes
 
 NODE = Node(name="a", address="192.0.2.1", ssh=SshTarget(alias="a"), workspace="/w", python="/usr/bin/python3")
-REFUSED = {"192.0.2.2": "192.0.2.2 port 22: Connection refused (it answers ping)"}
+REFUSED = {"192.0.2.2": "192.0.2.2 port 22: Connection refused (the host answers ping)"}
 
 
 class Session:

@@ -63,8 +63,8 @@ def test_slot_remembers_the_newest_lease(bench):
     record = bench.ended(old)
     assert record.reason is EndReason.REFUSED
     assert record.message == (
-        "slot 1 of a has seen lease 7 (of r1/new/1); this job comes with the older lease 6; "
-        "start the run again, its new lease will be newer"
+        "slot 1 of a has seen lease 7 (of r1/new/1); this job has the older lease 6; "
+        "start the run again to acquire a newer lease"
     )
     assert bench.end_of("true", step="same", slots=(1,), fence=7).ok
     assert not (bench.root / "ran").exists()
