@@ -67,9 +67,23 @@ def _run(drawn: Draw, world: World, side: Side) -> Seen:
     seen = look(drawn, world, "", started_at=began, run=side.run.run, shown=False)
     if not told and seen.status == "none":
         seen.status, seen.reason = "stuck", f"no verdict; tasks: {side.states(side.run)}"
-    seen.struck = struck
+    seen.struck = struck and not _all_steps_had_ended(side, world)
     seen.left = left_behind(world)
     return seen
+
+
+def _all_steps_had_ended(side: Side, world: World) -> bool:
+    """Whether the fault came when only the verdict was missing: a complete verdict is right then."""
+    with contextlib.suppress(ConfigError), side.site.store() as store:
+        run = side.run_of(side.run)
+        ends = [attempt.ended_at for attempt in store.attempts.of(run.id)]
+        planned = {step.id for step in store.plans.get(run.id).steps}
+        complete = planned <= set(store.steps.statuses(run.id)) and all(ends)
+        late = complete and world.struck_at > 0 and max(end or 0.0 for end in ends) < world.struck_at
+        if late:
+            world.notes.append("all steps had ended before the fault")
+        return late
+    return False
 
 
 def _verdict(side: Side) -> bool:
