@@ -183,7 +183,8 @@ FAULTS = (
         FAILED,
         prepare=_weights("os.remove(file.name), os.mkfifo(file.name)"),
         names_node=False,
-        classes=OUTPUT_MISSING,
+        # A second attempt, because of a second fault, waits at the FIFO of the first when it writes its weights.
+        classes=OUTPUT_MISSING | HANG,
     ),
     Fault(
         "weights are /dev/zero",
@@ -203,8 +204,9 @@ FAULTS = (
     ),
     Fault(
         "many processes",
-        "a rank leaves 100 children behind, half of them zombies; the run passes",
-        frozenset(),
+        "a rank leaves 100 children behind, half of them zombies; the run passes, or their memory is a regression",
+        # After five accepted runs, which all cases through one Airflow share, the memory is compared.
+        frozenset({"regression"}),
         prepare=_at("[os.fork() or os._exit(n % 2 and time.sleep(600) or 0) for n in range(100)]"),
         healed=True,
         names_node=False,
