@@ -96,6 +96,8 @@ def _small_disk(world: World) -> None:
 def _fill(world: World) -> None:
     # dd ends with an error when the disk is full: that is the point.
     world.nodes.exec(world.victim, ["dd", "if=/dev/zero", f"of={world.workspace}/filler", "bs=1M"])
+    if world.complete():
+        world.notes.append("the training had ended before the disk was full")
 
 
 def _remove_workspace(world: World) -> None:
