@@ -29,9 +29,9 @@ STOP_S = 20.0
 class JobTrigger(BaseTrigger):
     """Watches a job on a node until it has ended, and writes its log lines into the task's log.
 
-    Fires {"step", "resume", "attempt", "stood", "hung"}: `resume` holds the log offsets of that attempt, `stood` the
-    argument of `Member.end_if_stalled` if the runner stopped responding, else None, `hung` the last hang that the
-    runner reported. The task queries the result; for a hang it collects evidence from all nodes while they wait.
+    Fires {"step", "resume", "attempt", "stood", "hung"}: `resume` holds the log offsets of that attempt, `stood`
+    the argument of `Member.end_if_stalled` if the runner stopped responding, else None, `hung` the last hang that
+    the runner reported. The task queries the result; for a hang it collects evidence from all nodes while they wait.
 
     Args:
         run, step: run and step of the job.

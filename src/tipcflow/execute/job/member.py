@@ -131,7 +131,7 @@ class Member:
 
     @property
     def log_bytes(self) -> dict[str, int]:
-        """Leg ('' for a step's only command) -> number of log bytes received, by this process or an earlier one."""
+        """Leg ('' for a step's only command) -> number of log bytes received, by this or an earlier process."""
         return {leg: max(end, self._shown.get(leg, 0)) for leg, end in self._resume.items()}
 
     @property
@@ -222,8 +222,8 @@ class Member:
         )
 
     def resume_at(self, log_bytes: Mapping[str, int]) -> None:
-        """Continue after the log bytes that another process has shown. Their end is received again, unshown: it tells
-        whether the member failed because of a peer."""
+        """Continue after the log bytes that another process has shown. The end of these is received again, but not
+        shown: it contains whether the member failed because of a peer."""
         for leg, seen in log_bytes.items():
             self._shown[leg] = max(seen, self._resume.get(leg, 0))
             self._resume[leg] = max(0, self._shown[leg] - RECENT)
