@@ -31,7 +31,7 @@ class JobTrigger(BaseTrigger):
 
     Fires {"step", "resume", "attempt", "stood", "hung"}: `resume` holds the log offsets of that attempt, `stood`
     the argument of `Member.end_if_stalled` if the runner stopped responding, else None, `hung` the last hang that
-    the runner reported. The task queries the result; for a hang it collects evidence from all nodes while they wait.
+    the runner reported. The task queries the result; a hang makes it collect evidence from all nodes, which wait.
 
     Args:
         run, step: run and step of the job.
