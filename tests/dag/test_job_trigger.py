@@ -83,7 +83,7 @@ def a_trigger(**fields: Any) -> JobTrigger:
 
 def test_peers_hear_of_a_controller_and_one_that_is_away_does_not_matter(asked: list[tuple[str, str]]) -> None:
     said = fired(a_trigger(peers_every_s=-1.0), [False, False, True])
-    assert said == {"step": "train", "resume": {}, "attempt": 3, "stood": None}
+    assert said == {"step": "train", "resume": {}, "attempt": 3, "stood": None, "hung": ""}
     assert asked == [("c", commands.poll(NODES[2], JOB))] * 2
 
 
@@ -140,7 +140,7 @@ def test_alone_it_is_watched_without_a_break(asked: list[tuple[str, str]]) -> No
 
 def test_a_trigger_of_an_earlier_version_is_understood() -> None:
     fields = a_trigger().serialize()[1]
-    del fields["silence_s"], fields["peers_every_s"]
+    del fields["silence_s"], fields["peers_every_s"], fields["hung"]
     assert JobTrigger(**fields).peers_every_s == 240.0
 
 
@@ -206,6 +206,23 @@ def test_a_runner_that_works_again_is_watched_on(
     trigger = a_trigger(silence_s=8.0)
     beats = (alive(5.0, 0.0, 7.0), alive(5.0, 0.0, 0.0, 7.0), alive(6.0, 0.0, 7.0), end)
     assert fired_by(trigger, monkeypatch, *beats)["stood"] is None
+
+
+HANG = {"event": "hang", "message": "no progress for 6 s"}
+END = {"event": "end"}
+
+
+def test_a_hang_wakes_the_task_once(asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task collects evidence from the peers while they still wait for the hung rank."""
+    event = fired_by(a_trigger(), monkeypatch, [HANG])
+    assert event["hung"] == "no progress for 6 s"
+    again = a_trigger(hung=event["hung"])
+    assert fired_by(again, monkeypatch, [HANG], [HANG, END])["hung"] == "no progress for 6 s"
+
+
+def test_a_hang_without_peers_wakes_nobody(asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    me = [[NODES[0].model_dump(mode="json"), JOB]]
+    assert fired_by(a_trigger(peers=me), monkeypatch, [HANG], [END])["hung"] == "no progress for 6 s"
 
 
 def test_a_garbled_leg_record_does_not_end_the_watch(

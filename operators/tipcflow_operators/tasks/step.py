@@ -312,6 +312,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             lost_after_s=ctx.policy.waits.reconnect_s,
             silence_s=ctx.policy.waits.silence_s,
             peers_every_s=ctx.policy.waits.peers_every_s,
+            hung=task.mine.hangs,
         )
         ctx.note(f"{step.id} is running on node {spec.node}; deferring to the triggerer")
         self.defer(trigger=trigger, method_name="resume")

@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from tipcflow.config.settings import settings
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Node, StoppedBy
-from tipcflow.domain.run.job_event import JobEnd, JobGone, JobLog, LegEnd, RunnerAlive, decode
+from tipcflow.domain.run.job_event import JobEnd, JobGone, JobHang, JobLog, LegEnd, RunnerAlive, decode
 from tipcflow.execute.job.listening import progress_event
 from tipcflow.execute.progress import Kind, Listener
 from tipcflow.remote import commands
@@ -29,8 +29,9 @@ STOP_S = 20.0
 class JobTrigger(BaseTrigger):
     """Watches a job on a node until it has ended, and writes its log lines into the task's log.
 
-    Fires {"step", "resume", "attempt", "stood"}: `resume` holds the log offsets of that attempt, `stood` the
-    argument of `Member.end_if_still` if the runner stopped responding, else None. The task queries the result.
+    Fires {"step", "resume", "attempt", "stood", "hung"}: `resume` holds the log offsets of that attempt, `stood`
+    the argument of `Member.end_if_stalled` if the runner stopped responding, else None, `hung` the last hang that
+    the runner reported. The task queries the result; a hang makes it collect evidence from all nodes, which wait.
 
     Args:
         run, step: run and step of the job.
@@ -44,6 +45,7 @@ class JobTrigger(BaseTrigger):
             use for this time has stopped responding.
         peers_every_s: how often to renew the controller's lease on the other members' nodes, so that a node does
             not end a member whose own task waits for a worker.
+        hung: the reported hang that the task knows already: it does not fire again for that.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class JobTrigger(BaseTrigger):
         lost_after_s: float,
         silence_s: float = Waits().silence_s,
         peers_every_s: float = Waits().peers_every_s,
+        hung: str = "",
     ) -> None:
         super().__init__()
         self.run_id = run
@@ -71,6 +74,7 @@ class JobTrigger(BaseTrigger):
         self.lost_after_s = lost_after_s
         self.silence_s = silence_s
         self.peers_every_s = peers_every_s
+        self.hung = hung
         self._stillness = Stillness(silence_s)
         self._stood: dict[str, Any] | None = None
         self._legs: set[str] = set()
@@ -90,11 +94,12 @@ class JobTrigger(BaseTrigger):
                 "lost_after_s": self.lost_after_s,
                 "silence_s": self.silence_s,
                 "peers_every_s": self.peers_every_s,
+                "hung": self.hung,
             },
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Watch the job; fire when it has ended or is late, or when its runner or node is lost."""
+        """Watch the job; fire when it has ended, is late or hangs, or when its runner or node is lost."""
         begun = time.monotonic()
         task_log = TaskLog(self.log)
         listen = listener(settings().home, self.run_id, task_log)
@@ -121,7 +126,8 @@ class JobTrigger(BaseTrigger):
         task_log.flush()
         await asyncio.sleep(max(0.0, SETTLE_S - (time.monotonic() - begun)))
         attempt = int(self.job.rpartition("/")[2])
-        yield TriggerEvent({"step": self.step, "resume": self.resume, "attempt": attempt, "stood": self._stood})
+        event = {"step": self.step, "resume": self.resume, "attempt": attempt}
+        yield TriggerEvent({**event, "stood": self._stood, "hung": self.hung})
 
     async def on_kill(self) -> None:
         """Stop all members of the attempt, because a user marked or cleared the task."""
@@ -194,6 +200,9 @@ class JobTrigger(BaseTrigger):
         # The task's log and its display show the state of the task instead.
         if shown is not None and shown.kind is not Kind.STATE:
             listen(shown)
+        if isinstance(event, JobHang) and event.why != self.hung:
+            self.hung = event.why
+            return bool(self._others())  # one node's evidence is collected by its runner
         return isinstance(event, JobEnd | JobGone)
 
     async def _stop(self, node: Node, job: str) -> None:

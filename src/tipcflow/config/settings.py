@@ -90,6 +90,8 @@ class Settings(BaseSettings):
         weekly_at_once: maximum number of concurrent chains of a weekly run.
         queue_rise_s: seconds of waiting for slots after which a run rises one priority.
         log_limit_mb: maximum size of a file fetched from a node, 10^6 bytes.
+        wheel_hosts: hosts from which framework wheels may be fetched, separated by commas (`*` and `?` match);
+            '' for every host.
     """
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
@@ -111,6 +113,8 @@ class Settings(BaseSettings):
         default=QUEUE_RISE_S, ge=1, allow_inf_nan=False, description="a number of at least 1"
     )
     log_limit_mb: int = Field(default=LOG_LIMIT_MB, ge=1, description="a whole number of at least 1")
+
+    wheel_hosts: str = Field(default="", description="host names separated by commas")
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home)!r}, database_url={safe_url(self.database_url)!r}, " + (

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberState, Node, StoppedBy
 from tipcflow.domain.run.job_event import (
     JobEnd,
+    JobEvent,
     JobFiles,
     JobGone,
     JobHang,
@@ -116,6 +117,7 @@ class Member:
         self.generation = 0
         self.cleared = -1
         self._resume: dict[str, int] = {}
+        self._shown: dict[str, int] = {}
         self._listener = listener
         self._reconnect_s = reconnect_s
         self._stillness = Stillness(silence_s)
@@ -129,8 +131,8 @@ class Member:
 
     @property
     def log_bytes(self) -> dict[str, int]:
-        """Leg ('' for a step's only command) -> number of log bytes received."""
-        return dict(self._resume)
+        """Leg ('' for a step's only command) -> number of log bytes received, by this or an earlier process."""
+        return {leg: max(end, self._shown.get(leg, 0)) for leg, end in self._resume.items()}
 
     @property
     def done(self) -> bool:
@@ -212,7 +214,7 @@ class Member:
             record=self.record,
             legs=self.legs,
             artefacts=self.artefacts,
-            log_bytes=self._resume,
+            log_bytes=self.log_bytes,
             lost=self.lost,
             damaged=self.damaged,
             down_since=self.down_since,
@@ -220,9 +222,11 @@ class Member:
         )
 
     def resume_at(self, log_bytes: Mapping[str, int]) -> None:
-        """Continue after the log bytes that another process has shown."""
+        """Continue after the log bytes that another process has shown. The end of these is received again, but not
+        shown: it contains whether the member failed because of a peer."""
         for leg, seen in log_bytes.items():
-            self._resume[leg] = max(seen, self._resume.get(leg, 0))
+            self._shown[leg] = max(seen, self._resume.get(leg, 0))
+            self._resume[leg] = max(0, self._shown[leg] - RECENT)
 
     def restore(self, state: MemberState) -> None:
         """Take over the state known to another process."""
@@ -285,7 +289,7 @@ class Member:
         event = decode(message)
         if isinstance(event, LegEnd) and not self._is_new(event):
             event = None
-        shown = progress_event(event, step=self.spec.step, node=self.name)
+        shown = progress_event(self._unseen(event), step=self.spec.step, node=self.name)
         match event:
             case JobLog(leg, text, end):
                 self._resume[leg] = end
@@ -310,6 +314,14 @@ class Member:
             self._listener(shown)
         if not isinstance(event, JobLog):
             self.wake()
+
+    def _unseen(self, event: JobEvent | None) -> JobEvent | None:
+        """Return the event without what another process has shown of its log; None if it has shown all."""
+        shown = self._shown.get(event.leg, 0) if isinstance(event, JobLog) else 0
+        if not isinstance(event, JobLog) or not shown:
+            return event
+        text = event.text.encode()[-max(0, event.end - shown) :] if event.end > shown else b""
+        return JobLog(event.leg, text.decode(errors="replace"), event.end) if text else None
 
     def _is_new(self, event: LegEnd) -> bool:
         """Store a leg's record; return whether it was unknown."""

@@ -12,6 +12,7 @@ from tipcflow.config.goldens import load_goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.run_documents import GoldensDocument, PolicyDocument, ReferencesDocument, SuiteDocument
+from tipcflow.config.settings import settings
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, ConfigError, Plan, Run
 from tipcflow.domain.build import FrameworkBuild
@@ -208,7 +209,11 @@ def _build(store: "Store", request: RunRequest, suite: Suite, home: Path) -> Fra
             "is one of two frameworks", key="--framework", found=request.framework, expected="no --framework-wheel"
         )
     build = fetch_wheel(
-        request.framework_wheel, request.framework_sha256, home=home, only_names=request.only_inside
+        request.framework_wheel,
+        request.framework_sha256,
+        home=home,
+        only_names=request.only_inside,
+        hosts=settings().wheel_hosts,
     )
     if suite.framework and not build.name.startswith(suite.framework):
         raise ConfigError(

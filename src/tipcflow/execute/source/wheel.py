@@ -7,6 +7,7 @@ import shutil
 import time
 import uuid
 import zipfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -60,14 +61,17 @@ def check_source(source: str, sha256: str, *, only_names: bool) -> None:
         )
 
 
-def fetch_wheel(source: str, sha256: str, *, home: Path, only_names: bool = False) -> FrameworkBuild:
+def fetch_wheel(
+    source: str, sha256: str, *, home: Path, only_names: bool = False, hosts: str = ""
+) -> FrameworkBuild:
     """Return the build of a wheel, which is then below `home`.
 
     Args:
         source: an http or https address, or a path; with `only_names` the name of a file in `<home>/wheels`.
+        hosts: `Settings.wheel_hosts`.
 
     Raises:
-        ConfigError: no such file, not a wheel, or it has another hash.
+        ConfigError: no such file, not a wheel, it has another hash, or its host is not allowed.
         InfraError: the server cannot be reached, or refuses.
     """
     check_source(source, sha256, only_names=only_names)
@@ -86,7 +90,7 @@ def fetch_wheel(source: str, sha256: str, *, home: Path, only_names: bool = Fals
         return build
     aside = folder / f".{uuid.uuid4().hex}"
     try:
-        _download(source, aside)
+        _download(source, aside, hosts)
         return _checked(aside, build, source, sha256, folder)
     finally:
         aside.unlink(missing_ok=True)
@@ -144,12 +148,29 @@ def _checked(path: Path, build: FrameworkBuild, source: str, sha256: str, folder
     return made
 
 
-def _download(url: str, path: Path) -> None:
+def _check_host(host: str, hosts: str) -> None:
+    """Refuse a host that is not allowed: whoever may start a run would reach every server of Airflow's network."""
+    allowed = [pattern.strip().lower() for pattern in hosts.split(",") if pattern.strip()]
+    if allowed and not any(fnmatchcase(host.lower(), pattern) for pattern in allowed):
+        raise ConfigError(
+            "the host of the address is not in TIPCFLOW_WHEEL_HOSTS",
+            key=KEY,
+            found=host,
+            expected=", ".join(allowed),
+        )
+
+
+def _download(url: str, path: Path, hosts: str) -> None:
     import httpx  # takes longer than most tasks without a wheel
 
     host = urlsplit(url).hostname or "the server"
+
+    def check(request: httpx.Request) -> None:
+        _check_host(request.url.host, hosts)  # called for each redirect, too
+
+    client = httpx.Client(timeout=_CONNECT_S, follow_redirects=True, event_hooks={"request": [check]})
     try:
-        with httpx.stream("GET", url, timeout=_CONNECT_S, follow_redirects=True) as answer:
+        with client, client.stream("GET", url) as answer:
             if answer.status_code != 200:
                 raise ConfigError(
                     "cannot be fetched", key=KEY, found=f"{host}: {answer.status_code}", expected="200"

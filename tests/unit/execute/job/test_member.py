@@ -8,6 +8,7 @@ import pytest
 from tipcflow.domain import EndReason, ExitRecord, FailureClass, InfraError, JobCommand, JobSpec, Node
 from tipcflow.execute.failure.outcome import step_outcome, whole_job
 from tipcflow.execute.job.member import Member
+from tipcflow.execute.progress import Event, Kind
 
 SPEC = JobSpec(
     run="r", step="v/train", node="b", fence=1, workspace="/w", root="/w",
@@ -97,3 +98,34 @@ def test_a_runner_that_uses_its_cpu_does_not_stand_still() -> None:
     one = member(node, silence_s=36.0)
     assert [one.follow(15) for _ in range(3)] == [False, False, False]
     assert (one.lost, node.ended) == ("", 0)
+
+
+class Logging(Still):
+    """A node whose job has logged 40 bytes, and ends with exit code 1."""
+
+    text = "iteration 1\nConnection closed by peer\n\n"
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        start = resume.get("", 0)
+        data = self.text[start:]
+        yield {"event": "log", "leg": "", "offset": start, "size": len(data), "data": data}
+        record = ExitRecord(run="r", step="v/train", node="b", reason=EndReason.EXITED, exit_code=1)
+        yield {"event": "end", "record": record.model_dump(mode="json"), "artefacts": []}
+
+
+@pytest.mark.parametrize(("seen", "shown"), [(0, Logging.text), (12, Logging.text[12:]), (len(Logging.text), "")])
+def test_the_end_of_a_log_that_another_process_showed_is_known_but_not_shown_again(seen: int, shown: str) -> None:
+    """The end of the log tells whether a peer is the cause; the triggerer has read it, not this process."""
+    events: list[Event] = []
+    one = Member(Logging({}), SPEC, listener=events.append, reconnect_s=0)
+    one.resume_at({"": seen} if seen else {})
+    assert one.follow(1.0)
+    assert one.recent == Logging.text
+    assert "".join(event.text for event in events if event.kind is Kind.LOG) == shown
+    assert one.log_bytes == {"": len(Logging.text)}
+
+
+def test_what_was_shown_counts_before_anything_is_received() -> None:
+    one = member(Still({}))
+    one.resume_at({"": 50_000})
+    assert (one.log_bytes, one.state.log_bytes) == ({"": 50_000}, {"": 50_000})

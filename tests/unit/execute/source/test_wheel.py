@@ -3,6 +3,7 @@
 import functools
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -103,3 +104,34 @@ def test_an_address_with_a_login_is_refused(login: str) -> None:
     with pytest.raises(ConfigError, match="contains a login") as caught:
         check_source(f"https://{login}example.com/a-1-py3-none-any.whl", NONE, only_names=True)
     assert "secret" not in str(caught.value)
+
+
+def test_hosts_that_a_site_allows(tmp_path: Path, server: str) -> None:
+    """Also after a redirect: a server that is allowed must not lead to one that is not."""
+    wheel = make_wheel(tmp_path / "site")
+    sha256 = sha256_of(wheel)
+    message = r"--framework-wheel: the host of the address is not in TIPCFLOW_WHEEL_HOSTS; found '127\.0\.0\.1'"
+    with pytest.raises(ConfigError, match=message):
+        fetch_wheel(f"{server}/{wheel.name}", sha256, home=tmp_path, hosts="wheels.example.org, *.internal")
+    elsewhere = redirect_to(f"{server}/{wheel.name}")
+    with elsewhere as address, pytest.raises(ConfigError, match=message):
+        fetch_wheel(f"{address}/{wheel.name}", sha256, home=tmp_path, hosts="localhost")
+    assert fetch_wheel(f"{server}/{wheel.name}", sha256, home=tmp_path, hosts="127.0.0.*").wheel == wheel.name
+
+
+@contextmanager
+def redirect_to(target: str) -> Iterator[str]:
+    """The address of a server on `localhost` that redirects every request."""
+
+    class Redirect(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", target)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirect) as made:
+        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://localhost:{made.server_port}"
+        made.shutdown()
+        thread.join(10)
