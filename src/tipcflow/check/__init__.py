@@ -1,6 +1,6 @@
 """Checks: evaluate a run's facts and give the verdict. One pure module per question, no I/O.
 
-Public: `__all__`, `context`, `judge`, `select`.
+Public: `__all__`, `context`, `judge`, `quarantine`, `select`.
 """
 
 from tipcflow.check.context import CheckContext, Confirmation, Pin

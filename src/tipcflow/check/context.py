@@ -9,6 +9,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Prints
 from tipcflow.domain import Declared, Expectation, Facts, MetricKey, PastRun, Run
+from tipcflow.domain.quarantine.entry import Quarantine
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class CheckContext:
         probes: node -> probe -> its times in accepted earlier runs on that node, of any chain.
         elsewhere: for a run with fewer than `min_history` runs in its environment class, the class that has most
             of the chain's accepted runs, and how many.
+        quarantines: quarantines in force of the chain in this mode and environment class.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
 
@@ -74,6 +76,7 @@ class CheckContext:
     prints: Prints = field(default_factory=Prints)
     elsewhere: tuple[str, int] = ("", 0)
     probes: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
+    quarantines: tuple[Quarantine, ...] = ()
     run: Run | None = None
 
     def past(self, key: MetricKey) -> list[float]:

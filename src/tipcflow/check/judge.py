@@ -24,6 +24,7 @@ from tipcflow.check.proof.steps import SUMMARY, executed_steps, ran_steps
 from tipcflow.check.proof.training import ran_training
 from tipcflow.check.proof.weights import ran_weights
 from tipcflow.check.proof.world import ran_world_size
+from tipcflow.check.quarantine import quarantine_reasons, with_quarantines
 from tipcflow.check.select import trained, training_steps
 from tipcflow.check.summary import summary
 from tipcflow.domain import CheckResult, Facts, LegKey, Status, run_status
@@ -63,7 +64,9 @@ MAX_WIDTH = 300
 
 def judge(facts: Facts, context: CheckContext) -> tuple[CheckResult, ...]:
     """The results of all checks, in a fixed order."""
-    return require_proofs(facts, context, [result for check in CHECKS for result in check(facts, context)])
+    results = [result for check in CHECKS for result in check(facts, context)]
+    # Before proofs are required: a missing proof is never covered by a quarantine.
+    return require_proofs(facts, context, with_quarantines(results, context.quarantines))
 
 
 def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
@@ -82,7 +85,8 @@ def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
 def verdict_reasons(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
     """The parts of the verdict's line: the worst problems, at most three, or what was proven and what was not.
 
-    Removed work and a lost history come first, even if allowed, because they must not be overlooked.
+    Removed work and a lost history come first, even if allowed, because they must not be overlooked. Quarantined
+    failures follow; if something blocks, they come last.
     """
     answers = tuple(results)
     gone = [
@@ -91,10 +95,10 @@ def verdict_reasons(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
     others = tuple(result for result in answers if result not in gone)
     reasons, problems = [result.reason for result in gone], _problems(facts, others)
     if not problems and not any(result.gating and result.status in _BAD for result in gone):
-        return [*reasons, *summary(facts, others)]
+        return [*reasons, *quarantine_reasons(others), *summary(facts, others)]
     parts = [*reasons, *problems]
     more = [f"and {len(parts) - MAX_PROBLEMS} more"] if len(parts) > MAX_PROBLEMS else []
-    return [*parts[:MAX_PROBLEMS], *more]
+    return [*parts[:MAX_PROBLEMS], *more, *quarantine_reasons(others)]
 
 
 def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:

@@ -146,6 +146,18 @@ class NodeRule(ConfigModel):
     sigmas: float = Field(default=2.0, gt=0)
 
 
+class QuarantineRule(ConfigModel):
+    """Limits of quarantines (docs/reference/quarantine.md).
+
+    Attributes:
+        per_day: maximum number of new ones within 24 hours, over all chains; 0 allows none.
+        max_days: maximum days until one expires.
+    """
+
+    per_day: int = Field(default=3, ge=0)
+    max_days: float = Field(default=30.0, gt=0, le=366)
+
+
 class DetectRule(ConfigModel):
     """Change-point detector (docs/reference/detection.md).
 
@@ -256,6 +268,7 @@ class Policy(ConfigModel):
             export.
         golden: comparison of legs with stored goldens.
         comparison: selection of earlier runs.
+        quarantine: limits of quarantines.
         overrides: exceptions for suites or models.
     """
 
@@ -286,6 +299,7 @@ class Policy(ConfigModel):
     comparison: ComparisonRule = ComparisonRule()
     node_health: NodeRule = NodeRule()
     detect: DetectRule = DetectRule()
+    quarantine: QuarantineRule = QuarantineRule()
     overrides: tuple[Override, ...] = ()
 
     @property

@@ -143,6 +143,13 @@ class IncomparableDocument(Fields):
     why: str = ""
 
 
+class QuarantinedDocument(Fields):
+    """The numbers of the quarantines that cover failures of the run. A run with this document joins no history."""
+
+    NAME: ClassVar[str] = "quarantined"
+    numbers: tuple[int, ...] = ()
+
+
 class ExpectedDocument(Root[tuple[Expectation, ...]]):
     """The evidence that the run must produce."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from tipcflow.domain import CheckResult, Facts, Failure, LegKey, Run, Status
+from tipcflow.domain.quarantine.signature import NUMBER
 from tipcflow.report.rows import LegRow, StepRow, leg_rows, step_rows
 
 # JUnit has three outcomes besides passed. Blocked or never started work is skipped; its cause is the failure.
@@ -42,8 +43,8 @@ class ReportedRun:
 def junit(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral: bool = False) -> str:
     """One test suite each for steps, legs and checks; characters that XML forbids are written as `\\x1b`.
 
-    A non-gating check is a passed test case with its result in `system-out`. The run's own status is
-    also a test case (`verdict`), so a run that did nothing is not an empty, green report.
+    A non-gating check is a passed test case with its result in `system-out`, a quarantined failure is skipped. The
+    run's own status is also a test case (`verdict`), so a run that did nothing is not an empty, green report.
 
     Args:
         neutral: report `unconfirmed` as skipped, with its reason, instead of as a failure.
@@ -93,6 +94,11 @@ def _suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Element
 
 def _check_case(suite: str, result: CheckResult, neutral: bool) -> ElementTree.Element:
     about = " ".join(part for part in (result.check, result.step, result.leg) if part)
+    if NUMBER in result.values:
+        case = _case(suite, about, Status.PASS, "")
+        message = _clean(f"quarantined: {result.status}: {result.reason}")
+        ElementTree.SubElement(case, "skipped", message=message, type="quarantined")
+        return case
     status = result.status if result.gating else Status.PASS
     reason = result.reason if result.gating else f"{result.status}: {result.reason}"
     return _case(suite, about, status, reason, neutral=neutral)

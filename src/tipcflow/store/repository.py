@@ -17,7 +17,9 @@ from tipcflow.store.github.messages import Messages
 from tipcflow.store.leases.leases import Leases
 from tipcflow.store.leases.queue import LeaseQueue
 from tipcflow.store.outbox import Outbox
+from tipcflow.store.quarantines import Quarantines
 from tipcflow.store.queries.alerts import Alerts
+from tipcflow.store.queries.check_history import CheckHistory
 from tipcflow.store.queries.coverage import CoverageQueries
 from tipcflow.store.queries.history import History
 from tipcflow.store.queries.matrix import MatrixQueries
@@ -66,6 +68,7 @@ class Store:
         self.recorded, self.states, self.repeats = Recorded(database), States(database), Repeats(database)
         self.coverage, self.alerts = CoverageQueries(database), Alerts(database)
         self.matrix = MatrixQueries(database)
+        self.quarantines, self.check_history = Quarantines(database), CheckHistory(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)
         self.history = History(
             database,

@@ -20,6 +20,7 @@ from tipcflow.config.policy import (
     Override,
     ParityRule,
     Policy,
+    QuarantineRule,
 )
 from tipcflow.config.references import Reference
 from tipcflow.domain.numbers.metrics import METRICS
@@ -46,7 +47,19 @@ def test_every_check_is_documented(build: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    [Policy, Floors, MetricRule, ParityRule, LossRule, AccuracyRule, NodeRule, GoldenRule, Override, Reference],
+    [
+        Policy,
+        Floors,
+        MetricRule,
+        ParityRule,
+        LossRule,
+        AccuracyRule,
+        NodeRule,
+        GoldenRule,
+        QuarantineRule,
+        Override,
+        Reference,
+    ],
 )
 def test_every_setting_is_documented(model: type[BaseModel]) -> None:
     for name in set(model.model_fields) - {"schema_version", "name", "description"}:

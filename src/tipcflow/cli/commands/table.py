@@ -251,6 +251,19 @@ COMMANDS = (
         },
     ),
     LazyCommand(
+        "quarantine",
+        "tipcflow.cli.quarantine.command:app",
+        _JUDGE,
+        "Failures that do not block for a limited time.",
+        "tipcflow quarantine list",
+        {
+            "add": f"tipcflow quarantine add {_CHAIN} parity.onednn --owner inference --because 'oneDNN bug'",
+            "list": "tipcflow quarantine list --all",
+            "show": "tipcflow quarantine show 1",
+            "release": "tipcflow quarantine release 1 --because 'fixed'",
+        },
+    ),
+    LazyCommand(
         "golden",
         "tipcflow.cli.golden:app",
         _JUDGE,

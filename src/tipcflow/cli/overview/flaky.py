@@ -49,6 +49,7 @@ def flaky_lines(overview: "Flaky", *, width: int | None) -> list[str]:
     ]
     if rows:
         lines += ["", *columns(("RATE (95 %)", "RUNS", "MIXED GROUPS", "CHAIN"), rows, width=width)]
+    lines += _proposed(overview, width)
     nodes = [
         (rate_text(node.infrastructure), str(node.infrastructure.runs), str(node.red_elsewhere_green), node.node)
         for node in overview.nodes
@@ -57,6 +58,18 @@ def flaky_lines(overview: "Flaky", *, width: int | None) -> list[str]:
         head = ("INFRASTRUCTURE (95 %)", "RUNS", "RED, ELSEWHERE GREEN", "NODE")
         lines += ["", *columns(head, nodes, width=width)]
     return lines
+
+
+def _proposed(overview: "Flaky", width: int | None) -> list[str]:
+    if not overview.proposals:
+        return []
+    rows = [
+        (rate_text(each.failed), str(each.failed.runs), each.check, each.run, f"{each.chain}: {each.signature}")
+        for each in overview.proposals
+    ]
+    head = ("FAILED (95 %)", "RUNS", "CHECK", "NEWEST", "CHAIN AND SIGNATURE")
+    commands = [each.command for each in overview.proposals]
+    return ["", *columns(head, rows, width=width), "", "to quarantine one, if its cause is known:", *commands]
 
 
 def rate_text(rate: "Rate") -> str:

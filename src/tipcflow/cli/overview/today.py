@@ -61,6 +61,10 @@ def today_lines(overview: "Today", *, width: int | None) -> list[str]:
     lines += [f"{len(suspect.chains)} chains share the change {suspect.change}" for suspect in overview.shared]
     lines += _section(f"new in the last {overview.new_days:g} days", overview.new, width)
     lines += _section("known", overview.known, width)
+    if overview.quarantined:
+        lines += ["", f"quarantined ({len(overview.quarantined)}): `tipcflow quarantine list`"]
+        covered = [(state.run, f"{state.chain} on {state.cluster}") for state in overview.quarantined]
+        lines += columns(("RUN", "CHAIN"), covered, width=width, cut=True)
     if overview.running:
         lines += ["", f"running ({overview.running_total})"]
         head = ("RUN", "STATE", "FOR", "EXPECTED END", "CHAIN")

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from tipcflow.execute.overview.proposals import load_proposals
 from tipcflow.report.overview.flaky import Flaky, FlakyChain, examples_of, nodes_of, wilson
 from tipcflow.report.overview.today import DAY_S, GREEN
 
@@ -44,4 +45,5 @@ def load_flaky(store: "Store", *, days: float = 90, suite: str = "", now: float 
         repeated=len(repeated),
         chains=tuple(chains),
         nodes=nodes_of(store.repeats.by_node(since), mixed, GREEN),
+        proposals=load_proposals(store, [run for run in mixed if suite in ("", run.chain.partition("/")[0])], now),
     )

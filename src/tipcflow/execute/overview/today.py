@@ -8,6 +8,7 @@ from tipcflow.domain import Run, Status
 from tipcflow.domain.numbers.changes import changes, origin_of
 from tipcflow.report.overview.today import (
     DAY_S,
+    GREEN,
     Running,
     State,
     Today,
@@ -60,7 +61,8 @@ def load_today(
     lines = [line for line in store.states.lines() if scope.includes(line)]
     oldest = now - days * DAY_S
     recent = [line for line in lines if line.created_at >= oldest]
-    states = {line.run: _state(line) for line in lines}
+    marked = store.check_history.quarantined([line.run for line in lines if line.status in GREEN])
+    states = {line.run: _state(line, quarantined=line.run in marked) for line in lines}
     problems = worst_first(
         [
             make_problem(
@@ -79,13 +81,14 @@ def load_today(
         builds=builds_of([states[line.run] for line in recent], problems),
         problems=problems,
         shared=shared_suspects(problems),
+        quarantined=tuple(states[line.run] for line in recent if line.run in marked),
         stale=tuple(states[line.run] for line in stale),
         running=tuple(_running(each) for each in active),
         running_total=total,
     )
 
 
-def _state(line: "Line") -> State:
+def _state(line: "Line", *, quarantined: bool) -> State:
     return State(
         chain=line.chain,
         suite=line.suite,
@@ -96,6 +99,7 @@ def _state(line: "Line") -> State:
         status=line.status,
         run=line.run,
         started_at=line.created_at,
+        quarantined=quarantined,
     )
 
 

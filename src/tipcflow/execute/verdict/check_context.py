@@ -13,7 +13,9 @@ from tipcflow.config.run_documents import GoldensDocument, SuiteDocument
 from tipcflow.config.suite import Prints
 from tipcflow.domain import Declared, MetricKey, PastRun, Run
 from tipcflow.domain.numbers.metrics import is_loss, metric
+from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.domain.run_documents import ExpectedDocument, FoundDocument, IncomparableDocument, MergeBaseDocument
+from tipcflow.domain.triggers import AB, BISECT
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict.confirmed import confirmation_of
 
@@ -75,8 +77,18 @@ def build_check_context(
         expected=recorded.root if recorded else (),
         prints=declared_prints(store, run.id),
         elsewhere=("", 0) if incomparable else store.history.elsewhere(run, enough=rules.min_history),
+        quarantines=_quarantines(store, run, as_of),
         run=run,
     )
+
+
+def _quarantines(store: "Store", run: Run, as_of: float | None) -> tuple[Quarantine, ...]:
+    """Return the quarantines in force; none for a run that searches for the cause of a failure."""
+    if run.trigger in (AB, BISECT):
+        return ()
+    at = store.now() if as_of is None else as_of
+    known = store.quarantines.of_line(run.chain, run.mode, run.environment)
+    return tuple(quarantine for quarantine in known if quarantine.is_active(at))
 
 
 def declared_prints(store: "Store", run_id: str) -> Prints:

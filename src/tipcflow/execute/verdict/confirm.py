@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from tipcflow.config.policy import Policy
 from tipcflow.domain import CheckResult, LegKey, Plan, Run, Status, StepKind, without_repeat
 from tipcflow.domain.numbers.metrics import by_iteration
+from tipcflow.domain.quarantine.signature import NUMBER
 from tipcflow.domain.run_documents import ConfirmationDocument
 from tipcflow.domain.triggers import CONFIRM
 from tipcflow.execute.progress import Event, Kind, Listener
@@ -33,11 +34,15 @@ BENCHMARK_MODE = "lite_train_lite_infer"
 
 
 def suspected(results: Iterable[CheckResult]) -> tuple[str, ...]:
-    """Return what the check results want re-measured: step id, or step id + '/' + leg id."""
+    """Return what the check results want re-measured: step id, or step id + '/' + leg id.
+
+    A quarantined metric is measured like any other: clean runs end its quarantine, and an unconfirmed change is
+    not clean.
+    """
     keys = {
         str(LegKey(result.step, result.leg))
         for result in results
-        if result.values.get("confirm") and result.gating and result.step
+        if result.values.get("confirm") and (result.gating or NUMBER in result.values) and result.step
     }
     return tuple(sorted(keys))
 

@@ -23,6 +23,8 @@ from tipcflow.domain.run_documents import (
 )
 from tipcflow.execute.collect.log_archive import compress_logs, content_hash, is_log, plain_name
 from tipcflow.execute.events import EVENTS
+from tipcflow.execute.quarantine.applied import note_quarantined
+from tipcflow.execute.quarantine.release import release_clean
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict.check_context import build_check_context, declared_prints
 from tipcflow.report import as_text, certificate
@@ -52,11 +54,13 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     run = store.runs.get(run_id)
     if run.trigger == confirm.TRIGGER:
         rules = rules.showing_numbers()  # the confirmed run evaluates them
+    release_clean(store, run)
     facts = store.history.facts(run_id, losses=declared_prints(store, run_id).losses)
     context = build_check_context(store, run, rules=rules, references=references)
     results = judge(facts, context)
     store.history.cache_numbers(run_id, facts.measurements)
     store.checks.replace(run_id, results)
+    note_quarantined(store, run_id, results)
     proven = proven_by(results)
     store.documents.put(run_id, EvidenceDocument(evidence_section(facts, context, proven)))
     store.documents.put(run_id, FoundDocument(tuple(sorted(found_in(facts, context.prints) | proven))))

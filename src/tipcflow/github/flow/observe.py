@@ -202,6 +202,7 @@ def _chain_facts(store: Store, seen: SeenChain, *, done: bool, site: str) -> Cha
         predicted_s=seen.chain.predicted_s,
         took_s=store.attempts.took_s(seen.run.id) if seen.run is not None and seen.status is not None else 0.0,
         findings=findings,
+        quarantined=seen.run is not None and bool(store.check_history.quarantined([seen.run.id])),
     )
 
 

@@ -139,8 +139,11 @@ def _title(facts: PullFacts) -> str:
     if not count:
         return "no chain ran: nothing is proven"
     dropped = f"; {len(facts.unproven)} dropped by the budget" if facts.unproven else ""
+    covered = sum(chain.quarantined for chain in facts.chains)
+    quarantined = f"; {covered} with quarantined failures" if covered else ""
     named = "; only the named chains ran" if facts.partial else ""
-    return ", ".join(f"{number} {status}" for status, number in _counts(facts.chains)) + dropped + named
+    counts = ", ".join(f"{number} {status}" for status, number in _counts(facts.chains))
+    return f"{counts}{quarantined}{dropped}{named}"
 
 
 def _chains(count: int) -> str:

@@ -45,7 +45,8 @@ def comment(facts: PullFacts, repository: Repository, *, existing: bool = False)
     findings = findings_table(facts.chains)
     if findings:
         parts.append(findings)
-    bad = [chain for chain in facts.chains if chain.status not in (Status.PASS, Status.IMPROVEMENT)]
+    good = (Status.PASS, Status.IMPROVEMENT)
+    bad = [chain for chain in facts.chains if chain.status not in good or chain.quarantined]
     if bad and facts.state is State.DONE:
         parts.append(chains_table(bad))
     parts += lists(facts)
@@ -62,7 +63,7 @@ def _wanted(facts: PullFacts, repository: Repository, existing: bool) -> bool:
         return True
     if facts.state is State.HELD:
         return True
-    plain = all(chain.status is Status.PASS for chain in facts.chains)
+    plain = all(chain.is_plain_pass for chain in facts.chains)
     return facts.state is State.DONE and (not facts.chains or not plain or bool(facts.unproven))
 
 

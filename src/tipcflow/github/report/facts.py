@@ -51,6 +51,7 @@ class ChainFacts:
         step: the running step.
         url: page of the run.
         predicted_s, took_s: predicted and real seconds of its steps; 0 if unknown.
+        quarantined: whether failures of the run are quarantined; the reason names them.
     """
 
     chain: str
@@ -62,6 +63,12 @@ class ChainFacts:
     predicted_s: float = 0.0
     took_s: float = 0.0
     findings: tuple[Finding, ...] = ()
+    quarantined: bool = False
+
+    @property
+    def is_plain_pass(self) -> bool:
+        """Whether the chain passed and there is nothing to report."""
+        return self.status is Status.PASS and not self.quarantined
 
 
 @dataclass(frozen=True)

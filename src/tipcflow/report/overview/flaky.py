@@ -65,6 +65,29 @@ class FlakyNode(_Model):
     red_elsewhere_green: int
 
 
+class Proposal(_Model):
+    """A failure of a check that comes and goes on the same code: a user may quarantine it.
+
+    Attributes:
+        failed: red runs with it, of all runs of the chain in this mode and environment class in groups with both
+            outcomes.
+        run: the newest of these red runs.
+        command: the command that quarantines it; owner and reason are left to the user.
+    """
+
+    chain: str
+    mode: str
+    environment: str
+    check: str
+    step: str
+    leg: str
+    metric: str
+    signature: str
+    failed: Rate
+    run: str
+    command: str
+
+
 class Flaky(_Model):
     """Everything that the page and the command show.
 
@@ -73,6 +96,7 @@ class Flaky(_Model):
         repeated: number of chains with repeats, the only ones that can be found to be flaky.
         chains: chains with both outcomes, the surest first (highest lower bound).
         nodes: nodes with the highest lower bound of their rate first.
+        proposals: failures that a user may quarantine, the surest first.
     """
 
     schema_version: int = 1
@@ -81,6 +105,7 @@ class Flaky(_Model):
     repeated: int
     chains: tuple[FlakyChain, ...]
     nodes: tuple[FlakyNode, ...]
+    proposals: tuple[Proposal, ...] = ()
 
 
 def wilson(hits: int, runs: int) -> Rate:

@@ -25,7 +25,11 @@ class _Model(BaseModel):
 
 
 class State(_Model):
-    """A chain in one mode and environment class, and its newest run with a verdict."""
+    """A chain in one mode and environment class, and its newest run with a verdict.
+
+    Attributes:
+        quarantined: whether failures of that run are quarantined.
+    """
 
     chain: str
     suite: str
@@ -36,6 +40,7 @@ class State(_Model):
     status: Status
     run: str
     started_at: float
+    quarantined: bool = False
 
 
 class Problem(_Model):
@@ -77,6 +82,7 @@ class Build(_Model):
     """The chains whose newest run used one framework build.
 
     Attributes:
+        quarantined: number of chains that pass only because failures are quarantined; not part of `passing`.
         newest_at: start of the newest of these runs.
         problems: kind -> number of chains; `new` counts those with a new problem.
     """
@@ -84,6 +90,7 @@ class Build(_Model):
     framework: str
     chains: int
     passing: int
+    quarantined: int = 0
     newest_at: float
     problems: dict[str, int]
     new: dict[str, int]
@@ -117,6 +124,7 @@ class Today(_Model):
         at: time of the query; times are seconds since the epoch.
         days: age limit of a chain's newest run; older ones are counted in `stale` only.
         new_days: age limit of the first bad run of a new problem.
+        quarantined: states that pass only because failures are quarantined.
         running_total: number of runs without a status, of which `running` lists the newest.
     """
 
@@ -127,6 +135,7 @@ class Today(_Model):
     builds: tuple[Build, ...]
     problems: tuple[Problem, ...]
     shared: tuple[Suspect, ...]
+    quarantined: tuple[State, ...] = ()
     stale: tuple[State, ...]
     running: tuple[Running, ...]
     running_total: int
@@ -201,25 +210,33 @@ def builds_of(states: Sequence[State], problems: Sequence[Problem]) -> tuple[Bui
 def _build(framework: str, states: Sequence[State], new: set[tuple[str, str, str]]) -> Build:
     worst: dict[str, State] = {}
     for state in states:
-        if state.chain not in worst or state.status.severity > worst[state.chain].status.severity:
+        if state.chain not in worst or _badness(state) > _badness(worst[state.chain]):
             worst[state.chain] = state
     bad = [state for state in worst.values() if state.status not in GREEN]
     problems = Counter(kind_of(state.status) for state in bad)
     fresh = Counter(kind_of(state.status) for state in bad if (state.chain, state.mode, state.environment) in new)
-    passing = len(worst) - len(bad)
+    quarantined = sum(state.status in GREEN and state.quarantined for state in worst.values())
+    passing = len(worst) - len(bad) - quarantined
     return Build(
         framework=framework,
         chains=len(worst),
         passing=passing,
+        quarantined=quarantined,
         newest_at=max(state.started_at for state in states),
         problems={kind: problems[kind] for kind in KINDS if problems[kind]},
         new={kind: fresh[kind] for kind in KINDS if fresh[kind]},
-        sentence=_sentence(framework, passing, len(worst), problems, fresh),
+        sentence=_sentence(framework, passing, len(worst), quarantined, problems, fresh),
     )
 
 
-def _sentence(framework: str, passing: int, total: int, problems: Counter[str], new: Counter[str]) -> str:
-    phrases = []
+def _badness(state: State) -> tuple[int, bool]:
+    return (0 if state.status in GREEN else state.status.severity, state.quarantined)
+
+
+def _sentence(
+    framework: str, passing: int, total: int, quarantined: int, problems: Counter[str], new: Counter[str]
+) -> str:
+    phrases = [f"{quarantined} quarantined"] if quarantined else []
     for kind in ("regression", "broken", "infrastructure"):
         if count := problems[kind]:
             word = _PLURAL.get(kind, kind) if count != 1 else kind

@@ -34,6 +34,7 @@ from tipcflow.domain.run_documents import (
     NumbersDocument,
     PredictionsDocument,
     ProgressDocument,
+    QuarantinedDocument,
     RanksDocument,
     ReporterDocument,
     ReportersDocument,
@@ -174,7 +175,7 @@ class History(Finished):
     ) -> list[str]:
         """Return the ids of runs that are valid for comparison, newest first: accepted, with the same chain, mode,
         semantics (`bash` trains other epochs than `spec`) and environment. Confirm runs and runs with the
-        document `IncomparableDocument` are excluded.
+        document `IncomparableDocument` or `QuarantinedDocument` are excluded.
 
         Args:
             commits: only runs of these commits of the suite, whatever their purpose. None: runs of changes (with a
@@ -184,7 +185,8 @@ class History(Finished):
         """
         change = exists().where(documents.c.run == runs.c.id, documents.c.name == MergeBaseDocument.NAME)
         wanted = [~change if commits is None else runs.c.suite_commit.in_(commits)]
-        wanted.append(~exists().where(documents.c.run == runs.c.id, documents.c.name == IncomparableDocument.NAME))
+        excluded = documents.c.name.in_((IncomparableDocument.NAME, QuarantinedDocument.NAME))
+        wanted.append(~exists().where(documents.c.run == runs.c.id, excluded))
         if seeds is not None:
             wanted.append(or_(runs.c.seed.in_([seed for seed in seeds if seed is not None]), *_unseeded(seeds)))
         if ended_by is not None:

@@ -8,7 +8,11 @@ from tests.support.stories import INFER, T0, a_run, open_store, tell
 
 from devcluster.sample_history.fill import fill
 from tipcflow.cli.overview.coverage import coverage_lines
-from tipcflow.domain import Status
+from tipcflow.cli.overview.flaky import flaky_lines
+from tipcflow.cli.overview.today import today_lines
+from tipcflow.domain import CheckResult, Status
+from tipcflow.domain.quarantine.entry import Quarantine
+from tipcflow.domain.run_documents import QuarantinedDocument
 from tipcflow.execute.overview.coverage import load_coverage
 from tipcflow.execute.overview.flaky import load_flaky
 from tipcflow.execute.overview.today import Scope, load_today
@@ -49,6 +53,51 @@ def test_new_problems_have_what_changed_since_the_last_green_run(store: Store) -
         "0 of 3 chains pass on paddle 9; 1 regression (new), 1 broken, 1 infrastructure (new)"
     ]
     assert len(load_today(store, now=NOW, new_days=9).new) == 3
+
+
+def test_quarantined_runs_are_counted_beside_the_passing_ones(store: Store) -> None:
+    put(store, 9, Status.PASS)
+    put(store, 9, Status.PASS, "s/beta/a")
+    put(store, 1, Status.PASS, "s/gone/a")
+    for run in ("beta-9", "gone-1"):
+        store.documents.put(run, QuarantinedDocument(numbers=(1,)))
+    today = load_today(store, days=5, now=NOW)
+    assert [each.chain for each in today.quarantined] == ["s/beta/a"]
+    assert today.builds[0].sentence == "1 of 2 chains pass on paddle 9; 1 quarantined"
+    assert [line for line in today_lines(today, width=None) if "quarantined" in line or "beta" in line] == [
+        "1 of 2 chains pass on paddle 9; 1 quarantined",
+        "quarantined (1): `tipcflow quarantine list`",
+        "beta-9  s/beta/a on local",
+    ]
+
+
+def test_a_flaky_failure_is_proposed_until_it_is_quarantined(store: Store) -> None:
+    same = {"framework": "paddle 3", "environment": "cpu"}
+    for day in range(4):
+        put(store, day, Status.FAILED if day < 2 else Status.PASS, **same)
+    failure = CheckResult(
+        check="parity.onednn",
+        status=Status.FAILED,
+        reason="class 3 instead of 5",
+        step="v/infer",
+        values={"max_abs": 0.5},
+    )
+    for day in range(2):
+        store.checks.replace(f"alpha-{day}", [failure])
+    overview = load_flaky(store, now=NOW)
+    (proposal,) = overview.proposals
+    assert (proposal.check, proposal.failed.hits, proposal.failed.runs) == ("parity.onednn", 2, 4)
+    text = flaky_lines(overview, width=None)
+    assert "50 % (15-85)   4     parity.onednn  alpha-1  s/alpha/a: class N instead of N" in text
+    assert proposal.command in text
+    assert load_flaky(store, now=NOW, suite="t").proposals == ()
+    assert store.quarantines.all() == [], "users decide"
+    known = {"chain": "s/alpha/a", "mode": a_run().mode, "environment": "cpu", "check": "parity.onednn"}
+    known |= {"step": "v/infer", "signature": proposal.signature, "run": "alpha-1", "failed": 2, "judged": 4}
+    decided = {"owner": "kernels", "who": "mia", "why": "bug", "created_at": NOW - 1, "expires_at": NOW + 1}
+    store.quarantines.add(Quarantine.model_validate(known | decided), per_day=1)
+    assert load_flaky(store, now=NOW).proposals == ()
+    assert len(load_flaky(store, now=NOW + 1).proposals) == 1
 
 
 def test_old_states_are_stale(store: Store) -> None:

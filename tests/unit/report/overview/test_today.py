@@ -43,6 +43,18 @@ def test_a_chain_counts_once_with_its_worst_state() -> None:
     assert (build.chains, build.passing, build.problems) == (2, 1, {"regression": 1})
 
 
+def test_quarantined_chains_are_not_counted_as_passing() -> None:
+    states = [state("a"), state("b", quarantined=True), state("c", Status.IMPROVEMENT, quarantined=True)]
+    states += [
+        state("b", environment="f"),
+        state("d", Status.FAILED),
+        state("d", quarantined=True, environment="f"),
+    ]
+    (build,) = builds_of(states, [])
+    assert (build.chains, build.passing, build.quarantined) == (4, 1, 2)
+    assert build.sentence == "1 of 4 chains pass on paddle 3.4.0.dev1122; 2 quarantined, 1 broken"
+
+
 def test_the_worst_come_first() -> None:
     words = (Status.INFRA_FAILURE, Status.FAILED, Status.REGRESSION, Status.CONFIG_ERROR)
     problems = [problem(state(word.value, word)) for word in words]

@@ -1,0 +1,4 @@
+"""`tipcflow quarantine`: failures that do not block for a limited time.
+
+Public: nothing.
+"""

@@ -1,0 +1,4 @@
+"""Quarantine of a failure of a check: what it covers, and when it ends.
+
+Public: `entry`, `signature`.
+"""

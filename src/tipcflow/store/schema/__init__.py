@@ -1,0 +1,56 @@
+"""The tables of the metrics database.
+
+Public: `__all__`.
+"""
+
+from tipcflow.store.schema.quarantines import quarantines
+from tipcflow.store.schema.tables import (
+    CHECK_WORDS,
+    RUN_WORDS,
+    STEP_WORDS,
+    approvals,
+    attempts,
+    baselines,
+    check_results,
+    documents,
+    environments,
+    fences,
+    lease_requests,
+    leases,
+    legs,
+    members,
+    messages,
+    metadata,
+    outbox,
+    plans,
+    pull_attempts,
+    runs,
+    series,
+    steps,
+)
+
+__all__ = [
+    "CHECK_WORDS",
+    "RUN_WORDS",
+    "STEP_WORDS",
+    "approvals",
+    "attempts",
+    "baselines",
+    "check_results",
+    "documents",
+    "environments",
+    "fences",
+    "lease_requests",
+    "leases",
+    "legs",
+    "members",
+    "messages",
+    "metadata",
+    "outbox",
+    "plans",
+    "pull_attempts",
+    "quarantines",
+    "runs",
+    "series",
+    "steps",
+]

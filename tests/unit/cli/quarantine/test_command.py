@@ -1,0 +1,140 @@
+"""`tipcflow quarantine`: add, list, show, release, and one clear error for each wrong input."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.stories import T0, a_run
+
+from tipcflow.domain import CheckResult, Status
+from tipcflow.store import Store
+
+CHAIN, DAY = a_run().chain, 86_400.0
+BEGIN = T0 - 365 * DAY
+ADD = (
+    "quarantine",
+    "add",
+    CHAIN,
+    "parity.onednn",
+    "--owner",
+    "kernels",
+    "--because",
+    "oneDNN bug",
+    "--who",
+    "mia",
+)
+
+
+def put(store: Store, number: int, status: Status, **fields: Any) -> None:
+    known = {"environment": "cpu", "suite_commit": f"c{number}", "created_at": BEGIN + number * DAY}
+    ended = {"status": Status.PASS, "ended_at": BEGIN + number * DAY + 60}
+    store.runs.create(a_run(f"run-{number}", **(known | ended | fields)))
+    common: dict[str, Any] = {"step": "v/infer_cpu", "leg": "cpu", "values": {"max_abs": 0.5}}
+    results = [
+        CheckResult(check="parity.onednn", status=status, reason="class 3 instead of 5", **common),
+        CheckResult(check="ran.steps", status=Status.FAILED, reason="nothing ran"),
+    ]
+    store.checks.replace(f"run-{number}", results)
+
+
+@pytest.fixture
+def runs(database: Any) -> None:
+    """Nine runs; the last one fails."""
+    with Store.open() as store:
+        for number in range(9):
+            put(store, number, Status.FAILED if number == 8 else Status.PASS)
+
+
+@pytest.mark.usefixtures("runs")
+def test_add_show_list_and_release(tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow(*ADD, "--json")
+    assert said.code == 0, said.err
+    made = json.loads(said.out)
+    assert (made["number"], made["who"], made["owner"], made["run"]) == (1, "mia", "kernels", "run-8")
+    assert (made["state"], made["clean_runs"], made["clean_runs_needed"]) == ("active", 0, 29)
+    shown = tipcflow("quarantine", "show", "1").out
+    assert shown.startswith("quarantine 1: active\n")
+    assert f"chain        {CHAIN} in {a_run().mode} on cpu\n" in shown
+    assert "check        parity.onednn (v/infer_cpu cpu)\nsignature    class N instead of N\n" in shown
+    assert "by mia: oneDNN bug\n" in shown
+    assert "evidence     1 of 9 runs failed: run-8\n" in shown
+    assert "since then   0 of 29 clean runs on newer commits; failed: none\n" in shown
+    listed = json.loads(tipcflow("quarantine", "list", "--json").out)["quarantines"]
+    assert listed == [made]
+    row = tipcflow("quarantine", "list").out.splitlines()[1]
+    assert row.split()[:2] == ["1", "active"]
+    assert "0 of 29     kernels  parity.onednn (v/infer_cpu cpu)" in row
+    said = tipcflow("quarantine", "release", "1", "--because", "fixed", "--who", "tom")
+    assert said.out == f"released: quarantine 1, parity.onednn (v/infer_cpu cpu) of {CHAIN} in {a_run().mode}\n"
+    assert tipcflow("quarantine", "list").out == "no active quarantines\n"
+    assert "1       released" in tipcflow("quarantine", "list", "--all").out
+    assert tipcflow("quarantine", "show", "1").out.endswith(" by tom: fixed\n")
+
+
+@pytest.mark.usefixtures("runs")
+def test_what_it_prints(tipcflow: Callable[..., Any]) -> None:
+    first, second = tipcflow(*ADD).out.splitlines()
+    assert first.startswith("quarantine 1 of kernels, until 20")
+    assert first.endswith(f"UTC: parity.onednn (v/infer_cpu cpu) of {CHAIN} in {a_run().mode}")
+    assert second == "failed in 1 of 9 runs; 29 consecutive clean runs on newer commits end it"
+
+
+@pytest.mark.usefixtures("runs")
+def test_the_list_releases_what_has_its_clean_runs(tipcflow: Callable[..., Any]) -> None:
+    tipcflow(*ADD)
+    with Store.open() as store:
+        now = store.now()
+        for number in range(29):
+            put(store, 100 + number, Status.PASS, created_at=now + number, ended_at=now + number + 1)
+    assert tipcflow("quarantine", "list").out == "no active quarantines\n"
+    assert "by tipcflow: 29 consecutive clean runs" in tipcflow("quarantine", "show", "1").out
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("add", "nothing", "parity.onednn"), "CHAIN: no run of a chain with this name; found 'nothing'"),
+        (("add", CHAIN, "parity.nothing"), "CHECK: no run of the chain has a result of this check; found"),
+        (("add", CHAIN, "ran.steps"), "ran.steps cannot be quarantined: the check proves that the declared work"),
+        (("add", CHAIN, "parity.onednn", "--until", "2020-01-01"), "--until: the end is in the past"),
+        (("add", CHAIN, "parity.onednn", "--until", "2199-01-01"), "--until: the end is too late"),
+        (("add", CHAIN, "parity.onednn", "--until", "soon"), "--until: is not a date; found 'soon'"),
+        (
+            ("add", CHAIN, "parity.onednn", "--run", "run-7"),
+            "run run-7 has no failure of parity.onednn; found 'pass'",
+        ),
+        (("add", CHAIN, "parity.onednn", "--run", "none"), "none"),
+        (("add", CHAIN, "parity.onednn", "--owner", " "), "--owner: is empty"),
+        (("add", CHAIN, "parity.onednn", "--because", " "), "--because: is empty"),
+        (("show", "7"), "NUMBER: no such quarantine; found '7'; expected none exists"),
+        (("release", "7", "--because", "x"), "NUMBER: no such quarantine; found '7'"),
+        (("list", "--chain", "nothing"), "--chain: no run of a chain with this name"),
+    ],
+)
+def test_wrong_input(tipcflow: Callable[..., Any], arguments: tuple[str, ...], text: str) -> None:
+    if arguments[0] == "add":
+        given = dict.fromkeys(arguments)
+        arguments += () if "--owner" in given else ("--owner", "kernels")
+        arguments += () if "--because" in given else ("--because", "x")
+    said = tipcflow("quarantine", *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert text in said.err
+    assert "Traceback" not in said.err
+    with Store.open() as store:
+        assert store.quarantines.all() == []
+
+
+@pytest.mark.usefixtures("runs")
+def test_twice(tipcflow: Callable[..., Any]) -> None:
+    tipcflow(*ADD)
+    said = tipcflow(*ADD)
+    assert said.code == 2
+    assert (
+        "this failure of parity.onednn (v/infer_cpu cpu) is in quarantine; found 'quarantine 1 of kern" in said.err
+    )
+    tipcflow("quarantine", "release", "1", "--because", "fixed")
+    said = tipcflow("quarantine", "release", "1", "--because", "fixed")
+    assert said.code == 2
+    assert "the quarantine has ended; found '1: released'; expected an active quarantine" in said.err
