@@ -15,7 +15,7 @@ from tipcflow.domain import InfraError, MemberState, StoppedBy
 from tipcflow.domain.numbers.limits import limit
 from tipcflow.execute.attempt.decisions import STOP_S, Decision, decide
 from tipcflow.execute.failure.outcome import reason_of
-from tipcflow.execute.failure.root_cause import is_failed
+from tipcflow.execute.failure.root_cause import is_failed, was_stopped
 from tipcflow.execute.job.member import WATCH_S, Member
 
 # Interval of decisions while members are watched, and of queries about members that this process does not watch.
@@ -23,6 +23,7 @@ TICK_S = 0.2
 QUERY_S = 0.3
 PEERS_EVERY_S = 1.0
 ABSENT = "job not started on this node"
+UNSTAGED = "a peer could not be staged"
 
 
 class Shared(Protocol):
@@ -106,16 +107,15 @@ class AttemptDriver:
         waiting = self.running
         try:
             self._start(waiting, seconds)
-            refused = next((member for member in self.members if member.done), None)
-            if refused is not None:
+            if (refused := _refused(self.members)) is not None:
                 raise InfraError(reason_of(refused), node=refused.name)
             self._check_cancelled()
             _at_once(waiting, lambda member: member.session.go(member.spec))
-        except InfraError:
+        except InfraError as error:
             self.refresh()
             if any(member.released for member in self.members):
                 return  # another process has started the gang; its result counts
-            self._end_staged()
+            self._end_staged(error)
             raise
         self._release(waiting)
 
@@ -129,9 +129,9 @@ class AttemptDriver:
         waiting = [member for member in members if not member.done and not member.released]
         try:
             self._start(waiting, seconds)
-        except InfraError:
+        except InfraError as error:
             if len(self.own) == len(self.members):
-                self._end_staged()
+                self._end_staged(error)
             raise
         self._release(waiting)
 
@@ -265,12 +265,23 @@ class AttemptDriver:
             answer = member.session.poll(member.spec)
             member.apply_refusal(answer)
 
-    def _end_staged(self) -> None:
-        """Stop what was started of an attempt that cannot run."""
+    def _end_staged(self, cause: InfraError) -> None:
+        """Stop what was started of an attempt that cannot run.
+
+        The node that could not start is stored first and with its reason, because a process that finds a stopped
+        peer may close the attempt before this one.
+        """
         for member in self.running:
             member.poll(absent=ABSENT)
+            if member.lost and member.name == cause.node:
+                member.lost = f"node {member.name}: {cause.detail.removeprefix(f'node {member.name}: ')}"
+        for member in self.members:
+            if member.done:
+                self.keep(member)
         by = StoppedBy.USER if self._cancel.is_set() else StoppedBy.PEER
-        self.stop_and_await(self.running, "a peer could not be staged", by)
+        late = [member for member in self.running if member.name == cause.node]
+        self.stop_and_await(late, cause.message, by)
+        self.stop_and_await(self.running, UNSTAGED, by)
         for member in self.members:
             self.keep(member)
 
@@ -319,3 +330,10 @@ def _at_once(members: Sequence[Member], do: Callable[[Member], object]) -> None:
         futures = [pool.submit(do, member) for member in members]
     for future in futures:
         future.result()
+
+
+def _refused(members: Sequence[Member]) -> Member | None:
+    """Return the member because of which a gang cannot start: one that a process stopped because of its peer only
+    if there is no other."""
+    ended = [member for member in members if member.done]
+    return min(ended, key=lambda m: was_stopped(m) + (was_stopped(m) and UNSTAGED in reason_of(m)), default=None)

@@ -18,7 +18,7 @@ from tipcflow.domain import (
     SshTarget,
     StoppedBy,
 )
-from tipcflow.execute.attempt import decisions
+from tipcflow.execute.attempt import decisions, drive
 from tipcflow.execute.attempt.drive import AttemptDriver
 from tipcflow.execute.failure.root_cause import culprit
 from tipcflow.execute.job.member import Member
@@ -135,6 +135,76 @@ def run(*nodes: ToldNode, together: bool = True) -> tuple[list[Member], list[boo
     driven.start_gang(60)
     assert driven.watch(60)
     return made, looks
+
+
+class FullNode(ToldNode):
+    """A node on whose full disk no job can be written."""
+
+    def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        raise InfraError.of_node(self.node.name, "No space left on device")
+
+    def start(self, spec: JobSpec) -> dict[str, Any]:
+        raise InfraError.of_node(self.node.name, "No space left on device")
+
+    def poll(self, spec: JobSpec) -> dict[str, Any]:
+        return {"state": "absent"}
+
+
+class StagedNode(ToldNode):
+    """A node whose job is staged until it is stopped."""
+
+    def poll(self, spec: JobSpec) -> dict[str, Any]:
+        if not self.stopped.is_set():
+            return {"state": "staged"}
+        return {"state": "ended", "record": self.end(spec, reason=EndReason.STOPPED)["record"]}
+
+
+class Witness(States):
+    """After each state that the first process stores, the process of node b starts its part of the gang."""
+
+    def __init__(self, *nodes: ToldNode) -> None:
+        super().__init__()
+        self.nodes = nodes
+        self.found: list[tuple[str, str]] = []
+
+    def write(self, state: MemberState) -> MemberState:
+        stored = super().write(state)
+        other = States()
+        other.of = dict(self.of)
+        second = driver(members(*self.nodes), "b", states=other)
+        second.refresh()
+        with pytest.raises(InfraError) as error:
+            second.start_gang(60)
+        self.found.append((error.value.node, error.value.message))
+        return stored
+
+
+def test_every_process_names_the_node_that_could_not_start_its_part_of_a_gang() -> None:
+    """The process of b may find a stopped peer before the process of a has closed the attempt."""
+    nodes = (StagedNode("a"), FullNode("b"))
+    states = Witness(*nodes)
+    with pytest.raises(InfraError, match="node b: No space left on device"):
+        driver(members(*nodes), "a", states=states).start_gang(60)
+    assert states.of["a"].record is not None
+    assert states.of["a"].record.stopped_by is StoppedBy.PEER
+    assert len(states.found) >= 3
+    assert set(states.found) == {("b", "node b: No space left on device")}
+
+
+def test_a_node_that_was_not_ready_is_named_by_the_record_of_its_stopped_job() -> None:
+    made = members(ToldNode("a"), ToldNode("b"))
+    driven = driver(made, states=(states := States()))
+    for member, reason in zip(made, (drive.UNSTAGED, "node b was not ready within 2 min"), strict=True):
+        stopped = ExitRecord(
+            run="r", step="v/train", node=member.name, reason=EndReason.STOPPED, stopped_by=StoppedBy.PEER,
+            message=reason, ended_at=1.0,
+        )  # fmt: skip
+        member.record = stopped
+        driven.keep(member)
+    assert set(states.of) == {"a", "b"}
+    with pytest.raises(InfraError, match="node b was not ready") as error:
+        driven.start_gang(60)
+    assert error.value.node == "b"
 
 
 def test_one_that_fails_ends_the_others_without_waiting() -> None:
