@@ -12,6 +12,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowTaskTimeout
 from airflow.sdk.execution_time.task_runner import _run_execute_callable
 
+from tipcflow_operators.ab.dag import ab_dag
 from tipcflow_operators.chain.dag import certify_dag, chain_dags
 from tipcflow_operators.confirm.dag import confirm_dag
 from tipcflow_operators.limits import MARGIN, longest
@@ -30,7 +31,7 @@ def configs(tmp_path: Path) -> Path:
 
 def dags(configs: Path) -> list[DAG]:
     chains = chain_dags("mobilenet_v3_small", configs).values()
-    return [*chains, certify_dag(configs), confirm_dag(), weekly_dag(configs), maintenance_dag()]
+    return [*chains, ab_dag(configs), certify_dag(configs), confirm_dag(), weekly_dag(configs), maintenance_dag()]
 
 
 def test_every_task_has_a_limit(configs: Path) -> None:

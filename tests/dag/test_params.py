@@ -181,3 +181,17 @@ def test_what_may_be_empty_may_be_null_in_the_form(name: str) -> None:
     param = run_params(ROOT / "configs")[name]
     assert param.schema["type"][0] == "null"
     assert param.resolve() is None
+
+
+@pytest.mark.parametrize(
+    ("value", "is_valid"),
+    [(None, True), ("", True), ("20261121t093005-toy-0a1b", True), ("../x", False), ("a b", False), (7, False)],
+)
+def test_a_run_whose_nodes_are_used(value: Any, is_valid: bool) -> None:
+    assert form_takes(chain_params(ROOT / "configs")["nodes_of"], value) is is_valid
+    good = {"mode": DEFAULT_MODE, "cluster": "local"}
+    if is_valid:
+        assert read_conf({**good, "nodes_of": value}, allowed=allowed(chain=False)).nodes_of == value
+    else:
+        with pytest.raises(ConfigError, match="nodes_of"):
+            read_conf({**good, "nodes_of": value}, allowed=allowed(chain=False))

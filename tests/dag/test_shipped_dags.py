@@ -30,10 +30,10 @@ CHAINS = {
         for launch in ("init_method", "torchrun")
     ),
 }
-OTHERS = {"certify", "confirm", "weekly", "maintenance", "pull_request"}
+OTHERS = {"ab", "certify", "confirm", "weekly", "maintenance", "pull_request"}
 ALL = sorted(CHAINS | OTHERS)
 # What Airflow's form has a widget for.
-WIDGETS = {"string", "integer", "boolean", "array"}
+WIDGETS = {"string", "integer", "number", "boolean", "array"}
 
 
 @cache

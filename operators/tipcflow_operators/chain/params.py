@@ -8,7 +8,13 @@ from airflow.sdk import Param
 
 from tipcflow.config.settings import settings
 from tipcflow.plan import ALL_MODES
-from tipcflow_operators.tasks.request import CHAIN_PARAMS, FRAMEWORK_PATTERN, REF_PATTERN, RUN_PARAMS
+from tipcflow_operators.tasks.request import (
+    CHAIN_PARAMS,
+    FRAMEWORK_PATTERN,
+    NODES_OF_PATTERN,
+    REF_PATTERN,
+    RUN_PARAMS,
+)
 
 DEFAULT_MODE = "lite_train_lite_infer"
 # `tipcflow local up` writes this cluster while Airflow runs, which reads the files of its DAGs every few minutes.
@@ -154,6 +160,13 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
             type="string",
             title="Params file",
             description="Path relative to the suite's root, or `<folder>/<name>`.",
+        ),
+        "nodes_of": Param(
+            None,
+            type=["null", "string"],
+            pattern=NODES_OF_PATTERN,
+            title="Nodes of",
+            description="Id of a run on whose nodes this run must be. Empty for any nodes of the cluster.",
         ),
     }
 

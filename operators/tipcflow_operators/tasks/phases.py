@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
-from tipcflow.domain import InfraError, Status, TipcflowError
-from tipcflow.domain.run_documents import AirflowDocument, JudgementDocument, MergeBaseDocument
+from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
+from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument, MergeBaseDocument
 from tipcflow_operators.tasks.ask_confirm import DAG_ID, pending_confirmation, request_early
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.request import Conf, read_conf, request_of
@@ -73,6 +73,13 @@ class ResolveOperator(RunOperator):
             ConfigError: a param is invalid.
         """
         conf = read_conf(given, allowed=self.allowed)
+        if conf.nodes_of and ctx.store.documents.get(conf.nodes_of, ClusterDocument) is None:
+            raise ConfigError(
+                "the metrics database has no such run, or it had no nodes",
+                key="nodes_of",
+                found=conf.nodes_of,
+                expected="a run id",
+            )
         return self._request(context, conf, suite=self.suite, params_file=self.params_file)
 
     def fallback(self, ctx: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":

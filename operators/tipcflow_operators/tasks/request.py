@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -41,10 +41,12 @@ _EXPECTED = {
     "base": "a branch or commit",
     "framework": "a name with versions, as in paddlepaddle==3.3.1",
     "seed": "a whole number of at least 0",
+    "nodes_of": "a run id",
 }
+NODES_OF_PATTERN = r"^([a-z0-9][a-z0-9_.\-]{0,127})?$"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _DEMO_ID = re.compile(r"[0-9a-f]+")
-CHAIN_PARAMS = ("suite", "params_file")
+CHAIN_PARAMS = ("suite", "params_file", "nodes_of")
 
 
 class Conf(BaseModel):
@@ -66,6 +68,7 @@ class Conf(BaseModel):
     policy: str = "pr"
     suite: str | None = None
     params_file: str | None = None
+    nodes_of: str | None = Field(default=None, pattern=NODES_OF_PATTERN)
 
 
 def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
@@ -78,15 +81,7 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
     Raises:
         ConfigError: an unknown name (the message lists the known ones) or an invalid value.
     """
-    for name in params:
-        if name not in allowed:
-            near = difflib.get_close_matches(name, allowed, 1)
-            raise ConfigError(
-                "unknown param",
-                key=name,
-                expected=f"one of {', '.join(allowed)}",
-                hint=f"did you mean {near[0]}?" if near else "",
-            )
+    refuse_unknown(params, allowed)
     try:
         conf = Conf.model_validate(dict(params))
     except ValidationError as error:
@@ -106,6 +101,23 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
     check_names(suite=conf.suite, cluster=conf.cluster, policy=conf.policy)
     _check_params_file(conf.params_file or "")
     return conf
+
+
+def refuse_unknown(params: Iterable[str], allowed: Sequence[str]) -> None:
+    """Refuse names that are not params of the DAG.
+
+    Raises:
+        ConfigError: an unknown name; the message lists the known ones.
+    """
+    for name in params:
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, 1)
+            raise ConfigError(
+                "unknown param",
+                key=name,
+                expected=f"one of {', '.join(allowed)}",
+                hint=f"did you mean {near[0]}?" if near else "",
+            )
 
 
 def check_names(*, suite: str | None, cluster: str, policy: str) -> None:
@@ -183,6 +195,7 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
         diagnose=conf.diagnose,
         drop=tuple(conf.drop or ()),
         policy=conf.policy,
+        nodes_of=conf.nodes_of or "",
         only_inside=True,
         trigger=trigger_of(dag_run_id),
         owner=f"airflow {dag_id} {dag_run_id}",

@@ -347,6 +347,12 @@ class CertificateDocument(JsonDocument):
     NAME: ClassVar[str] = "certificate"
 
 
+class AbDocument(JsonDocument):
+    """The result of an A/B comparison, stored with its first run (`tipcflow ab --json`)."""
+
+    NAME: ClassVar[str] = "ab"
+
+
 class WhyDocument(Fields):
     """The verdict's line and its parts, so that the line is never parsed."""
 

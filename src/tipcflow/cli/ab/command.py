@@ -8,12 +8,13 @@ import typer
 
 from tipcflow.cli.commands import options
 from tipcflow.cli.output.output import print_json
-from tipcflow.domain import Compat, ConfigError, Run, Status, exit_code
+from tipcflow.domain import Compat, Run, Status, exit_code
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from tipcflow.execute.ab.comparison import Limits, Progress, Side
+    from tipcflow.execute.ab.comparison import Side
+    from tipcflow.execute.ab.progress import Limits
     from tipcflow.execute.request import RunRequest
 
 _Metric = Annotated[
@@ -60,7 +61,7 @@ def ab(
     """
     from tipcflow.config.settings import settings
     from tipcflow.domain.triggers import AB
-    from tipcflow.execute.ab.comparison import Limits
+    from tipcflow.execute.ab.progress import Limits
     from tipcflow.execute.request import RunRequest
     from tipcflow.execute.run.driver import owner_of_this_process
 
@@ -90,88 +91,34 @@ def _compare(
     first: "RunRequest", second: "RunRequest", names: tuple[str, ...], limits: "Limits", *, as_json: bool
 ) -> int:
     """Check the input, compare, print progress and the result; return the exit code."""
-    from tipcflow.cli.ab.text import opening, pair_line, result_json, result_lines
+    from tipcflow.cli.output.output import columns, terminal_width
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
     from tipcflow.execute.ab.comparison import Comparison
     from tipcflow.execute.ab.metrics import check_names
+    from tipcflow.execute.ab.sides import check_limits, sides_of
+    from tipcflow.execute.ab.text import opening, pair_line, result_json, result_lines
     from tipcflow.execute.run import status_spool as spool
     from tipcflow.store import Store
 
     home = settings().home
     check_names(names)
-    _check_pairs(limits)
+    check_limits(limits)
     load_cluster(first.cluster, first.config_dir)
-    sides = _sides(first, second, home)
+    a, b = sides_of(first, second, home)
     with Store.open() as store:
         spool.apply(home, store)
-        comparison = Comparison(store, *sides, names, limits, _Execute(store, home))
-        typer.echo(opening(comparison), err=as_json)
+        comparison = Comparison(store, a, b, names, limits, _Execute(store, home))
+        typer.echo(opening(a, b, limits), err=as_json)
         for progress in comparison.run():
             typer.echo(pair_line(progress), err=as_json)
     if as_json:
-        print_json(result_json(comparison, progress))
+        print_json(result_json(a, b, limits, progress))
     else:
-        for line in result_lines(comparison, progress):
+        width = terminal_width()
+        for line in result_lines(limits, progress, lambda headers, rows: columns(headers, rows, width=width)):
             typer.echo(line)
-    return _exit_code(progress)
-
-
-def _exit_code(progress: "Progress") -> int:
-    from tipcflow.ab import Outcome
-
-    outcomes = {compared.outcome for compared in progress.compared}
-    if progress.failed == "B":
-        return exit_code(Status.FAILED)
-    if Outcome.WORSE in outcomes:
-        return exit_code(Status.REGRESSION)
-    return 0 if progress.is_decided and not progress.missing else exit_code(Status.UNCONFIRMED)
-
-
-def _check_pairs(limits: "Limits") -> None:
-    """Refuse numbers of pairs that can decide nothing."""
-    from tipcflow.ab import least_pairs
-
-    least = least_pairs(limits.error)
-    key, most = ("--pairs", limits.pairs) if limits.pairs else ("--max-pairs", limits.most_pairs)
-    if most < least:
-        raise ConfigError(
-            f"is too small for --error {limits.error:g}", key=key, found=str(most), expected=f"at least {least}"
-        )
-
-
-def _sides(first: "RunRequest", second: "RunRequest", home: Path) -> "tuple[Side, Side]":
-    """Return both sides; their refs and frameworks are checked, and differ.
-
-    Raises:
-        ConfigError: unknown ref, invalid framework, or no difference between A and B.
-    """
-    from tipcflow.config.suite import load_suite
-    from tipcflow.execute.ab.comparison import Side
-    from tipcflow.execute.node.preflight import parse_framework
-    from tipcflow.execute.source.snapshot import checkout, commit_at
-
-    suite = load_suite(first.suite, first.config_dir)
-    root, clone = checkout(suite, home / "suites"), bool(suite.git)
-    sides, tested = [], []
-    for label, request in (("A", first), ("B", second)):
-        commit = ""
-        if request.suite_ref:
-            commit = commit_at(root, request.suite_ref, clone=clone, key=f"--{label.lower()}")
-        if request.framework:
-            parse_framework(request.framework)
-        ref = f"{request.suite_ref} ({commit[:8]})" if commit else "the working tree"
-        build = request.framework or request.framework_wheel.rpartition("/")[2]
-        sides.append(Side(label, f"{ref}, {build}" if build else ref, request))
-        tested.append((commit, request.framework, request.framework_wheel, request.framework_sha256))
-    if tested[0] == tested[1]:
-        raise ConfigError(
-            "A and B are the same version",
-            key="--a, --b, --framework-a, --framework-b",
-            found=sides[0].name,
-            expected="two refs, frameworks or wheels",
-        )
-    return sides[0], sides[1]
+    return exit_code(progress.status)
 
 
 class _Execute:

@@ -10,8 +10,9 @@ from tests.support.stories import T0, a_run, losses, open_store, tell
 
 from tipcflow.ab import Outcome
 from tipcflow.domain import ConfigError, InfraError, Run, Status
-from tipcflow.execute.ab.comparison import Comparison, Limits, Progress, Side
+from tipcflow.execute.ab.comparison import Comparison, Side
 from tipcflow.execute.ab.metrics import check_names
+from tipcflow.execute.ab.progress import Limits, Progress
 from tipcflow.execute.request import RunRequest
 from tipcflow.store import Store
 

@@ -1,17 +1,18 @@
-"""What an A/B comparison prints."""
+"""An A/B comparison as text and as JSON."""
 
 import math
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tests.support.stories import T0, a_run
 
 from tipcflow.ab import outcome_of, ratio_of
-from tipcflow.cli.ab.command import _exit_code
-from tipcflow.cli.ab.text import opening, pair_line, result_json, result_lines
-from tipcflow.domain import MetricKey, Run
-from tipcflow.execute.ab.comparison import Compared, Comparison, Limits, Pair, Progress, Side
+from tipcflow.cli.output.output import columns
+from tipcflow.domain import MetricKey, Run, exit_code
+from tipcflow.execute.ab.comparison import Side
 from tipcflow.execute.ab.metrics import better_of
+from tipcflow.execute.ab.progress import Compared, Limits, Pair, Progress
+from tipcflow.execute.ab.text import opening, pair_line, result_json, result_lines
 from tipcflow.execute.request import RunRequest
 
 REQUEST = RunRequest("f.txt", "toy", "mode", "local", Path("configs"))
@@ -20,8 +21,8 @@ TRAIN = MetricKey("norm_train/train", "", "batch_cost")
 LEG = MetricKey("norm_train/infer_cpu", "cpu_fp32", "inference_time")
 
 
-def comparison(**limits: Any) -> Comparison:
-    return Comparison(cast("Any", None), A, B, (), Limits(**limits), cast("Any", None))
+def result(progress: Progress) -> list[str]:
+    return result_lines(Limits(), progress, lambda headers, rows: columns(headers, rows, width=None))
 
 
 def a_pair(number: int) -> Pair:
@@ -46,11 +47,11 @@ NOISY = compared(LEG, (5.0, 5.5), (5.0, 4.6), (5.0, 5.1), (5.0, 4.9))
 
 
 def test_what_is_compared() -> None:
-    assert opening(comparison()) == (
+    assert opening(A, B, Limits()) == (
         "toy f.txt: at most 20 pairs after 1 warm-up, margin 2.0%, error 2.0%\n"
         "A: v1 (11111111)\nB: main (22222222)"
     )
-    assert "toy f.txt: 8 pairs, margin 5.0%" in opening(comparison(pairs=8, warm_ups=0, margin=0.05))
+    assert "toy f.txt: 8 pairs, margin 5.0%" in opening(A, B, Limits(pairs=8, warm_ups=0, margin=0.05))
 
 
 def test_a_line_per_pair() -> None:
@@ -66,7 +67,7 @@ def test_a_line_per_pair() -> None:
 
 
 def test_the_result_lists_the_worst_metric_first() -> None:
-    lines = result_lines(comparison(), progress(SAME, SLOWER, why="every metric is decided", count=6))
+    lines = result(progress(SAME, SLOWER, why="every metric is decided", count=6))
     assert [line.split()[0] for line in lines] == ["METRIC", "train", "infer_cpu", "worse:"]
     assert lines[1].split()[-1] == "worse"
     assert lines[2].split()[-5:] == ["1.0000", "1.0000", "to", "1.0000", "same"]
@@ -74,37 +75,35 @@ def test_the_result_lists_the_worst_metric_first() -> None:
 
 
 def test_doubt_is_not_hidden_by_metrics_that_are_decided() -> None:
-    lines = result_lines(comparison(), progress(SAME, NOISY, why="the limit of 4 pairs is reached"))
+    lines = result(progress(SAME, NOISY, why="the limit of 4 pairs is reached"))
     assert lines[-1].startswith("undecided: 1 of 2 metrics; the limit of 4 pairs is reached")
-    same = result_lines(comparison(), progress(SAME, why="every metric is decided"))
+    same = result(progress(SAME, why="every metric is decided"))
     assert same[-1].startswith("same within 2.0%: 1 of 1 metrics; every metric is decided")
 
 
 def test_a_metric_that_one_side_lacks_leaves_the_result_undecided() -> None:
     lost = progress(SAME, why="every metric is decided", missing=(TRAIN,))
-    lines = result_lines(comparison(), lost)
+    lines = result(lost)
     assert lines[-2] == "not compared: train batch_cost: a run of A or B did not measure it"
     assert lines[-1].startswith("undecided: 1 of 2 metrics not compared; every metric is decided")
-    assert _exit_code(lost) == 4
-    assert _exit_code(progress(SAME)) == 0
-    assert _exit_code(progress(SLOWER, missing=(LEG,))) == 1
+    assert exit_code(lost.status) == 4
+    assert exit_code(progress(SAME).status) == 0
+    assert exit_code(progress(SLOWER, missing=(LEG,)).status) == 1
 
 
 def test_a_failed_side() -> None:
     failed = progress(failed="B", why="run run-1b of B is failed: exit code 1", count=0)
-    assert result_lines(comparison(), failed) == [
-        "worse: run run-1b of B is failed: exit code 1 (0 pairs and 1 warm-up pair, 1:00)"
-    ]
+    assert result(failed) == ["worse: run run-1b of B is failed: exit code 1 (0 pairs and 1 warm-up pair, 1:00)"]
     failed = progress(failed="A", why="run run-1a of A is failed: exit code 1", count=0)
-    assert result_lines(comparison(), failed)[0].startswith("undecided: run run-1a of A is failed")
+    assert result(failed)[0].startswith("undecided: run run-1a of A is failed")
 
 
 def test_json() -> None:
-    data = result_json(comparison(), progress(SLOWER, why="every metric is decided", count=6))
+    data = result_json(A, B, Limits(), progress(SLOWER, why="every metric is decided", count=6))
     assert (data["a"], data["b"], data["decided"]) == ("v1 (11111111)", "main (22222222)", True)
     (metric,) = data["metrics"]
     assert (metric["metric"], metric["outcome"], metric["better"]) == ("batch_cost", "worse", "lower")
     assert metric["low"] < metric["ratio"] < metric["high"]
     assert data["pairs"][0] == {"number": 0, "order": "AB", "a": "run-0a", "b": "run-0b", "seconds": 60.0}
-    few = result_json(comparison(), progress(compared(TRAIN, (1.0, 1.1)), count=1))
+    few = result_json(A, B, Limits(), progress(compared(TRAIN, (1.0, 1.1)), count=1))
     assert math.isinf(few["metrics"][0]["high"])

@@ -1,28 +1,30 @@
-"""What `tipcflow ab` prints."""
+"""An A/B comparison as text and as JSON."""
 
 import math
+from collections.abc import Callable, Sequence
 from statistics import geometric_mean
 from typing import Any
 
 from tipcflow.ab import Outcome, Ratio
-from tipcflow.cli.output.output import columns, terminal_width
 from tipcflow.domain import MetricKey
-from tipcflow.execute.ab.comparison import Compared, Comparison, Pair, Progress
+from tipcflow.execute.ab.comparison import Side
 from tipcflow.execute.ab.metrics import better_of
+from tipcflow.execute.ab.progress import Compared, Limits, Pair, Progress
 from tipcflow.report.text.units import duration
 
 _SHOWN = 3
+# Lines of a table with these headers and rows.
+Table = Callable[[Sequence[str], Sequence[Sequence[str]]], list[str]]
 # Worst first.
 _ORDER = (Outcome.WORSE, Outcome.UNDECIDED, Outcome.BETTER, Outcome.SAME)
 
 
-def opening(comparison: Comparison) -> str:
+def opening(a: Side, b: Side, limits: Limits) -> str:
     """Return the first lines: what is compared, and when the comparison ends."""
-    a, b, limits = comparison.a, comparison.b, comparison.limits
     end = f"{limits.pairs} pairs" if limits.pairs else f"at most {limits.most_pairs} pairs"
     warm_up = f" after {limits.warm_ups} warm-up" if limits.warm_ups else ""
     return (
-        f"{comparison.a.request.suite} {comparison.a.request.params}: {end}{warm_up}, margin {limits.margin:.1%}, "
+        f"{a.request.suite} {a.request.params}: {end}{warm_up}, margin {limits.margin:.1%}, "
         f"error {limits.error:.1%}\nA: {a.name}\nB: {b.name}"
     )
 
@@ -43,20 +45,27 @@ def pair_line(progress: Progress) -> str:
     return f"pair {pair.number} ({order}): {duration(pair.seconds)}; {count}: {', '.join(shown)}"
 
 
-def result_lines(comparison: Comparison, progress: Progress) -> list[str]:
-    """Return the result: a table of the metrics, the worst first, and the verdict as the last line."""
+def verdict_line(limits: Limits, progress: Progress) -> str:
+    """Return the outcome of all metrics together, why no pair follows, and the pairs with their duration."""
     work = f"{_pairs(progress)}, {duration(sum(pair.seconds for pair in progress.pairs))}"
     if progress.failed:
-        return [f"{'worse' if progress.failed == 'B' else 'undecided'}: {progress.why} ({work})"]
+        return f"{'worse' if progress.failed == 'B' else 'undecided'}: {progress.why} ({work})"
     if not progress.compared:
-        return [f"undecided: {progress.why} ({work})"]
+        return f"undecided: {progress.why} ({work})"
+    return f"{_verdict(limits, progress)}; {progress.why} ({work})"
+
+
+def result_lines(limits: Limits, progress: Progress, table: Table) -> list[str]:
+    """Return the result: a table of the metrics, the worst first, and the verdict as the last line."""
+    if progress.failed or not progress.compared:
+        return [verdict_line(limits, progress)]
     ordered = sorted(progress.compared, key=lambda each: _ORDER.index(each.outcome))
     rows = [_row(each, progress) for each in ordered]
-    lines = columns(["METRIC", "A", "B", "B / A", "INTERVAL", "B IS"], rows, width=terminal_width())
+    lines = table(["METRIC", "A", "B", "B / A", "INTERVAL", "B IS"], rows)
     lines += [
         f"not compared: {_name(key, progress)}: a run of A or B did not measure it" for key in progress.missing
     ]
-    return [*lines, f"{_verdict(comparison, progress)}; {progress.why} ({work})"]
+    return [*lines, verdict_line(limits, progress)]
 
 
 def _row(compared: Compared, progress: Progress) -> list[str]:
@@ -66,7 +75,7 @@ def _row(compared: Compared, progress: Progress) -> list[str]:
     return [name, *means, f"{ratio.value:.4f}", _interval(ratio), compared.outcome.value]
 
 
-def _verdict(comparison: Comparison, progress: Progress) -> str:
+def _verdict(limits: Limits, progress: Progress) -> str:
     """Return the outcome of all metrics together: the worst one."""
     outcomes = [each.outcome for each in progress.compared]
     worst = min(outcomes, key=_ORDER.index)
@@ -76,7 +85,7 @@ def _verdict(comparison: Comparison, progress: Progress) -> str:
         )
     count = f"{outcomes.count(worst)} of {len(outcomes)} metrics"
     if worst is Outcome.SAME:
-        return f"same within {comparison.limits.margin:.1%}: {count}"
+        return f"same within {limits.margin:.1%}: {count}"
     return f"{worst.value}: {count}"
 
 
@@ -105,16 +114,17 @@ def _mean(compared: Compared, side: int) -> float:
     return geometric_mean([values[side] for values in compared.values])
 
 
-def result_json(comparison: Comparison, progress: Progress) -> dict[str, Any]:
-    """Return the result for `--json`."""
-    limits = comparison.limits
+def result_json(a: Side, b: Side, limits: Limits, progress: Progress) -> dict[str, Any]:
+    """Return the result as JSON: printed by the command, and stored."""
     return {
-        "a": comparison.a.name,
-        "b": comparison.b.name,
+        "a": a.name,
+        "b": b.name,
         "margin": limits.margin,
         "error": limits.error,
         "decided": progress.is_decided,
         "failed": progress.failed,
+        "status": progress.status.value,
+        "verdict": verdict_line(limits, progress),
         "why": progress.why,
         "metrics": [
             {

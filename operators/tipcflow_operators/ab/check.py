@@ -1,0 +1,65 @@
+"""First task of the DAG `ab`: validates everything that needs no node."""
+
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+
+from tipcflow.config.cluster import load_cluster
+from tipcflow.config.settings import settings
+from tipcflow.domain import ConfigError
+from tipcflow_operators.ab.request import AbRequest, ab_request, param_error
+from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
+from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
+
+CHECK = "check"
+
+
+class CheckOperator(BaseOperator):
+    """Validates the params, both refs and the params file.
+
+    Returns:
+        Side -> its name and commit: later tasks test these commits, although a branch may move.
+    """
+
+    def execute(self, context: Context) -> dict[str, dict[str, str]]:
+        """Called by Airflow. An invalid param is a `config_error`, before anything starts."""
+        with tipcflow_errors_fail_task():
+            refuse_sqlite_between_machines()
+            asked = asked_of(context)
+            try:
+                return self._check(asked)
+            except ConfigError as error:
+                raise param_error(error) from error
+
+    def _check(self, asked: AbRequest) -> dict[str, dict[str, str]]:
+        from tipcflow.config.suite import load_suite
+        from tipcflow.execute.ab.metrics import check_names
+        from tipcflow.execute.ab.sides import check_limits, sides_of
+        from tipcflow.execute.ab.text import opening
+        from tipcflow.execute.source.snapshot import take_snapshot
+        from tipcflow.execute.verdict.judge import load_policy
+
+        chosen = settings()
+        check_names(asked.names)
+        check_limits(asked.limits)
+        load_cluster(asked.a.cluster, chosen.config_dir)
+        load_policy(asked.a.policy, chosen.config_dir)
+        sides = sides_of(asked.a, asked.b, chosen.home)
+        suite = load_suite(asked.a.suite, chosen.config_dir)
+        for side in sides:
+            ref = side.commit or None
+            take_snapshot(suite, side.request.params, ref, cache=chosen.home / "suites", only_inside=True)
+        for line in opening(*sides, asked.limits).splitlines():
+            self.log.info("%s", line)
+        return {side.label: {"name": side.name, "commit": side.commit} for side in sides}
+
+
+def asked_of(context: Context) -> AbRequest:
+    """Return the request of the DAG run.
+
+    Raises:
+        ConfigError: a param is invalid.
+    """
+    dag_run = context["dag_run"]
+    given: dict[str, Any] = {**context["params"], **(dag_run.conf or {})}
+    return ab_request(given, dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id)

@@ -1,0 +1,105 @@
+"""Validates the params of the DAG `ab` and converts them to both versions and the limits of the comparison."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tipcflow.domain import ConfigError
+from tipcflow.execute.ab.progress import Limits
+from tipcflow.execute.request import RunRequest
+from tipcflow_operators.tasks.request import read_conf, refuse_unknown, request_of
+
+# Params of both sides' runs.
+SHARED_PARAMS = ("suite", "params_file", "mode", "cluster", "seed", "policy")
+# Side -> param of a run -> param of this DAG.
+SIDE_PARAMS = {
+    side: {
+        "suite_ref": side,
+        "framework": f"framework_{side}",
+        "framework_wheel": f"wheel_{side}",
+        "framework_sha256": f"sha256_{side}",
+    }
+    for side in ("a", "b")
+}
+LIMIT_PARAMS = ("metric", "pairs", "max_pairs", "warm_up", "margin", "error", "budget_minutes")
+AB_PARAMS = (*SHARED_PARAMS, *(name for names in SIDE_PARAMS.values() for name in names.values()), *LIMIT_PARAMS)
+_OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
+
+
+class _Bounds(BaseModel):
+    """Params that say when a comparison ends; the bounds are those of the options of `tipcflow ab`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    metric: list[str] | None = None
+    pairs: int = Field(default=0, ge=0)
+    max_pairs: int = Field(default=20, ge=1)
+    warm_up: int = Field(default=1, ge=0)
+    margin: float = Field(default=0.02, ge=0, le=0.5)
+    error: float = Field(default=0.02, ge=0.0001, le=0.2)
+    budget_minutes: float = Field(default=0.0, ge=0)
+
+
+@dataclass(frozen=True)
+class AbRequest:
+    """The request of a DAG run.
+
+    Attributes:
+        a, b: requests of the runs of each side.
+        confs: side -> params of its runs of the DAG `certify`.
+        names: metrics that are compared; none for all speeds.
+    """
+
+    a: RunRequest
+    b: RunRequest
+    confs: dict[str, dict[str, Any]]
+    names: tuple[str, ...]
+    limits: Limits
+
+
+def ab_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -> AbRequest:
+    """Return the validated request.
+
+    Args:
+        given: the DAG's params, overridden by those of this run.
+
+    Raises:
+        ConfigError: an unknown name or an invalid value; names the param.
+    """
+    refuse_unknown(given, AB_PARAMS)
+    requests, confs = {}, {}
+    for side, names in SIDE_PARAMS.items():
+        own = {name: given[param] for name, param in names.items() if given.get(param) not in (None, "")}
+        shared = {name: given[name] for name in SHARED_PARAMS if given.get(name) is not None}
+        conf = {**shared, **own}
+        try:
+            read = read_conf(conf, allowed=(*SHARED_PARAMS, *names))
+        except ConfigError as error:
+            raise param_error(error, names) from error
+        requests[side] = request_of(read, suite="", params_file="", dag_id=dag_id, dag_run_id=dag_run_id)
+        confs[side.upper()] = conf
+    bounds = _bounds({name: given[name] for name in LIMIT_PARAMS if name in given})
+    limits = Limits(
+        bounds.error, bounds.margin, bounds.pairs, bounds.max_pairs, bounds.warm_up, bounds.budget_minutes * 60
+    )
+    return AbRequest(requests["a"], requests["b"], confs, tuple(bounds.metric or ()), limits)
+
+
+def _bounds(given: Mapping[str, Any]) -> _Bounds:
+    try:
+        return _Bounds.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(first["msg"], key=key, found=repr(first.get("input"))[:80]) from error
+
+
+def param_error(error: ConfigError, names: Mapping[str, str] | None = None) -> ConfigError:
+    """Return the error with this DAG's params in place of a run's params and the CLI's options."""
+    message = _OPTION.sub(lambda match: match[1].replace("-", "_"), error.message)
+    if names and error.key in names:
+        message = message.replace(f"{error.key}: ", f"{names[error.key]}: ", 1)
+    return ConfigError(message, hint=error.hint)

@@ -1,0 +1,303 @@
+"""The tasks of the DAG `ab` with a real database and a real git repository; only Airflow's answers are made up."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.serialization.serialized_objects import DagSerialization
+from tests.support.stories import a_run, losses, open_store, tell
+
+from tipcflow.domain import ConfigError, Status, run_id_of
+from tipcflow.domain.run_documents import AbDocument
+from tipcflow.store import Store
+from tipcflow_operators.ab.check import CheckOperator
+from tipcflow_operators.ab.compare import CompareOperator
+from tipcflow_operators.ab.dag import ab_dag
+from tipcflow_operators.ab.request import AB_PARAMS
+from tipcflow_operators.ab.verdict import AbVerdictOperator
+from tipcflow_operators.airflow import dag_runs
+from tipcflow_operators.chain.params import allowed
+from tipcflow_operators.tasks.phases import ResolveOperator
+
+ROOT = Path(__file__).parents[3]
+PARENT = "manual__2026-11-24T00:00:00+00:00"
+AFTER = datetime(2026, 11, 24, tzinfo=UTC)
+FILE = "test_tipc/configs/toy/train_infer_python.txt"
+Value = Callable[[str], float | Status]
+
+
+class World:
+    """A DAG run of `ab`; the DAG runs that it starts end when they are waited for."""
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.states: dict[str, str] = {}
+        self.started: list[tuple[str, dict[str, Any]]] = []
+        self.conf: dict[str, Any] = {}
+        self.xcom: dict[str, Any] = {}
+        monkeypatch.setenv("TIPCFLOW_HOME", str(home))
+        monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(home / "configs"))
+        monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "")
+        monkeypatch.setattr(dag_runs, "state_of", lambda dag_id, run_id: self.states.get(run_id))
+        monkeypatch.setattr(dag_runs, "start", self._start)
+        shutil.copytree(ROOT / "configs" / "policies", home / "configs" / "policies")
+        (home / "configs" / "clusters").mkdir()
+        shutil.copy(ROOT / "configs/clusters/example.yaml", home / "configs/clusters/local.yaml")
+        (home / "configs" / "suites").mkdir()
+        suite = f"name: toy\nfolder: {home}/toy\ndialects: [PaddleClas]\n"
+        (home / "configs" / "suites" / "toy.yaml").write_text(suite)
+        path = home / "toy" / FILE
+        path.parent.mkdir(parents=True)
+        self._git("init", "--quiet")
+        for text in ("first", "second"):
+            path.write_text(text)
+            self._git("add", ".")
+            self._git("commit", "--quiet", "--message", text)
+        self.params: dict[str, Any] = {
+            "suite": "toy",
+            "params_file": FILE,
+            "mode": "lite_train_lite_infer",
+            "cluster": "local",
+            "policy": "pr",
+            "a": "HEAD~1",
+            "b": "HEAD",
+        }
+        open_store(home / "tipcflow.db").close()
+
+    def _git(self, *words: str) -> str:
+        who = ("-c", "user.name=n", "-c", "user.email=n@example.com")
+        command = ["git", *who, "-C", str(self.home / "toy"), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self, ref: str) -> str:
+        return self._git("rev-parse", ref)
+
+    def store(self) -> Store:
+        return open_store(self.home / "tipcflow.db")
+
+    def _start(self, dag_id: str, run_id: str, *, run_after: datetime, conf: dict[str, Any], note: str) -> None:
+        assert (dag_id, run_after) == ("certify", AFTER)
+        assert PARENT in note
+        self.started.append((run_id, conf))
+        self.states[run_id] = "queued"
+
+    def context(self) -> Any:
+        dag_run = SimpleNamespace(dag_id="ab", run_id=PARENT, run_after=AFTER, conf=self.conf)
+        ti = SimpleNamespace(xcom_pull=lambda task_ids: self.xcom[task_ids])
+        return {"dag_run": dag_run, "params": self.params, "ti": ti}
+
+    def check(self) -> None:
+        self.xcom["check"] = CheckOperator(task_id="check").execute(self.context())
+
+    def go_on(self, deferred: TaskDeferred | None = None) -> TaskDeferred | dict[str, str]:
+        """Execute the task, or resume it when its run has ended; return what it waits for next."""
+        compare = CompareOperator(task_id="compare")
+        try:
+            if deferred is None:
+                return compare.execute(self.context())
+            event = {"run_id": deferred.trigger.run_id, "state": self.states.get(deferred.trigger.run_id)}
+            return compare.resume(self.context(), event, **(deferred.kwargs or {}))
+        except TaskDeferred as waits:
+            return waits
+
+    def end(self, waits: TaskDeferred | dict[str, str], value: float | Status | None) -> TaskDeferred:
+        """End the run that the task waits for: with a batch_cost, a status without one, or without a status."""
+        assert isinstance(waits, TaskDeferred)
+        child = waits.trigger.run_id
+        conf = dict(self.started)[child]
+        ours = run_id_of("certify", child, AFTER)
+        number = len(self.started)
+        fields = {"created_at": 100.0 * number, "trigger": "ab", "suite_commit": conf["suite_ref"]}
+        self.states[child] = "success"
+        with self.store() as store:
+            if value is None or isinstance(value, Status):
+                store.runs.create(a_run(ours, **fields))
+                if value is not None:
+                    store.runs.finish(ours, value, f"it is {value.value}", 100.0 * number + 60)
+            else:
+                tell(store, a_run(ours, **fields))
+                store.measurements.add(losses(ours, [value], metric="batch_cost", unit="s"))
+        return waits
+
+    def compare(self, value: Value) -> dict[str, str]:
+        """Run the task to its end; `value` of a side is its batch_cost or status."""
+        waits = self.go_on()
+        while isinstance(waits, TaskDeferred):
+            side = "A" if self.started[-1][1]["suite_ref"] == self.commit("HEAD~1") else "B"
+            waits = self.go_on(self.end(waits, value(side)))
+        self.xcom["compare"] = waits
+        return waits
+
+    def verdict(self) -> str:
+        return AbVerdictOperator(task_id="verdict").execute(self.context())
+
+    @property
+    def sides(self) -> str:
+        """The sides of the started runs."""
+        commits = {self.commit("HEAD~1"): "A", self.commit("HEAD"): "B"}
+        return "".join(commits[conf["suite_ref"]] for _, conf in self.started)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch)
+
+
+def test_the_dag_is_one_that_airflow_can_keep(world: World) -> None:
+    dag = ab_dag()
+    assert dag.task_ids == ["check", "compare", "verdict"]
+    assert sorted(dag.params) == sorted(AB_PARAMS)
+    assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).dag_id == "ab"
+    for name in AB_PARAMS:
+        dag.params.get_param(name).resolve()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"a": "HEAD"}, "a, b, framework_a, framework_b: A and B are the same version"),
+        ({"b": "nothing"}, "b: .*'nothing'"),
+        ({"max_pairs": 3}, "max_pairs: is too small for error 0.02; found '3'; expected at least 4"),
+        ({"metric": ["data_num"]}, "metric: neither a lower nor a higher value"),
+        ({"cluster": "locla"}, "unknown cluster; found 'locla'"),
+        ({"policy": "monthly"}, "unknown policy; found 'monthly'"),
+        ({"params_file": "toy/nothing.txt"}, "nothing.txt"),
+        ({"marign": 1}, "marign: unknown param"),
+    ],
+)
+def test_a_wrong_param_is_said_before_anything_starts(world: World, wrong: dict[str, Any], words: str) -> None:
+    world.conf = wrong
+    with pytest.raises(AirflowFailException, match=f"(?s)^config_error: .*{words}"):
+        world.check()
+    assert world.started == []
+
+
+def test_pairs_run_in_turn_on_the_nodes_of_the_first_run_until_b_is_worse(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.conf = {"seed": 7, "metric": ["batch_cost"], "pairs": 4}
+    world.check()
+    noise = iter([1.0, 1.001, 0.999, 1.0, 1.002] * 4)
+    result = world.compare(lambda side: (1.2 if side == "B" else 1.0) * next(noise))
+    assert world.sides == "ABBAABBAAB"
+    first = run_id_of("certify", f"ab__{PARENT}", AFTER)
+    assert world.started[0] == (
+        f"ab__{PARENT}",
+        {
+            **{name: world.params[name] for name in ("suite", "params_file", "mode", "cluster", "policy")},
+            "seed": 7,
+            "suite_ref": world.commit("HEAD~1"),
+        },
+    )
+    assert [conf.get("nodes_of") for _, conf in world.started] == [None, *[first] * 9]
+    assert (result["run"], result["status"]) == (first, "regression")
+    assert result["verdict"].startswith("worse: 1 of 1 metrics; 4 pairs are done (4 pairs and 1 warm-up pair")
+    printed = capsys.readouterr().out
+    assert "warm-up pair (A, B): " in printed
+    assert "pair 4 (A, B): " in printed
+    assert "METRIC            A" in printed
+    with pytest.raises(AirflowFailException, match=r"^regression: worse: 1 of 1 metrics"):
+        world.verdict()
+    with world.store() as store:
+        stored = store.documents.get(first, AbDocument)
+    assert stored is not None
+    assert (stored.root["status"], stored.root["metrics"][0]["outcome"]) == ("regression", "worse")
+    assert len(stored.root["pairs"]) == 5
+
+
+def test_the_same_versions_pass_and_doubt_does_not(world: World) -> None:
+    world.conf = {"metric": ["batch_cost"], "pairs": 4}
+    world.check()
+    assert world.compare(lambda side: 1.0)["status"] == "pass"
+    assert world.verdict().startswith("same within 2.0%: 1 of 1 metrics")
+    # Cleared: the result is computed again, and nothing is started.
+    assert isinstance(world.go_on(), dict)
+    assert len(world.started) == 10
+    world.xcom["compare"] = {"run": "", "status": "unconfirmed", "verdict": "undecided: 1 of 1 metrics"}
+    with pytest.raises(AirflowFailException, match=r"^unconfirmed: undecided: 1 of 1 metrics$"):
+        world.verdict()
+
+
+def test_a_retried_task_starts_nothing_twice(world: World) -> None:
+    world.check()
+    waits = world.go_on()
+    again = world.go_on()
+    assert isinstance(again, TaskDeferred)
+    assert isinstance(waits, TaskDeferred)
+    assert again.trigger.run_id == waits.trigger.run_id == f"ab__{PARENT}"
+    world.end(waits, 1.0)
+    # Its worker died before it resumed.
+    second = world.go_on()
+    assert isinstance(second, TaskDeferred)
+    assert second.trigger.run_id == f"ab__{PARENT}~2"
+    assert world.sides == "AB"
+
+
+def test_b_that_fails_ends_it(world: World) -> None:
+    world.check()
+    result = world.compare(lambda side: Status.FAILED if side == "B" else 1.0)
+    assert result["status"] == "failed"
+    assert world.sides == "AB"
+    with pytest.raises(AirflowFailException, match=r"^failed: worse: run .* of B is failed: it is failed"):
+        world.verdict()
+
+
+@pytest.mark.parametrize("broken", [Status.INFRA_FAILURE, None])
+def test_a_broken_pair_is_repeated_and_two_in_a_row_end_the_task_until_it_is_cleared(
+    world: World, broken: Status | None
+) -> None:
+    world.check()
+    waits = world.go_on(world.end(world.go_on(), broken))
+    assert (world.sides, dict(world.started[-1][1]).get("nodes_of")) == ("AA", None)
+    with pytest.raises(AirflowFailException, match=r"^infra_failure: 2 pairs in a row had an infra_failure"):
+        world.go_on(world.end(waits, broken))
+    assert isinstance(world.go_on(), TaskDeferred), "cleared"
+    assert world.sides == "AAA"
+
+
+def test_a_stopped_run_ends_it_until_it_is_cleared(world: World) -> None:
+    world.conf = {"metric": ["batch_cost"]}
+    world.check()
+    waits = world.go_on(world.end(world.go_on(), 1.0))
+    result = world.go_on(world.end(waits, Status.CANCELLED))
+    assert isinstance(result, dict)
+    assert (result["status"], result["verdict"].partition(" (")[0]) == (
+        "unconfirmed",
+        "undecided: stopped by a user",
+    )
+    assert isinstance(world.go_on(), TaskDeferred), "cleared"
+    assert world.sides == "ABA"
+
+
+def test_a_run_that_does_not_end_is_named(world: World) -> None:
+    world.check()
+    waits = world.go_on()
+    assert isinstance(waits, TaskDeferred)
+    world.states[waits.trigger.run_id] = "late"
+    with pytest.raises(AirflowFailException, match=r"^infra_failure: DAG run ab__.* did not end within 2 days"):
+        world.go_on(waits)
+
+
+def test_pairs_of_another_commit_are_not_mixed(world: World) -> None:
+    world.check()
+    world.end(world.go_on(), 1.0)
+    world.xcom["check"]["A"]["commit"] = "0" * 40
+    with pytest.raises(AirflowFailException, match=r"^config_error: a: the ref has moved since run"):
+        world.go_on()
+    assert world.sides == "A"
+
+
+def test_nodes_of_a_run_that_does_not_exist_are_refused(world: World) -> None:
+    resolve = ResolveOperator(task_id="resolve", suite="", params_file="", allowed=allowed(chain=False))
+    given = {name: world.params[name] for name in ("suite", "params_file", "mode", "cluster", "policy")}
+    with world.store() as store:
+        ctx: Any = SimpleNamespace(store=store)
+        assert resolve.asked(ctx, world.context(), given).nodes_of == ""
+        with pytest.raises(ConfigError, match=r"^nodes_of: the metrics database has no such run.*found 'nothing'"):
+            resolve.asked(ctx, world.context(), {**given, "nodes_of": "nothing"})

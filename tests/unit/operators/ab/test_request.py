@@ -1,0 +1,67 @@
+"""Params of the DAG `ab`: what it accepts, and the names in its errors."""
+
+from typing import Any
+
+import pytest
+
+from tipcflow.domain import ConfigError
+from tipcflow.execute.ab.progress import Limits
+from tipcflow_operators.ab.request import AbRequest, ab_request, param_error
+
+GOOD = {
+    "suite": "toy",
+    "params_file": "toy/train_infer_python.txt",
+    "mode": "lite_train_lite_infer",
+    "cluster": "local",
+    "policy": "pr",
+    "seed": None,
+    "a": "v1",
+    "b": None,
+    "framework_b": "",
+}
+
+
+def asked(**given: Any) -> AbRequest:
+    return ab_request({**GOOD, **given}, dag_id="ab", dag_run_id="manual__x")
+
+
+def test_each_side_has_its_params() -> None:
+    request = asked(b="main", framework_b="paddlepaddle==3.3.1", seed=7)
+    shared = {name: GOOD[name] for name in ("suite", "params_file", "mode", "cluster", "policy")} | {"seed": 7}
+    assert request.confs["A"] == {**shared, "suite_ref": "v1"}
+    assert request.confs["B"] == {**shared, "suite_ref": "main", "framework": "paddlepaddle==3.3.1"}
+    assert (request.a.suite_ref, request.b.framework, request.a.only_inside) == ("v1", "paddlepaddle==3.3.1", True)
+
+
+def test_defaults_are_those_of_the_command() -> None:
+    assert (asked().limits, asked().names) == (Limits(), ())
+    limits = asked(pairs=5, max_pairs=9, warm_up=0, margin=0.05, error=0.1, budget_minutes=2, metric=["ips"])
+    assert limits.limits == Limits(0.1, 0.05, 5, 9, 0, 120)
+    assert limits.names == ("ips",)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"marign": 0.1}, "marign: unknown param.*did you mean margin"),
+        ({"margin": 0.6}, "margin: .*less than or equal to 0.5; found '0.6'"),
+        ({"pairs": -1}, "pairs: .*greater than or equal to 0; found '-1'"),
+        ({"metric": "ips"}, "metric: "),
+        (
+            {"framework_b": "pa ddle"},
+            "^framework_b: invalid value; found \"'pa ddle'\"; expected a name with versions",
+        ),
+        ({"a": "--upload-pack=x"}, "^a: invalid value.*expected a branch, tag or commit"),
+        ({"cluster": "/etc/passwd"}, "^cluster: must be a name"),
+        ({"params_file": "../x.txt"}, "^params_file: must be a file of the suite"),
+        ({"nodes_of": "x"}, "nodes_of: unknown param"),
+    ],
+)
+def test_a_wrong_value_is_named_by_its_param(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=f"(?s){words}"):
+        asked(**wrong)
+
+
+def test_options_of_the_command_are_named_as_params() -> None:
+    error = param_error(ConfigError("is too small for --error 0.02", key="--max-pairs", found="2", hint="more"))
+    assert str(error) == "max_pairs: is too small for error 0.02; found '2'\n  hint: more"
