@@ -89,11 +89,13 @@ def test_slot_of_an_ending_job_is_waited_for(bench):
 
 
 def test_a_dead_runners_leftovers_are_ended_before_its_slot_is_used_again(bench, wait):
-    first = bench.job("sleep 301", step="first", slots=(0,))
+    first = bench.job("touch begun; sleep 301", step="first", slots=(0,))
     pid = bench.ask("start", first)["pid"]
+    # A runner that is killed before its command starts leaves nothing.
+    wait((bench.root / "begun").exists, "begun")
     bench.kill_runner(pid)
     wait(lambda: bench.ask("poll", first)["state"] == "lost", "lost")
-    assert bench.ours()
+    wait(bench.ours, "leftovers")
     second = bench.job("true", step="second", slots=(0,))
     bench.ask("start", second)
     assert bench.ended(second).ok  # which waits until nothing of ours is left
