@@ -65,7 +65,7 @@ class Quarantines(Part):
             row = connection.execute(select(quarantines).where(quarantines.c.number == number)).mappings().first()
             last = connection.execute(select(func.max(quarantines.c.number))).scalar()
         if row is None:
-            numbers = f"1 to {last}" if last else "none exists"
+            numbers = f"1 to {last}" if last else "a quarantine (the database has none)"
             raise ConfigError("no such quarantine", key="NUMBER", found=str(number), expected=numbers)
         return _quarantine(row)
 
