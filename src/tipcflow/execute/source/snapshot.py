@@ -180,7 +180,7 @@ def git(folder: Path, *args: str, network: bool = False) -> bytes:
         network: whether the command contacts a server, which then counts as the cause of a failure.
 
     Raises:
-        ConfigError, InfraError: the command failed; with the last line of its error output.
+        ConfigError, InfraError: the command failed; with git's own error (`git_error`).
     """
     # core.quotePath=off keeps non-ASCII file names as they are.
     command = ["git", "-C", str(folder), "-c", "core.quotePath=off", *args]
@@ -191,11 +191,25 @@ def git(folder: Path, *args: str, network: bool = False) -> bytes:
     except subprocess.TimeoutExpired as error:
         raise InfraError(f"git {args[0]} took longer than {limit(GIT_DEADLINE_S)}") from error
     if done.returncode:
-        message = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+        message = git_error(done.stderr.decode(errors="replace"))
         if network:
-            raise InfraError(f"git {args[0]} failed: {message[0]}")
-        raise ConfigError(f"git {args[0]} failed: {message[0]}")
+            raise InfraError(f"git {args[0]} failed: {message}")
+        raise ConfigError(f"git {args[0]} failed: {message}")
     return done.stdout
+
+
+def git_error(output: str) -> str:
+    """Return the error in git's error output: its line `fatal: …` after the cause that the line before states.
+
+    Git prints advice after the error (`Please make sure you have the correct access rights`), and the cause before
+    it where SSH or the server gives one (`Permission denied (publickey)`, `remote: Repository not found.`).
+    """
+    noise = ("Cloning into", "hint:", "warning:")
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith(noise)]
+    fatal = next((index for index, line in enumerate(lines) if line.startswith("fatal:")), None)
+    if fatal is None:
+        return lines[-1] if lines else "no message"
+    return "; ".join(lines[max(0, fatal - 1) : fatal + 1])
 
 
 def _is_git(root: Path) -> bool:

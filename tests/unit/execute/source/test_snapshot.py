@@ -9,7 +9,7 @@ import pytest
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, InfraError
-from tipcflow.execute.source.snapshot import Snapshot, take_snapshot
+from tipcflow.execute.source.snapshot import Snapshot, git_error, take_snapshot
 
 PARAMS = "test_tipc/configs/net/train_infer_python.txt"
 
@@ -165,3 +165,37 @@ def test_params_by_the_names_that_a_chain_has(repository: Path) -> None:
     other.write_text("another\n")
     with pytest.raises(ConfigError, match=f"2 params files with that folder and name.*expected one of .*{PARAMS}"):
         snapshot(repository, None, short)
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ("", "no message"),
+        ("not git's words\n", "not git's words"),
+        ("Cloning into 'x'...\nfatal: repository '/x' does not exist\n", "fatal: repository '/x' does not exist"),
+        (
+            "Cloning into 'x'...\nremote: Repository not found.\nfatal: repository 'https://h/x/' not found\n",
+            "remote: Repository not found.; fatal: repository 'https://h/x/' not found",
+        ),
+        (
+            "git@h: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\n"
+            "Please make sure you have the correct access rights\nand the repository exists.\n",
+            "git@h: Permission denied (publickey).; fatal: Could not read from remote repository.",
+        ),
+        (
+            "error: unable to read sha1 file of a.bin\nfatal: unable to checkout working tree\n"
+            "warning: Clone succeeded, but checkout failed.\n"
+            "You can inspect what was checked out with 'git status'\n"
+            "and retry with 'git restore --source=HEAD :/'\n",
+            "error: unable to read sha1 file of a.bin; fatal: unable to checkout working tree",
+        ),
+    ],
+)
+def test_the_error_of_git_is_its_fatal_line_with_its_cause(output: str, error: str) -> None:
+    assert git_error(output) == error
+
+
+def test_a_clone_without_a_repository_says_so(tmp_path: Path) -> None:
+    suite = Suite(name="s", git=str(tmp_path / "absent"), dialects=("d",))
+    with pytest.raises(InfraError, match=r"git clone failed: .*does not"):
+        take_snapshot(suite, PARAMS, None, cache=tmp_path / "cache")
