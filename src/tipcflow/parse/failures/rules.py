@@ -122,6 +122,15 @@ RULES = (
         "the operating system: a disk that had errors is mounted read-only",
     ),
     Rule(
+        "package index",
+        Is.DOWNLOAD,
+        re(r"^pip cannot install .*: the package index cannot be reached: "),
+        "pip cannot install paddlepaddle 3.9.9: the package index cannot be reached: Temporary failure in name "
+        "resolution",
+        "the step `environment` of a run",
+        anywhere=True,
+    ),
+    Rule(
         "package not installed",
         Is.ENVIRONMENT,
         re(r"^pip (?:cannot install|installed another build)|^\S+\.whl is missing or damaged"),

@@ -17,6 +17,10 @@ from .cache import Unusable, digest, locked, say
 
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
 
+PIP_SAYS = re.compile(rb"(ERROR|WARNING): ")
+# Pip counts its retries down; the last warning before it gives up has total=0.
+LAST_TRY = re.compile(r"Retrying \(Retry\(total=0,.*after connection broken by '(.*)': /")
+
 
 def own_environment(run: str, cache: str, packages: List[str], build: Dict[str, str]) -> None:
     """Create the run's environment and make the run's `python` and `pip` use it.
@@ -67,11 +71,47 @@ def site_folders() -> List[str]:
     return [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
 
 
-def pip_install(folder: str, words: List[str]) -> int:
-    """Install into an environment; return pip's exit code. Its output is in the log."""
+def must_install(what: str, folder: str, words: List[str]) -> None:
+    """Install into an environment.
+
+    Raises:
+        Unusable: pip fails; the message says why.
+    """
+    cause = pip_install(folder, words)
+    if cause:
+        raise Unusable(f"pip cannot install {what}: {cause}")
+
+
+def pip_install(folder: str, words: List[str]) -> str:
+    """Install into an environment; return why pip could not, empty if pip could. Pip's output is in the log."""
     command = [os.path.join(folder, "bin", "python"), "-m", "pip", "install"]
     command += ["--disable-pip-version-check", "--no-input", *words]
-    return subprocess.call(command, env=dict(os.environ, PYTHONPATH=""))
+    environment = dict(os.environ, PYTHONPATH="", PYTHONUNBUFFERED="1")
+    seen: List[str] = []
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as pip:
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+            if PIP_SAYS.match(line):
+                seen.append(line.decode("utf-8", "replace").strip())
+    return why_pip_failed(seen) or f"exit code {pip.returncode}" if pip.returncode else ""
+
+
+def why_pip_failed(lines: List[str]) -> str:
+    """Return the cause in pip's warnings and errors, empty if they name none.
+
+    A package index that cannot be reached is only a warning of pip (23.2 tried); its error then says that the
+    index has no such package.
+    """
+    for line in reversed(lines):
+        unreachable = LAST_TRY.search(line)
+        if unreachable:
+            words = re.findall(r"\[Errno -?\d+\] ([^'\")]+)|\((connect|read) timeout=", unreachable.group(1))
+            cause = next((errno or f"{kind} timeout" for errno, kind in words), unreachable.group(1)[:200])
+            return f"the package index cannot be reached: {cause}"
+    errors = [line[len("ERROR: ") :] for line in lines if line.startswith("ERROR: ")]
+    return errors[-1][:300] if errors else ""
 
 
 def cached_build(cache: str, build: Dict[str, str], below: List[str]) -> str:
@@ -100,10 +140,8 @@ def cached_build(cache: str, build: Dict[str, str], below: List[str]) -> str:
         if build["wheel"]:
             words = [wheel_of(cache, build)]
             # Of the same version as the node's framework it would count as installed.
-            if pip_install(folder, ["--no-deps", "--force-reinstall", *words]):
-                raise Unusable(f"pip cannot install the wheel {build['wheel']}")
-        if pip_install(folder, words):
-            raise Unusable(f"pip cannot install {name}")
+            must_install(f"the wheel {build['wheel']}", folder, ["--no-deps", "--force-reinstall", *words])
+        must_install(name, folder, words)
         if not is_installed(own_site(folder), build):
             raise Unusable(f"pip installed another build than {name}")
         with open(done, "w") as handle:
@@ -149,8 +187,7 @@ def cached_packages(cache: str, packages: List[str], below: List[str]) -> str:
         shutil.rmtree(folder, ignore_errors=True)
         make(folder, below, with_pip=find_spec("pip") is None)
         say(f"installing {', '.join(packages)} into {folder}")
-        if pip_install(folder, packages):
-            raise Unusable(f"pip cannot install the packages of the suite file: {', '.join(packages)}")
+        must_install(f"the packages of the suite file ({', '.join(packages)})", folder, packages)
         with open(os.path.join(folder, "complete"), "w") as handle:
             handle.write("\n".join(packages) + "\n")
     return own_site(folder)

@@ -1,0 +1,68 @@
+"""Pip's failures: the cause is in the message."""
+
+from __future__ import annotations
+
+import pytest
+
+from tipcflow.domain.run.failure import FailureClass
+from tipcflow.parse.failures.rules import RULES
+from tipcflow.remote.runner.cache import Unusable
+from tipcflow.remote.runner.own_python import make, must_install, why_pip_failed
+
+RETRY = "WARNING: Retrying (Retry(total={left}, connect=None, read=None, redirect=None, status=None)) after "
+NO_NAME = (
+    "connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: "
+    "Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/toy/"
+)
+SLOW = (
+    "connection broken by 'ConnectTimeoutError(<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>, "
+    "'Connection to index.example timed out. (connect timeout=15.0)')': /simple/toy/"
+)
+PROXY = (
+    "connection broken by 'ProxyError('Cannot connect to proxy.', RemoteDisconnected('Remote end closed "
+    "connection without response'))': /simple/toy/"
+)
+NO_VERSION = "ERROR: Could not find a version that satisfies the requirement toy (from versions: none)"
+NO_MATCH = "ERROR: No matching distribution found for toy"
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        (
+            [RETRY.format(left=0) + NO_NAME, NO_VERSION, NO_MATCH],
+            "the package index cannot be reached: Temporary failure in name resolution",
+        ),
+        ([RETRY.format(left=0) + SLOW, NO_MATCH], "the package index cannot be reached: connect timeout"),
+        (
+            [RETRY.format(left=0) + PROXY, NO_MATCH],
+            "the package index cannot be reached: ProxyError('Cannot connect to proxy.', RemoteDisconnected("
+            "'Remote end closed connection without response'))",
+        ),
+        ([RETRY.format(left=4) + NO_NAME, NO_VERSION, NO_MATCH], "No matching distribution found for toy"),
+        (["WARNING: Ignoring invalid distribution"], ""),
+        ([], ""),
+    ],
+    ids=["no name", "timeout", "proxy", "recovered", "only a warning", "silent"],
+)
+def test_the_cause_is_in_pips_words(lines: list[str], cause: str) -> None:
+    assert why_pip_failed(lines) == cause
+
+
+def test_a_real_pip_without_an_index(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    folder = str(tmp_path / "env")
+    make(folder, [], with_pip=True)
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    with pytest.raises(Unusable) as failure:
+        must_install("toy 1.0", folder, ["toy==1.0"])
+    message = str(failure.value)
+    assert message == "pip cannot install toy 1.0: the package index cannot be reached: Connection refused"
+    assert b"No matching distribution found" in capfdbinary.readouterr().out
+    assert next(rule for rule in RULES if rule.pattern.search(message)).failure_class is FailureClass.DOWNLOAD
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Unusable, match=r"^pip cannot install toy 1\.0: No matching distribution found for toy=="):
+        must_install("toy 1.0", folder, ["--no-index", "--find-links", str(tmp_path / "empty"), "toy==1.0"])
