@@ -8,97 +8,30 @@ Data is synthetic where a script downloads it; a folder on the nodes replaces th
 """
 
 import io
-import os
 import random
-import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import yaml
-from tests.support.certify import MODE, ROOT, TIPCFLOW, Outcome
+from tests.support.certify import MODE, TIPCFLOW
+from tests.support.public_site import FLEET, STEP6, SUITES, WEIGHTS, PublicSite
 
-from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 from tipcflow.domain import Status
-from tipcflow.store import Store
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(3600)]
-SUITES = Path(os.environ.get("TIPC_SUITES") or "/nonexistent")
-NODE_PYTHON = ROOT / ".tipcflow" / "envs" / "node-cpu" / "bin" / "python"
-STEP6 = "test_tipc/configs/mobilenet_v3_small"
-RUN_S = 1500
 IMAGENET = "https://paddle-imagenet-models-name.bj.bcebos.com"
-BUCKET = "https://paddle-model-ecology.bj.bcebos.com"
-
-
-class PublicSite:
-    """An installation with the repository's own configuration, and two nodes with Paddle."""
-
-    def __init__(self, folder: Path, nodes: LocalNodes) -> None:
-        self.home, self.mirror, self.configs = folder / "home", folder / "mirror", folder / "configs"
-        self.mirror.mkdir(parents=True)
-        shutil.copytree(ROOT / "configs", self.configs)
-        cluster = nodes.write_cluster_file(self.configs / "clusters" / "local.yaml")
-        content = yaml.safe_load(cluster.read_text())
-        for node in content["nodes"]:
-            node["mirrors"] = {"https://": str(self.mirror)}
-            node["env"] = {**node.get("env", {}), "PYTHONPATH": str(SUITES / "autolog")}
-            if (SUITES / "wheels").is_dir():
-                node["env"] |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(SUITES / "wheels")}
-        cluster.write_text(yaml.safe_dump(content))
-
-    def serve(self, url: str, data: bytes) -> None:
-        """Put a file where downloads of that URL find it."""
-        path = self.mirror / url.removeprefix("https://")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-
-    def configure(self, suite: str, **settings: object) -> None:
-        """Change keys of a suite file."""
-        path = self.configs / "suites" / f"{suite}.yaml"
-        path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **settings}))
-
-    def run(self, suite: str, params: str, *more: str) -> Outcome:
-        """Run one chain to its end."""
-        clone = SUITES / {"models_step6": "models"}.get(suite, suite)
-        git = yaml.safe_load((self.configs / "suites" / f"{suite}.yaml").read_text())["git"]
-        env = {
-            **os.environ,
-            "TIPCFLOW_HOME": str(self.home),
-            "TIPCFLOW_CONFIG_DIR": str(self.configs),
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": f"url.{clone}.insteadOf",
-            "GIT_CONFIG_VALUE_0": git,
-        }
-        command = [str(TIPCFLOW), "run", params, "--suite", suite, "--mode", MODE, "--cluster", "local", *more]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=RUN_S, check=False)
-        assert (self.home / "tipcflow.db").exists(), done.stderr
-        with Store.open(f"sqlite:///{self.home / 'tipcflow.db'}") as store:
-            newest = store.runs.newest(limit=1)
-        assert newest, done.stderr
-        return Outcome(done.returncode, done.stdout, done.stderr, newest[0])
-
-
-@pytest.fixture
-def public(tmp_path: Path) -> Iterator[PublicSite]:
-    if not (SUITES / "models").is_dir():
-        pytest.skip("TIPC_SUITES names no folder with clones of the public suites")
-    with local_nodes(tmp_path / "nodes", python=NODE_PYTHON) as nodes:
-        yield PublicSite(tmp_path, nodes)
 
 
 def test_step6_on_one_node(public: PublicSite) -> None:
     # prepare.sh downloads pretrained weights, which this mode does not use.
-    public.serve(f"{BUCKET}/model/mobilenetv3_reprod/mobilenet_v3_small_pretrained.pdparams", b"unused")
+    public.serve(WEIGHTS, b"unused")
     outcome = public.run("models_step6", f"{STEP6}/train_infer_python.txt")
     assert outcome.run.status is Status.PASS, outcome.output
 
 
 def test_step6_on_two_nodes(public: PublicSite) -> None:
-    public.serve(f"{BUCKET}/model/mobilenetv3_reprod/mobilenet_v3_small_pretrained.pdparams", b"unused")
-    outcome = public.run("models_step6", f"{STEP6}/train_fleet_infer_python.txt")
+    public.serve(WEIGHTS, b"unused")
+    outcome = public.run("models_step6", FLEET)
     assert outcome.run.status is Status.PASS, outcome.output
 
 
