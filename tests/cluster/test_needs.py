@@ -1,12 +1,13 @@
 """A suite file's needs on real nodes: one run with an own environment, data, variables and cached downloads."""
 
 import hashlib
+import shutil
 import tarfile
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.support.certify import Site
+from tests.support.certify import PARAMS, Site
 
 from devcluster.local_nodes.nodes import LocalNodes
 
@@ -101,3 +102,24 @@ def test_a_failed_download_is_named_and_blamed_only_if_a_file_is_missing(site: S
     assert outcome.code == 2, outcome.output
     assert "a download failed in prepare on node" in outcome.output
     assert "the cause is in prepare, which has ended" in outcome.output
+
+
+def test_scripts_use_files_outside_of_the_suites_root(site: Site) -> None:
+    """The suite is the folder `tests` of a repository, and its training is in a package next to it."""
+    repository = site.suite.with_name("repository")
+    repository.mkdir()
+    site.suite.rename(repository / "tests")
+    package = repository / "package"
+    package.mkdir()
+    (repository / "tests" / "train.py").rename(package / "train.py")
+    shutil.copytree(repository / "tests" / "paddle", package / "paddle")
+    params = repository / "tests" / PARAMS
+    params.write_text(params.read_text().replace("train.py", "../package/train.py"))
+    (repository / "tests" / "test_tipc" / "prepare.sh").write_text(
+        "mkdir -p images; for i in 0 1 2; do echo $i > images/$i.png; done; ls ../package\n"
+    )
+    site.configure_suite(folder=str(repository), subfolder="tests", whole_repository=True)
+    outcome = site.run()
+    assert outcome.code == 0, outcome.output
+    assert outcome.run.status.value == "pass"
+    assert site.left_behind() == []

@@ -228,7 +228,7 @@ def _change(
     folder = folder_of(suite, cache=cache)
     # The list is that of the head at this moment: after another push it is not the list of this commit.
     complete = complete and pull.head_sha == attempt.head_sha
-    return Change(tuple(inside(path, folder) for path in paths), complete, labels)
+    return Change(tuple(inside(path, folder, suite) for path in paths), complete, labels)
 
 
 def _row(chain: str, selected: str, attempt: PullAttempt, candidate_set: Candidates) -> StartedChain:

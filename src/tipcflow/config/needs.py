@@ -73,7 +73,8 @@ class Needs(ConfigModel):
 
     Attributes:
         env: variables of every step; `{root}` is the run's root. They replace the node's.
-        pythonpath: folders of the suite that its scripts import from, relative to the root.
+        pythonpath: folders of the suite that its scripts import from, relative to the root; with
+            `whole_repository` also folders around it (`..`).
         packages: pip requirements that the node's environment does not have. They are installed once into the
             node's cache, and only runs of this suite see them.
         data: data and weights.
@@ -109,7 +110,10 @@ class Needs(ConfigModel):
     @field_validator("pythonpath")
     @classmethod
     def _folders(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_inside(folder, "an entry of pythonpath") for folder in folders)
+        for folder in folders:
+            if not folder or folder.startswith("/") or ":" in folder or "\n" in folder:
+                raise ValueError("an entry of pythonpath must be a path relative to the suite's root, without ':'")
+        return folders
 
     @field_validator("packages")
     @classmethod

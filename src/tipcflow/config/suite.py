@@ -1,6 +1,7 @@
 """Suites: location of a model repository and how its params files are read."""
 
-from pathlib import Path
+import posixpath
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -77,9 +78,12 @@ class Suite(Needs):
     """`configs/suites/<name>.yaml`.
 
     Attributes:
-        folder: root of the suite on the controller, absolute or relative to the folder that holds `configs/`;
-            may be part of a git checkout.
-        git: URL that the controller clones; `subfolder` is the suite's root in it.
+        folder: the suite on the controller, absolute or relative to the folder that holds `configs/`; may be part
+            of a git checkout.
+        git: URL that the controller clones.
+        subfolder: the suite's root in the folder or the clone: commands run in it, and paths are relative to it.
+        whole_repository: runs get the whole folder or clone instead of `subfolder` only, for scripts that use
+            files outside of it (`../package/train.py`).
         dialects: how params files are read; the first dialect with a matching layout is used.
         params: globs of the params files that become chains, relative to the root.
         prepare: script that gets data and weights, relative to the root; '' for none.
@@ -105,6 +109,7 @@ class Suite(Needs):
     folder: str = ""
     git: str = ""
     subfolder: str = "."
+    whole_repository: bool = False
     dialects: tuple[str, ...] = Field(min_length=1)
     params: tuple[str, ...] = ("test_tipc/configs/**/*.txt",)
     prepare: str = "test_tipc/prepare.sh"
@@ -131,15 +136,40 @@ class Suite(Needs):
         own = Needs(**{name: getattr(self, name) for name in Needs.model_fields})
         return merged(own, self.cases, framework=framework, device=device, mode=mode, params=params)
 
+    @property
+    def below(self) -> str:
+        """The suite's root in the files that a run gets; '' if these are only the root's own files."""
+        return self.subfolder if self.whole_repository else ""
+
+    @property
+    def top(self) -> str:
+        """The folder of the files that a run gets, relative to the suite's root: `.` or for example `..`."""
+        return posixpath.relpath(".", self.below or ".")
+
     def deterministic_on(self, device: str) -> Deterministic | None:
         """The settings for deterministic training on a device type; None if not deterministic."""
         made = Deterministic() if self.deterministic is True else self.deterministic
         return made if made and device in made.devices else None
 
+    @field_validator("subfolder")
+    @classmethod
+    def _below(cls, path: str) -> str:
+        clean = PurePosixPath(path)
+        if clean.is_absolute() or ".." in clean.parts:
+            raise ValueError("subfolder must be a path inside of the folder or clone, without '..'")
+        return str(clean)
+
     @model_validator(mode="after")
     def _one_source(self) -> "Suite":
         if bool(self.folder) == bool(self.git):
             raise ValueError("give either folder or git")
+        for needs in (self, *self.cases):
+            for folder in needs.pythonpath:
+                if posixpath.normpath(posixpath.join(self.below, folder)).startswith(".."):
+                    around = "the repository" if self.whole_repository else "the suite's root"
+                    raise ValueError(f"pythonpath {folder} is outside of {around}, which is all that a run gets")
+        if self.whole_repository and self.subfolder == ".":
+            raise ValueError("whole_repository needs subfolder, the suite's root in the folder or clone")
         if self.seed_argument and "{seed}" not in self.seed_argument:
             raise ValueError("seed_argument must contain {seed}")
         return self

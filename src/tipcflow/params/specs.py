@@ -17,7 +17,8 @@ class TrainSpec(Frozen):
     """The training command in its three forms, and the redirection target of each (absent for none).
 
     The script never uses an empty form; spec then uses the form for several nodes.
-    `quoted`: as in `StepSpec`. `bash`: the script's own command of a form, if it loses arguments of the file.
+    `quoted`, `glued`: as in `StepSpec`. `bash`: the script's own command of a form, if it loses arguments of the
+    file.
     """
 
     single: str
@@ -25,6 +26,7 @@ class TrainSpec(Frozen):
     nodes: str
     log: dict[Form, str] = {}
     quoted: bool = False
+    glued: bool = False
     bash: dict[Form, str] = {}
 
     def script_template(self, form: Form) -> str:

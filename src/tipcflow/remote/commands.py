@@ -4,6 +4,7 @@ Each command is a simple command that every login shell parses alike; scripts ar
 """
 
 import json
+import posixpath
 import shlex
 from collections.abc import Mapping, Sequence
 
@@ -108,8 +109,12 @@ def read_file(path: str, *, offset: int = 0, limit: int | None = None) -> str:
     return _words(*helper("fetch", path, TRANSFER_S, words))
 
 
-def unpack(node: Node, run: str, sha256: str) -> str:
-    """Create the run's root from the suite's archive, once; exits with ARCHIVE_DAMAGED if its hash is wrong."""
+def unpack(node: Node, run: str, sha256: str, *, below: str = "") -> str:
+    """Create the run's root from the suite's archive, once; exits with ARCHIVE_DAMAGED if its hash is wrong.
+
+    Args:
+        below: the suite's root in the archive.
+    """
     return _script(
         f"""
 set -eu
@@ -125,16 +130,31 @@ rm -rf -- "$root" "$root.unpacking"
 mkdir -p -- "$root.unpacking"
 tar -xzof "$archive" -C "$root.unpacking"
 mv -- "$root.unpacking" "$root"
-printf '%s\\n' "$want" > "$root.sha256"
+{_link_root(node, run, below)}printf '%s\\n' "$want" > "$root.sha256"
 """,
         paths.suite_archive(node, sha256),
         sha256,
-        paths.run_root(node, run),
+        paths.run_top(node, run, below),
     )
 
 
+def _link_root(node: Node, run: str, below: str) -> str:
+    """Return the line that makes the run's root a link to the suite's root in the unpacked archive."""
+    if not below:
+        return ""
+    target = posixpath.join(posixpath.basename(paths.run_top(node, run, below)), below)
+    return f"ln -sfn -- {shlex.quote(target)} {shlex.quote(paths.run_root(node, run))}\n"
+
+
 def inherit(
-    node: Node, run: str, of: str, sha256: str, *, needs: Sequence[str] = (), without: Sequence[str] = ()
+    node: Node,
+    run: str,
+    of: str,
+    sha256: str,
+    *,
+    needs: Sequence[str] = (),
+    without: Sequence[str] = (),
+    below: str = "",
 ) -> str:
     """Create the run's root from another run's root, once; exits with NO_SUCH_FILE if that no longer exists.
 
@@ -144,6 +164,7 @@ def inherit(
         of: the other run, of the same code.
         needs: files or globs relative to the root; at least one match of each is required.
         without: files that the run writes itself: the other run's files are not changed.
+        below: the suite's root in the archive.
     """
     return _script(
         f"""
@@ -174,14 +195,13 @@ if ! cp -al -- "$from" "$root.unpacking" 2>/dev/null; then
 fi
 for one; do rm -f -- "$root.unpacking/$one"; done
 mv -- "$root.unpacking" "$root"
-printf '%s\\n' "$want" > "$root.sha256"
+{_link_root(node, run, below)}printf '%s\\n' "$want" > "$root.sha256"
 """,
-        paths.run_root(node, of),
-        paths.run_root(node, run),
+        paths.run_top(node, of, below),
+        paths.run_top(node, run, below),
         sha256,
         str(len(needs)),
-        *needs,
-        *without,
+        *(posixpath.join(below, path) for path in (*needs, *without)),
     )
 
 

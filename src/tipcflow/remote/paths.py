@@ -12,6 +12,7 @@ __all__ = [
     "run_bin",
     "run_dir",
     "run_root",
+    "run_top",
     "runner_path",
     "safe_name",
     "suite_archive",
@@ -42,6 +43,15 @@ def run_dir(node: Node, run: str) -> str:
 def run_root(node: Node, run: str) -> str:
     """The suite's root in one run: commands' `cwd` and outputs are relative to it."""
     return f"{run_dir(node, run)}/src"
+
+
+def run_top(node: Node, run: str, below: str = "") -> str:
+    """The folder that a suite's archive is unpacked to in one run.
+
+    Args:
+        below: the suite's root in the archive; `run_root` is then a link to it.
+    """
+    return f"{run_dir(node, run)}/repository" if below else run_root(node, run)
 
 
 def run_bin(node: Node, run: str) -> str:

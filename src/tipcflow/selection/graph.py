@@ -26,17 +26,26 @@ class Tree:
         paths: relative to the suite's root, with `/`.
         read: path -> text; raises OSError or UnicodeDecodeError if it cannot be read.
         removed: paths that the ref no longer has; other files may still name them.
+        tops: folders from which packages are imported, '' for the root.
     """
 
-    def __init__(self, paths: Iterable[str], read: Callable[[str], str], *, removed: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        paths: Iterable[str],
+        read: Callable[[str], str],
+        *,
+        removed: Iterable[str] = (),
+        tops: tuple[str, ...] = ("",),
+    ) -> None:
         self.paths = frozenset(paths)
+        self._tops = tops
         self._known = self.paths.union(removed)
         self._read = read
         self._needs: dict[str, frozenset[str]] = {}
 
     def with_changed(self, changed: Iterable[str]) -> "Tree":
         """This tree with the paths of a change: a file that needs a removed one is concerned by its removal."""
-        return Tree(self.paths, self._read, removed=changed)
+        return Tree(self.paths, self._read, removed=changed, tops=self._tops)
 
     def text(self, path: str) -> str:
         """The text of a file, '' if it cannot be read."""
@@ -105,13 +114,14 @@ class Tree:
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    yield from self._module(alias.name, (), ("", folder))
+                    yield from self._module(alias.name, (), (*self._tops, folder))
             elif isinstance(node, ast.ImportFrom):
                 names = tuple(alias.name for alias in node.names)
                 above = folder
                 for _ in range(max(0, node.level - 1)):
                     above = posixpath.dirname(above)
-                yield from self._module(node.module or "", names, (above,) if node.level else ("", folder))
+                roots = (above,) if node.level else (*self._tops, folder)
+                yield from self._module(node.module or "", names, roots)
 
     def _module(self, module: str, names: tuple[str, ...], roots: tuple[str, ...]) -> Iterator[str]:
         """The files of a module, of the packages around it, and of its submodules `names`."""

@@ -100,6 +100,7 @@ def add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
         # The branch or tag v1.1.1, which still has params files.
         ("PASSL", "PASSL", ("test_tipc/config", "--mode", MODE, "--mode", "whole_infer")),
         ("PaddleSpeech", "PaddleSpeech/tests", ()),
+        ("PaddleNLP", "PaddleNLP/tests", ("--mode", MODE, "--mode", "whole_infer")),
         ("PaddleSeg/contrib/PanopticSeg", "PaddleSeg/contrib/PanopticSeg", ()),
     ],
 )

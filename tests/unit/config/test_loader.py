@@ -93,6 +93,10 @@ def test_unknown_suite_lists_the_known_ones(tmp_path: Path) -> None:
         ('seed_argument: "--seed"\n', "contain {seed}"),
         ("budget_minutes: .inf\n", "finite"),
         ("budget_minutes: .nan\n", "finite"),
+        ("subfolder: ../y\n", "inside of the folder or clone"),
+        ("subfolder: /y\n", "inside of the folder or clone"),
+        ("whole_repository: true\n", "whole_repository needs subfolder"),
+        ("subfolder: ./\nwhole_repository: true\n", "whole_repository needs subfolder"),
     ],
 )
 def test_wrong_suite(extra: str, words: str) -> None:

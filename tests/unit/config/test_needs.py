@@ -52,7 +52,7 @@ def test_a_case_may_have_another_launcher(tmp_path: Path) -> None:
     [
         ("env: {PYTHONPATH: /x}\n", ["s.yaml:4", "env", "use pythonpath"]),
         ("env: {A-B: 1}\n", ["s.yaml:4", "A-B"]),
-        ("pythonpath: [../other]\n", ["s.yaml:4", "pythonpath", "without '..'"]),
+        ("pythonpath: [../other]\n", ["s.yaml:1", "pythonpath ../other", "outside of the suite's root"]),
         ("packages: ['six==']\n", ["s.yaml:4", "packages", "pip requirement"]),
         ("arguments: {serve: x}\n", ["s.yaml:4", "arguments"]),
         ("data: [{to: d}]\n", ["s.yaml:4", "data", "either url or path"]),
@@ -71,3 +71,10 @@ def test_a_wrong_need_is_one_error_with_its_line_and_key(tmp_path: Path, text: s
     said = str(raised.value)
     assert all(word in said for word in words), said
     assert "\n" not in said.split("\n  hint")[0]
+
+
+def test_pythonpath_may_leave_the_root_within_the_repository(tmp_path: Path) -> None:
+    around = "subfolder: tests\nwhole_repository: true\n"
+    assert loaded(tmp_path, around + "pythonpath: [.., ../package]\n").pythonpath == ("..", "../package")
+    with pytest.raises(ConfigError, match=r"pythonpath \.\./\.\. is outside of the repository"):
+        loaded(tmp_path, around + "pythonpath: [../..]\n")

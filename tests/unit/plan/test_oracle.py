@@ -27,7 +27,7 @@ KEYS = (
 # Scripts that no record is of.
 WITHOUT_RECORDS = {
     *("models/paddle2onnx", "models/ptq", "PaddleSeg/dy2static", "PaddleVideo/dy2static", "PASSL", "PaddleRS"),
-    *("PaddleSpeech", "Paddle3D", "Paddle3D/training", "pytorch", "mobilenet_v3_small"),
+    *("PaddleNLP", "PaddleSpeech", "Paddle3D", "Paddle3D/training", "pytorch", "mobilenet_v3_small"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Commands of the scripts of PaddleRS, Paddle3D, PASSL, PaddleSpeech and PaddleSeg's contrib, as read in them."""
+"""Commands of the scripts of PaddleRS, Paddle3D, PASSL, PaddleSpeech, PaddleNLP, PaddleSeg's contrib."""
 
 from collections.abc import Callable
 
@@ -211,6 +211,21 @@ def test_paddlespeech_counts_a_blank_before_null_as_a_command(plan: Make) -> Non
     made = plan(text, dialects=("PaddleSpeech",))
     assert "export" not in {step.kind for step in made.steps}
     assert "trailing-blank" in {each.id for each in made.quirks}
+
+
+def test_paddlenlp_logs_each_step_below_an_absolute_output_folder(plan: Make) -> None:
+    text = norm("net", "0|0,1").replace("--mkldnn:", "--use_mkl:").replace("trainer:norm_train", "trainer:norm")
+    commands = script(text, "PaddleNLP")
+    folder = "$ROOT/test_tipc/output/net/lite_train_lite_infer/norm_gpus_0_autocast_"
+    assert commands[0].startswith(f"python3 train.py --save_dir={folder}")
+    assert f">{folder}" in commands[0]
+    assert commands[0].endswith("_nodes_1.log 2>&1")
+    assert commands[1].startswith("python3 export.py")
+    assert commands[1].endswith("_nodes_1_export.log 2>&1")
+    assert "/python_infer_cpu_gpus_0_usemkldnn_" in commands[2]
+    multi = next(text for text in commands if "--gpus=0,1" in text)
+    assert "2>&1" not in multi
+    assert plan(text, dialects=("PaddleNLP",)).dialect == "PaddleNLP"
 
 
 def test_panopticseg_unsets_the_device_after_every_training() -> None:

@@ -303,6 +303,26 @@ def test_what_a_run_left_is_taken_over_once_and_stays_as_it_is(shell, node):
     assert (root / "out" / "it's best.pdparams").read_text() == "weights"
 
 
+def test_root_is_a_link_into_an_archive_that_holds_more(shell, node):
+    shell(commands.make_workspace(node))
+    data = archive(**{"it's/tests/train": "print(1)", "package": "print(2)"})
+    sha = hashlib.sha256(data).hexdigest()
+    shell(commands.write_file(paths.suite_archive(node, sha)), data=data)
+    for _ in range(2):
+        shell(commands.unpack(node, "r1", sha, below="it's/tests"))
+    root, mine = (Path(paths.run_root(node, run)) for run in ("r1", "r2"))
+    assert [(root / name).read_text() for name in ("train", "../../package")] == ["print(1)", "print(2)"]
+    (root / "best.pdparams").write_text("weights")
+    (root / "eval.log").write_text("0.5")
+    wanted = {"needs": ["*.pdparams"], "without": ["eval.log"], "below": "it's/tests"}
+    shell(commands.inherit(node, "r2", "r1", sha, **wanted))
+    assert names_in(mine) == ["best.pdparams", "train"]
+    assert mine.resolve() != root.resolve()
+    assert (mine / "../../package").read_text() == "print(2)"
+    shell(commands.remove_run(node, "r1"))
+    assert (mine / "best.pdparams").read_text() == "weights"
+
+
 def test_shims_run_the_nodes_interpreter(shell, node):
     shell(commands.make_workspace(node))
     shell(commands.make_shims(node, "r1"))

@@ -64,6 +64,7 @@ class _Proposal:
     def __init__(self, name: str, source: str, root: Path, below: str) -> None:
         self.name, self.source, self.root, self.below = name, source, root, below
         self.values: list[Value] = []
+        self.above = 0
         self.text = ""
         self.files: list[Imported] = []
         self.findings: Counter[str] = Counter()
@@ -75,12 +76,13 @@ class _Proposal:
             ConfigError: the suite has no params files, or the name is invalid.
         """
         from tipcflow.cli.importing.files import import_files
-        from tipcflow.cli.init.inspect import inspect
+        from tipcflow.cli.init.inspect import inspect, levels_above, training_scripts
         from tipcflow.cli.lint import lint_files
         from tipcflow.config.suite import load_suite
 
         paths = sorted(path for path in self.root.glob("test_tipc/configs/**/*.txt") if path.is_file())
         self.values = inspect(self.root, paths)
+        self.above = levels_above(self.root, list(training_scripts(self.root, paths)))
         self.text = self._yaml()
         with tempfile.TemporaryDirectory() as folder:
             draft = Path(folder, "suites", f"{self.name}.yaml")
@@ -131,11 +133,14 @@ class _Proposal:
             typer.echo(f"  and {len(questions) - 2 * _SHOWN} more: see --json")
 
     def _yaml(self) -> str:
-        where: dict[str, object] = {"folder": str(self.root.resolve())}
+        root = self.root.resolve()
+        top = root.parents[self.above - 1] if self.above else root
+        where: dict[str, object] = {"folder": str(top)}
+        below = root.relative_to(top).as_posix()
         if _URL.match(self.source):
-            where = {"git": self.source}
-            if self.below != ".":
-                where["subfolder"] = self.below
+            where, below = {"git": self.source}, self.below
+        if below != ".":
+            where["subfolder"] = below
         lines = ["# Proposed by `tipcflow init`. Every key: docs/reference/configuration.md."]
         lines += _dumped({"name": self.name, **where})
         for value in self.values:

@@ -1,5 +1,6 @@
 """What a suite's files show: framework, seed, units, preparation; each value with its evidence."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -51,12 +52,13 @@ def inspect(root: Path, files: Sequence[Path]) -> list[Value]:
         _framework(root, scripts),
         _seed(root, scripts),
         _prepare(root),
+        *_outside(root, scripts),
         *_logs(root),
     ]
 
 
 def training_scripts(root: Path, files: Sequence[Path]) -> Iterator[Path]:
-    """Scripts of the training commands that exist below the root, most frequent first."""
+    """Scripts of the training commands that exist, in or outside of the root, most frequent first."""
     counts: Counter[Path] = Counter()
     for file in files:
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -65,6 +67,21 @@ def training_scripts(root: Path, files: Sequence[Path]) -> Iterator[Path]:
             if match and (root / match[0]).is_file():
                 counts[root / match[0]] += 1
     yield from (path for path, _ in counts.most_common())
+
+
+def levels_above(root: Path, scripts: Sequence[Path]) -> int:
+    """Number of folders between the root and the folder that also holds the scripts outside of it."""
+    names = [os.path.normpath(script.relative_to(root)) for script in scripts]
+    return max((Path(name).parts.count("..") for name in names), default=0)
+
+
+def _outside(root: Path, scripts: Sequence[Path]) -> Iterator[Value]:
+    """Values for a suite whose scripts are outside of its root."""
+    levels = levels_above(root, scripts)
+    if levels:
+        script = next(path.relative_to(root) for path in scripts if ".." in path.parts)
+        yield Value("whole_repository", True, f"trainings run {script}, outside of the suite's root")
+        yield Value("pythonpath", ["/".join([".."] * levels)], "packages of the repository")
 
 
 def _text(path: Path) -> str:

@@ -188,7 +188,7 @@ def _next_commands(suite: "Suite | None") -> list[str]:
     name, params = "SUITE", "PARAMS"
     if suite is not None:
         name = suite.name
-        root = Path(suite.folder)
+        root = Path(suite.folder, suite.subfolder)
         files = sorted(path for pattern in suite.params for path in root.glob(pattern)) if suite.folder else []
         # A fleet file uses all nodes.
         files.sort(key=lambda path: "fleet" not in path.name)

@@ -57,7 +57,7 @@ def commits_between(suite: Suite, good: str, bad: str, *, cache: Path) -> tuple[
             expected=f"a commit of `git log --first-parent {bad}`",
             hint="exchange the refs if the newer commit is the good one; a shallow clone lacks old commits",
         )
-    listed = git(root, "log", "--first-parent", "--reverse", "--format=%H %s", f"{first}..{last}", "--", ".")
+    listed = git(root, "log", "--first-parent", "--reverse", "--format=%H %s", f"{first}..{last}", "--", suite.top)
     later = [line.partition(" ") for line in listed.decode(errors="replace").splitlines()]
     if not later:
         raise ConfigError(

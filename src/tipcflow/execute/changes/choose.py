@@ -1,5 +1,6 @@
 """The input of `tipcflow.selection` for one repository."""
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -48,8 +49,9 @@ def candidates(repository: Repository, ref: str, config_dir: Path, *, cache: Pat
     suite = load_suite(repository.suite, config_dir)
     _require_framework(suite, repository.cluster, config_dir)
     root = checkout(suite, cache)
-    files, commit = files_at(root, ref, clone=bool(suite.git))
-    tree = Tree(files, lambda path: files[path].data.decode("utf-8"))
+    files, commit = files_at(root, ref, clone=bool(suite.git), top=suite.top)
+    tops = ("", suite.top) if suite.whole_repository else ("",)
+    tree = Tree(files, lambda path: files[path].data.decode("utf-8"), tops=tops)
     chains, others = [], {}
     for name, path in _catalog(suite.name, config_dir):
         if not matches(name, repository.chains):
@@ -90,7 +92,8 @@ def changed_between(suite: Suite, base: str, head: str, *, cache: Path) -> tuple
     except ConfigError:
         # A forced push: the old commit is gone, so nothing is known about the change.
         return (), False
-    return tuple(inside(path, top) for path in listed.decode("utf-8", "replace").split("\0") if path), True
+    paths = (path for path in listed.decode("utf-8", "replace").split("\0") if path)
+    return tuple(inside(path, top, suite) for path in paths), True
 
 
 def folder_of(suite: Suite, *, cache: Path, root: Path | None = None) -> str:
@@ -112,9 +115,11 @@ def lines_of(tree: Tree, path: str) -> dict[str, int]:
     return lines
 
 
-def inside(path: str, folder: str) -> str:
-    """A path of the repository relative to the suite's folder; one outside stays as it is."""
+def inside(path: str, folder: str, suite: Suite) -> str:
+    """A path of the repository relative to the suite's folder; one that no run gets stays as it is."""
     prefix = f"{folder.strip('/')}/"
+    if suite.whole_repository:
+        return posixpath.relpath(path, prefix)
     return path.removeprefix(prefix) if prefix != "/" else path
 
 

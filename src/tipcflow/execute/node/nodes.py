@@ -105,9 +105,9 @@ class Nodes:
         tables = self._each(lambda session: session.ask(ports.list_ports(), "list its ports"))
         return {port for table in tables for port in ports.ports_in(table.decode(errors="replace"))}
 
-    def deploy(self, run: str, archive: bytes, sha256: str, *, cached: bool = False) -> None:
-        """Install the suite's code on every node; `cached`: downloads of its scripts are kept there."""
-        self._each(lambda session: session.deploy(run, archive, sha256, cached=cached))
+    def deploy(self, run: str, archive: bytes, sha256: str, *, below: str = "", cached: bool = False) -> None:
+        """Install the suite's code on every node; see NodeSession.deploy."""
+        self._each(lambda session: session.deploy(run, archive, sha256, below=below, cached=cached))
 
     def put_wheel(self, file: Path, build: FrameworkBuild) -> None:
         """Copy the wheel of a framework build into the cache of every node, unless it is there."""

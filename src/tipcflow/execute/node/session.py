@@ -83,15 +83,16 @@ class NodeSession(NodeLink):
         skew = round(clock - middle, 3) if clock else 0.0
         return NodeFacts.model_validate({**reported, "node": self._node.name, "clock_skew_s": skew})
 
-    def deploy(self, run: str, archive: bytes, sha256: str, *, cached: bool = False) -> None:
+    def deploy(self, run: str, archive: bytes, sha256: str, *, below: str = "", cached: bool = False) -> None:
         """Install the suite's code and the run's interpreter shims.
 
         Args:
+            below: the suite's root in the archive.
             cached: whether downloads of the suite's scripts are kept in the node's cache.
         """
         remote = paths.suite_archive(self._node, sha256)
         self._put_once(archive, remote)
-        self.ask(commands.unpack(self._node, run, sha256), "unpack the suite", timeout=300)
+        self.ask(commands.unpack(self._node, run, sha256, below=below), "unpack the suite", timeout=300)
         self.ask(commands.make_shims(self._node, run), "create the run's python")
         if cached:
             self.ask(commands.make_download_shim(self._node, run), "create the run's wget")
@@ -106,9 +107,11 @@ class NodeSession(NodeLink):
 
         self.retry_once(put)
 
-    def inherit(self, run: str, of: str, sha256: str, *, needs: Sequence[str], without: Sequence[str]) -> None:
+    def inherit(
+        self, run: str, of: str, sha256: str, *, needs: Sequence[str], without: Sequence[str], below: str = ""
+    ) -> None:
         """Use the files that another run of the same code left as the run's root; see commands.inherit."""
-        command = commands.inherit(self._node, run, of, sha256, needs=needs, without=without)
+        command = commands.inherit(self._node, run, of, sha256, needs=needs, without=without, below=below)
         self.ask(command, f"inherit the training of run {of}", timeout=300)
 
     def start(self, spec: JobSpec) -> dict[str, Any]:

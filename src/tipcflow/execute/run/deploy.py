@@ -21,7 +21,7 @@ def deploy(store: "Store", run: str, resolved: Resolved, plan: Plan, nodes: Node
     Raises:
         InfraError: a node rejects the files, or no longer has the trained files.
     """
-    request, snapshot = resolved.request, resolved.snapshot
+    request, snapshot, suite = resolved.request, resolved.snapshot, resolved.suite
     if request.evaluates:
         confirmed = store.plans.get(request.confirms)
         for name in dict.fromkeys(node for step in plan.steps for node in step.nodes):
@@ -32,10 +32,12 @@ def deploy(store: "Store", run: str, resolved: Resolved, plan: Plan, nodes: Node
                 snapshot.sha256,
                 needs=_weights(confirmed, [step.id for step in node_steps]),
                 without=[step.commands[name].log for step in node_steps if step.commands[name].log],
+                below=suite.below,
             )
     if resolved.build and resolved.build.wheel:
         nodes.put_wheel(kept_wheel(home, resolved.build), resolved.build)
-    nodes.deploy(run, snapshot.archive, snapshot.sha256, cached=resolved.suite.downloads == "cached")
+    cached = suite.downloads == "cached"
+    nodes.deploy(run, snapshot.archive, snapshot.sha256, below=suite.below, cached=cached)
 
 
 def _weights(plan: Plan, evaluations: Sequence[str]) -> list[str]:

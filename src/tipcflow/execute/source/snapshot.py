@@ -8,6 +8,8 @@ import fnmatch
 import gzip
 import hashlib
 import io
+import os
+import posixpath
 import re
 import shutil
 import subprocess
@@ -49,7 +51,7 @@ class Snapshot:
         sha256: hash of `archive`, hex.
         params_file: path of the params file relative to the suite's root.
         params_text: text of the params file at that ref.
-        names: paths of all files relative to the root.
+        names: paths of all files relative to the root; those outside of it start with `../`.
     """
 
     commit: str
@@ -78,7 +80,7 @@ def take_snapshot(
     """
     root = checkout(suite, cache)
     inside, outside = (params, root) if only_inside else _locate(params, root)
-    files, commit = files_at(root, ref, clone=bool(suite.git)) if ref else _files_now(root, suite)
+    files, commit = files_at(root, ref, clone=bool(suite.git), top=suite.top) if ref else _files_now(root, suite)
     if inside is None:
         # With the folder, so that files of the same name from two folders are two chains.
         folder = hashlib.sha256(str(outside.parent).encode()).hexdigest()[:8]
@@ -86,7 +88,7 @@ def take_snapshot(
         files[inside] = Entry(outside.read_bytes())
     elif inside not in files:
         inside = _by_model_and_name(suite, inside, files, at=f" at {ref}" if ref else "")
-    archive = _pack(files)
+    archive = _pack(files, suite.below)
     return Snapshot(
         commit=commit,
         archive=archive,
@@ -115,7 +117,7 @@ def checkout(suite: Suite, cache: Path) -> Path:
         InfraError: the suite's git server is unreachable.
     """
     if suite.folder:
-        root = Path(suite.folder)
+        root = Path(suite.folder, suite.subfolder)
         if not root.is_dir():
             raise ConfigError(
                 "the suite's folder does not exist", key=f"suites/{suite.name}.yaml: folder", found=str(root)
@@ -250,14 +252,19 @@ def commit_at(root: Path, ref: str, *, clone: bool, key: str = "--suite-ref") ->
     )
 
 
-def files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
-    """Return the files of the suite at a ref (name -> content, executable) and the full commit id."""
+def files_at(root: Path, ref: str, *, clone: bool, top: str = ".") -> tuple[Files, str]:
+    """Return the files of the suite at a ref (name relative to the root -> content) and the full commit id.
+
+    Args:
+        top: the folder whose files are returned, relative to the root.
+    """
     commit = commit_at(root, ref, clone=clone)
-    prefix = git(root, "rev-parse", "--show-prefix").decode().strip()
+    own = git(root, "rev-parse", "--show-prefix").decode().strip()
+    prefix = posixpath.normpath(posixpath.join(own, top)).removeprefix(".")
     try:
         # From the top level: in a subfolder, git archive would apply the subfolder twice.
-        top = Path(git(root, "rev-parse", "--show-toplevel").decode().strip())
-        tar = git(top, "archive", "--format=tar", f"{commit}:{prefix}")
+        toplevel = Path(git(root, "rev-parse", "--show-toplevel").decode().strip())
+        tar = git(toplevel, "archive", "--format=tar", f"{commit}:{prefix}")
     except ConfigError as error:
         raise ConfigError(
             f"the suite's folder {prefix or '.'} does not exist at that ref", key="--suite-ref", found=ref
@@ -266,10 +273,11 @@ def files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
     with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
         for member in archive:
             content = archive.extractfile(member) if member.isfile() else None
+            name = _from_root(member.name, own, prefix)
             if content is not None:
-                files[member.name] = Entry(content.read(), bool(member.mode & 0o100))
+                files[name] = Entry(content.read(), bool(member.mode & 0o100))
             elif member.issym():
-                files[member.name] = Entry(b"", link=member.linkname)
+                files[name] = Entry(b"", link=member.linkname)
     return files, commit
 
 
@@ -278,27 +286,34 @@ def _files_now(root: Path, suite: Suite) -> tuple[Files, str]:
     commit = ""
     if suite.git:
         head = git(root, "rev-parse", "--abbrev-ref", "origin/HEAD").decode().strip()
-        return files_at(root, head, clone=False)
+        return files_at(root, head, clone=False, top=suite.top)
+    top = Path(os.path.normpath(root / suite.top))
     if _is_git(root):
-        names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0")
+        names = git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0")
         commit = git(root, "rev-parse", "--quiet", "--verify", "HEAD").decode().strip() if _has_head(root) else ""
-        if git(root, "status", "--porcelain", "--", ".").strip():
+        if git(top, "status", "--porcelain", "--", ".").strip():
             commit += "+local"
     else:
-        names = [str(path.relative_to(root)) for path in sorted(root.rglob("*"))]
+        names = [str(path.relative_to(top)) for path in sorted(top.rglob("*"))]
     files: Files = {}
     for name in names:
-        path = root / name
+        path = top / name
         skipped = any(f"/{name}/".startswith(f"/{part}/") or f"/{part}/" in f"/{name}/" for part in _NEVER)
         if not name or skipped:
             continue
+        inside = _from_root(name, suite.below)
         if path.is_symlink():
-            files[name] = Entry(b"", link=str(path.readlink()))
+            files[inside] = Entry(b"", link=str(path.readlink()))
         elif path.is_file():
-            files[name] = Entry(path.read_bytes(), bool(path.stat().st_mode & 0o100))
+            files[inside] = Entry(path.read_bytes(), bool(path.stat().st_mode & 0o100))
     if not files:
         raise ConfigError("the suite's folder is empty", key=f"suites/{suite.name}.yaml", found=str(root))
     return files, commit
+
+
+def _from_root(name: str, root: str, top: str = "") -> str:
+    """Return a path below `top` as one relative to `root`; both are relative to the same folder."""
+    return name if root.strip("/") == top.strip("/") else posixpath.relpath(posixpath.join(top, name), root)
 
 
 def _has_commit(root: Path, commit: str) -> bool:
@@ -316,13 +331,17 @@ def _has_head(root: Path) -> bool:
         return False
 
 
-def _pack(files: Files) -> bytes:
-    """Return a tar.gz that is identical for identical files: sorted, without owners and times."""
+def _pack(files: Files, below: str) -> bytes:
+    """Return a tar.gz that is identical for identical files: sorted, without owners and times.
+
+    Args:
+        below: the suite's root in the archive.
+    """
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name in sorted(files):
             entry = files[name]
-            member = tarfile.TarInfo(name)
+            member = tarfile.TarInfo(posixpath.normpath(posixpath.join(below, name)))
             member.mtime, member.mode = 0, 0o755 if entry.executable else 0o644
             if entry.link:
                 member.type, member.linkname = tarfile.SYMTYPE, entry.link

@@ -16,13 +16,14 @@ _PATHS = (
     (r"tutorials/tipc|docs/tipc", "models/template"),
     *((rf"\b{suite}\b", suite) for suite in ("PaddleClas", "PaddleDetection", "PaddleSeg", "PaddleVideo")),
     *((rf"\b{suite}\b", suite) for suite in ("PaddleRec", "PaddleGAN", "PaddleOCR")),
-    *((rf"\b{suite}\b", suite) for suite in ("PaddleRS", "Paddle3D", "PASSL", "PaddleSpeech")),
+    *((rf"\b{suite}\b", suite) for suite in ("PaddleRS", "Paddle3D", "PASSL", "PaddleSpeech", "PaddleNLP")),
 )
 # Text that only one suite's files contain.
 _TEXTS = (
     (r"(?m)^model_name:\w+:\w", "PaddleRS"),
     (r"(?m)^linear:", "PASSL"),
     (r"paddlespeech/", "PaddleSpeech"),
+    (r"(?m)^norm_train:.*(\.\./legacy/(model_zoo|examples)|test_tipc/train\.py --)", "PaddleNLP"),
     (r"(?m)^norm_train:.*--config (\./)?(test_tipc/)?configs/.*\b(kitti|nuscenes|modelnet)", "Paddle3D"),
     (r"(?m)^-o Global\.|ppcls/configs", "PaddleClas"),
     (r"(?m)^trained_model_name:|infer_mode:|^TrainReader\.", "PaddleDetection"),

@@ -136,6 +136,7 @@ class BashScript:
             command=dialect.train.script_template(group.form),
             log=dialect.train.log.get(group.form, ""),
             quoted=dialect.train.quoted,
+            glued=dialect.train.glued,
         )
         inline = trainer.static and "{static}" not in step.command
         script = f"{trainer.script}  {trainer.static}" if inline else trainer.script

@@ -143,6 +143,26 @@ def test_a_repository_is_cloned_and_its_only_suite_found(tipcflow: Command, repo
     assert (written["git"], written["subfolder"]) == (url, "inner")
 
 
+def test_scripts_outside_of_the_root_need_the_whole_repository(
+    tipcflow: Command, repo: Path, tmp_path: Path
+) -> None:
+    outer = tmp_path / "outer"
+    (outer / "package").mkdir(parents=True)
+    repo.rename(outer / "tests")
+    (outer / "tests" / "train.py").rename(outer / "package" / "train.py")
+    file = outer / "tests" / "test_tipc/configs/m/train_infer_python.txt"
+    file.write_text(file.read_text().replace("norm_train:train.py", "norm_train:../package/train.py"))
+    said = tipcflow("init", str(outer), "--yes")
+    assert said.code == 0, said.err
+    written = yaml.safe_load((tmp_path / "configs" / "suites" / "outer.yaml").read_text())
+    assert (written["folder"], written["subfolder"]) == (str(outer), "tests")
+    assert (written["whole_repository"], written["pythonpath"]) == (True, [".."])
+    assert written["seed_argument"] == "--seed={seed}"
+    assert "trainings run ../package/train.py, outside of the suite's root" in said.out
+    planned = tipcflow("plan", "test_tipc/configs/m/train_infer_python.txt", "--suite", "outer")
+    assert planned.code == 0, planned.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

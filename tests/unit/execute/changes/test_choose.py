@@ -92,15 +92,29 @@ def test_changed_paths_are_relative_to_the_suite(world: World) -> None:
     assert (sorted(paths), complete) == (["README.md", "train.py"], True)
 
 
+def test_whole_repository_follows_files_outside_of_the_suite(world: World) -> None:
+    path = world.configs / "suites" / "toy.yaml"
+    settings = {"folder": str(world.repository_folder), "subfolder": "ml", "whole_repository": True}
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **settings}))
+    package = {"package/__init__.py": "", "package/net.py": "", "README.md": ""}
+    first = world.commit({"ml/train.py": "import package.net\n", **package})
+    last = world.commit({"package/net.py": "pass\n"})
+    paths, complete = changed_between(world.suite, first, last, cache=world.cache)
+    assert (paths, complete) == (("../package/net.py",), True)
+    found = candidates(world.repository(), "HEAD", world.configs, cache=world.cache)
+    assert [one.chain for one in choose(found, Change(paths, True), world.repository()).chosen] == [CHAIN]
+    assert not choose(found, Change(("../README.md",), True), world.repository()).chosen
+
+
 def test_lost_commit_means_that_the_change_is_unknown(world: World) -> None:
     assert changed_between(world.suite, "0" * 40, world.first, cache=world.cache) == ((), False)
 
 
 def test_folder_of_the_suite_in_its_repository(world: World) -> None:
     assert folder_of(world.suite, cache=world.cache) == "ml/"
-    assert inside("ml/train.py", "ml/") == "train.py"
-    assert inside("other/train.py", "ml/") == "other/train.py"
-    assert inside("train.py", "") == "train.py"
+    assert inside("ml/train.py", "ml/", world.suite) == "train.py"
+    assert inside("other/train.py", "ml/", world.suite) == "other/train.py"
+    assert inside("train.py", "", world.suite) == "train.py"
 
 
 def test_lines_of_a_params_file_are_those_of_keys_with_a_value(world: World) -> None:

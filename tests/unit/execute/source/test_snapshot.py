@@ -199,3 +199,46 @@ def test_a_clone_without_a_repository_says_so(tmp_path: Path) -> None:
     suite = Suite(name="s", git=str(tmp_path / "absent"), dialects=("d",))
     with pytest.raises(InfraError, match=r"git clone failed: .*does not"):
         take_snapshot(suite, PARAMS, None, cache=tmp_path / "cache")
+
+
+def whole(**source: str) -> Suite:
+    return Suite(name="s", **source, subfolder="suite", whole_repository=True, dialects=("d",))  # type: ignore[arg-type]
+
+
+def test_whole_repository_holds_the_files_around_the_suite(repository: Path, tmp_path: Path) -> None:
+    (repository / "package").mkdir()
+    (repository / "package" / "train.py").write_text("pass\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "a package beside the suite")
+    by_url, by_folder = {"git": f"file://{repository}"}, {"folder": str(repository)}
+    found = [
+        take_snapshot(whole(**source), PARAMS, ref, cache=tmp_path / "cache")
+        for source in (by_url, by_folder)
+        for ref in ("main", None)
+    ]
+    assert len({one.sha256 for one in found}) == 1
+    assert {f"suite/{PARAMS}", "suite/run.sh", "package/train.py"} <= members(found[0]).keys()
+    assert {PARAMS, "run.sh", "../package/train.py"} <= found[0].names
+    assert (found[0].params_file, found[0].params_text) == (PARAMS, "second\n")
+
+
+def test_foreign_params_file_is_put_into_the_suites_root(repository: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("my own\n")
+    found = take_snapshot(whole(folder=str(repository)), str(mine), None, cache=tmp_path / "cache")
+    assert f"suite/{found.params_file}" in members(found)
+
+
+def test_whole_repository_outside_of_git(tmp_path: Path) -> None:
+    (tmp_path / "it" / "suite").mkdir(parents=True)
+    (tmp_path / "it" / "suite" / "p.txt").write_text("p\n")
+    (tmp_path / "it" / "beside.py").write_text("pass\n")
+    found = take_snapshot(whole(folder=str(tmp_path / "it")), "p.txt", None, cache=tmp_path / "cache")
+    assert found.names == {"p.txt", "../beside.py"}
+    assert members(found).keys() == {"suite/p.txt", "beside.py"}
+
+
+def test_subfolder_of_a_folder_is_the_root(repository: Path) -> None:
+    suite = Suite(name="s", folder=str(repository), subfolder="suite", dialects=("d",))
+    found = take_snapshot(suite, PARAMS, "main", cache=repository / "cache")
+    assert found.sha256 == snapshot(repository, "main").sha256
