@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.public_site import NODE_PYTHON, SUITES, PublicSite
+from tests.e2e.suites.public_site import NODE_PYTHON, SUITES, PublicSite
 
 from devcluster.local_nodes.nodes import local_nodes
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.public_site import FLEET, SUITES, WEIGHTS, PublicSite
+from tests.e2e.suites.public_site import FLEET, SUITES, WEIGHTS, PublicSite
 
 from tipcflow.domain import Status
 

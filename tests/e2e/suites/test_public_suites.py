@@ -13,8 +13,8 @@ import subprocess
 import tarfile
 
 import pytest
+from tests.e2e.suites.public_site import FLEET, STEP6, SUITES, WEIGHTS, PublicSite
 from tests.support.certify import MODE, TIPCFLOW
-from tests.support.public_site import FLEET, STEP6, SUITES, WEIGHTS, PublicSite
 
 from tipcflow.domain import Status
 
