@@ -276,6 +276,11 @@ def stop(node: Node, job: str, reason: str, by: StoppedBy) -> str:
     return _runner(node, "stop", job, reason, "--by", by.value)
 
 
+def report_peers(node: Node, job: str, *, active: bool) -> str:
+    """Tell the runner of a silent job whether its peers make progress, so that its silence is no hang."""
+    return _runner(node, "peers", job, "active" if active else "silent")
+
+
 def evidence(node: Node, job: str) -> str:
     """Print the evidence of a running job that may hang, as one JSON object of at most 256 KiB.
 

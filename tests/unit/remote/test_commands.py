@@ -44,6 +44,7 @@ RUNNER = {
     "go": lambda: commands.go(NODE, JOB),
     "stop": lambda: commands.stop(NODE, JOB, "node b: it's gone", StoppedBy.PEER),
     "watch": lambda: commands.watch(NODE, JOB, seconds=60, resume={"": 7, "leg": 8}),
+    "report_peers": lambda: commands.report_peers(NODE, JOB, active=True),
     "evidence": lambda: commands.evidence(NODE, JOB),
     "list_ours": lambda: commands.list_ours(NODE),
     "reap": lambda: commands.reap(NODE),

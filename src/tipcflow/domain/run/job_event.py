@@ -27,9 +27,10 @@ class JobLog:
 
 @dataclass(frozen=True)
 class JobHang:
-    """The job makes no progress. `why`: the runner's reason."""
+    """The job makes no progress. `why`: the runner's reason; `unsure`: its peers may make progress."""
 
     why: str
+    unsure: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def decode(message: Mapping[str, Any]) -> JobEvent | None:
             end = int(message["offset"]) + int(message["size"])
             return JobLog(str(message.get("leg", "")), str(message.get("data", "")), end)
         case "hang":
-            return JobHang(str(message.get("message", "")) or "no progress")
+            return JobHang(str(message.get("message", "")) or "no progress", bool(message.get("unsure")))
         case "leg":
             return LegEnd(exit_record(message.get("record")))
         case "alive":

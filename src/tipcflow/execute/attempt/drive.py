@@ -22,6 +22,8 @@ from tipcflow.execute.job.member import WATCH_S, Member
 TICK_S = 0.2
 QUERY_S = 0.3
 PEERS_EVERY_S = 1.0
+# Interval of queries whether the peers of a silent node make progress, while one of them does not respond.
+SETTLE_EVERY_S = 2.0
 ABSENT = "job not started on this node"
 UNSTAGED = "a peer could not be staged"
 
@@ -77,6 +79,7 @@ class AttemptDriver:
         self._changed = threading.Event()
         self._gathered = False
         self._trouble_since = 0.0
+        self._settled_at = 0.0
         for member in self.own:
             member.wake = self._changed.set
 
@@ -225,6 +228,7 @@ class AttemptDriver:
         member.restore(self._shared.write(member.state))
 
     def _act(self) -> Decision:
+        self._settle_silence()
         now = time.monotonic()
         if any(map(is_failed, self.members)):
             self._trouble_since = self._trouble_since or now
@@ -241,6 +245,21 @@ class AttemptDriver:
         if decision.stop:
             self.stop_and_await(self.running, decision.stop, decision.by)
         return decision
+
+    def _settle_silence(self) -> None:
+        """Find out whether a silent member hangs: its node cannot tell if its ranks never count iterations."""
+        silent = [member for member in self.own if member.silent and not member.done]
+        if not silent or time.monotonic() < self._settled_at + SETTLE_EVERY_S:
+            return
+        self._settled_at = time.monotonic()
+        for member in silent:
+            peers = [other.has_progress() for other in self.members if other is not member]
+            if not any(peers) and None in peers:
+                continue  # queried again; if the node stays away, it is lost
+            try:
+                member.settle_silence(active=any(peers))
+            except InfraError:
+                continue  # the process that watches the member reports the error
 
     def _start(self, members: Sequence[Member], seconds: float) -> None:
         """Start jobs concurrently, or find them running or ended; each waits for `go` if it is part of a gang."""

@@ -16,7 +16,7 @@ def progress_event(event: JobEvent | None, *, step: str, node: str) -> Event | N
             return Event(Kind.STATE, state, step=step, node=node)
         case JobLog(leg, text):
             return Event(Kind.LOG, text, step=step, node=node, leg=leg)
-        case JobHang(why):
+        case JobHang(why, unsure=False):
             return Event(Kind.NOTE, f"node {node} hangs: {why}; collecting evidence", step=step, node=node)
         case LegEnd(record) if record is not None:
             code = json.dumps({"exit_code": record.exit_code})

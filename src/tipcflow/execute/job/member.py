@@ -53,6 +53,10 @@ class JobSession(Protocol):
         """Request the end of the job; `by` is the initiator."""
         ...
 
+    def report_peers(self, spec: JobSpec, *, active: bool) -> None:
+        """Tell the runner of a silent job whether its peers make progress."""
+        ...
+
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         """Return state, heartbeat, exit record and legs of the job."""
         ...
@@ -86,6 +90,7 @@ class Member:
         damaged: whether it is lost because its record is not its runner's, so that nothing proves how it ended.
         recent: the end of its log.
         hangs: the runner's reason for a hang; '' without one.
+        silent: the runner's reason for a silence that is a hang only if its peers are silent too; '' without one.
         down_since, known_at: when the connection broke (0 while connected) and when the record arrived, seconds
             since the epoch.
         released: whether `go` was sent to the job or is not needed.
@@ -110,7 +115,7 @@ class Member:
         self.lost = ""
         self.damaged = False
         self.recent = ""
-        self.hangs = ""
+        self.hangs = self.silent = ""
         self.down_since = 0.0
         self.known_at = 0.0
         self.released = False
@@ -271,6 +276,29 @@ class Member:
         if not self.done and isinstance(beat, dict) and beat.get("up") == stood["up"]:
             self._give_up_runner(float(stood["still_s"]))
 
+    def has_progress(self) -> bool | None:
+        """Return whether a log of the job has grown lately; None if its node does not respond."""
+        if self.done:
+            return False
+        try:
+            beat = self.session.poll(self.spec).get("heartbeat")
+        except InfraError:
+            return None
+        logs = beat.get("progress", {}).values() if isinstance(beat, dict) else ()
+        return any(float(log["idle_s"]) < self.spec.hang_s / 2 for log in logs)
+
+    def settle_silence(self, *, active: bool) -> None:
+        """Report to the runner whether the peers of this silent member make progress; if not, it hangs.
+
+        Raises:
+            InfraError: the node does not respond.
+        """
+        self.session.report_peers(self.spec, active=active)
+        why, self.silent = self.silent, ""
+        if not active and why:
+            self.hangs = why
+            self._note(f"node {self.name} hangs: {why}; no other node makes progress; collecting evidence")
+
     def _give_up_runner(self, still_s: float) -> None:
         self._give_up(f"the runner on node {self.name} stopped responding: no heartbeat for {still_s:.0f} s")
 
@@ -294,8 +322,8 @@ class Member:
             case JobLog(leg, text, end):
                 self._resume[leg] = end
                 self.recent = (self.recent + text)[-RECENT:]
-            case JobHang(why):
-                self.hangs = why
+            case JobHang(why, unsure):
+                self.hangs, self.silent = ("", why) if unsure else (why, "")
             case RunnerAlive(beat):
                 if still_s := self._stillness.beyond(beat):
                     self._give_up_runner(still_s)

@@ -131,6 +131,14 @@ class NodeSession(NodeLink):
             commands.stop(self._node, self._job(spec), reason, by), f"stop {spec.step}", patience_s=SHORT_QUERY_S
         )
 
+    def report_peers(self, spec: JobSpec, *, active: bool) -> None:
+        """Tell the runner of a silent job whether its peers make progress."""
+        self.ask(
+            commands.report_peers(self._node, self._job(spec), active=active),
+            f"report the peers of {spec.step}",
+            patience_s=SHORT_QUERY_S,
+        )
+
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         """State, heartbeat, exit record and legs of the job."""
         return self.ask_json(commands.poll(self._node, self._job(spec)), f"report the state of {spec.step}")

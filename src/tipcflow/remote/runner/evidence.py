@@ -182,6 +182,12 @@ class Evidence:
         return text[:MAX_STACK]
 
 
+def collects_itself(folder: str) -> bool:
+    """Return whether the runner collects evidence of a hang: not while its peers may make progress."""
+    beat = describe(folder)["heartbeat"] or {}
+    return bool(beat.get("hang")) and not beat.get("hang_unsure")
+
+
 def evidence(folder: str, why: str, message: str) -> Json:
     """Collect the evidence of a job, or return the evidence that its runner has collected because of a hang.
 
@@ -196,7 +202,7 @@ def evidence(folder: str, why: str, message: str) -> Json:
     if why:
         return Evidence(folder, spec, why, message).collect()
     until = time.monotonic() + RUNNER_S
-    while (describe(folder)["heartbeat"] or {}).get("hang") and time.monotonic() < until:
+    while collects_itself(folder) and time.monotonic() < until:
         known = load(os.path.join(folder, "evidence.json")) or {}
         if known.get("complete") and known.get("why") == "hang":
             return dict(known)

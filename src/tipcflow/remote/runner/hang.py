@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from .files import Json
+from .files import Json, load
 from .processes import Proc
 from .programs import unmarked_environment
 from .progress import Progress
@@ -18,6 +18,8 @@ from .workers import Workers
 LOOK_S = 1.0
 COLLECT_S = 30.0  # time limit for the process that collects evidence
 LATE_S = 10.0  # the same, for a command that reaches its deadline
+WORD_S = 300.0  # how long to wait for a controller's report about the peers
+WORD = "peers.json"  # that report, in the job's folder: {"active": whether a peer makes progress}
 
 
 class Hang:
@@ -25,17 +27,20 @@ class Hang:
 
     Attributes:
         message: why it counts as hung, '' if it does not.
+        unsure: the node is silent, but its ranks have never counted iterations: many suites print on one rank
+            only. Whether the command hangs depends on its peers, which a controller queries.
     """
 
     def __init__(self, folder: str, spec: Json, workers: Workers, progress: Progress) -> None:
         self.folder, self.spec, self.workers, self.progress = folder, spec, workers, progress
         self.message, self.since, self.looked, self.late = "", 0.0, 0.0, 0.0
+        self.unsure = False
         self.collector: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> None:
         """Reset for another command."""
         self.close()
-        self.message = ""
+        self.message, self.unsure = "", False
 
     def notice(self) -> bool:
         """Check for a hang; return True once, when it starts."""
@@ -52,8 +57,35 @@ class Hang:
             names = [name for name in names if self.held(procs, name)]
         if not names:
             return False
+        self.unsure = bool(self.spec.get("peers")) and not self.progress.counts()
+        if self.unsure:
+            self.forget_word()
         self.message, self.since = self.words(names, procs), time.monotonic()
         return True
+
+    def forget_word(self) -> None:
+        """Remove the report about an earlier silence."""
+        try:
+            os.unlink(os.path.join(self.folder, WORD))
+        except OSError:
+            pass
+
+    def is_settled(self) -> bool:
+        """Return whether it is known that the command hangs, although this node cannot tell alone.
+
+        A peer with progress ends the suspicion. Without a controller's report for `WORD_S` the silence counts.
+        """
+        if not self.unsure:
+            return True
+        word = load(os.path.join(self.folder, WORD))
+        active = word.get("active") if isinstance(word, dict) else None
+        if active:
+            self.progress.clear()
+            self.begin()
+        elif active is not None or time.monotonic() - self.since > WORD_S:
+            self.unsure, self.since = False, time.monotonic()
+            self.collect("hang", self.message)
+        return False
 
     def held(self, procs: list[Proc], name: str) -> bool:
         """Return whether a process may still write to that log: a finished rank is silent, too."""
@@ -106,7 +138,7 @@ class Hang:
 
     def over(self) -> bool:
         """Return whether the command hangs and its evidence is complete or exceeded its time limit."""
-        if not self.message:
+        if not self.message or not self.is_settled():
             return False
         passed = time.monotonic() - self.since
         if self.collector and self.collector.pid not in self.workers.statuses:

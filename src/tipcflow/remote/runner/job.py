@@ -97,6 +97,7 @@ class Job:
         }
         self.progress.look()
         beat["progress"], beat["hang"] = self.progress.told(), self.hang.message
+        beat["hang_unsure"] = self.hang.unsure
         try:
             log = os.stat(self.path(log_name(self.leg)))
             beat.update(log_size=log.st_size, log_t=log.st_mtime)
@@ -197,7 +198,8 @@ class Job:
             if self.hang.notice():
                 self.next_beat = 0.0
                 self.beat()  # published immediately: peers have to be inspected before they react
-                self.hang.collect("hang", self.hang.message)
+                if not self.hang.unsure:
+                    self.hang.collect("hang", self.hang.message)
         return ""
 
     def launch(self, command: Json) -> subprocess.Popen[bytes]:
@@ -246,7 +248,7 @@ class Job:
             values["exit_code"] = os.WEXITSTATUS(status)
             if not reason and values["exit_code"]:
                 values["message"] = f"exited with {values['exit_code']}"
-        if self.hang.message and reason != "hang":
+        if self.hang.message and reason != "hang" and not self.hang.unsure:
             values["message"] = "; ".join(text for text in (values["message"], self.hang.message) if text)
         left = [proc.pid for proc in self.workers.find()]
         if left:

@@ -18,6 +18,7 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "poll": (["JOB"], {}),
     "go": (["JOB"], {}),
     "stop": (["JOB", "REASON"], {"--by": ""}),
+    "peers": (["JOB", "STATE"], {}),
     "evidence": (["JOB"], {"--hang": "", "--deadline": ""}),
     "watch": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
     "daemon": (["JOB", "LOCK", "WRITER", "GUARD"], {}),
@@ -172,6 +173,11 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
         print_event(describe(place))
     elif do == "stop":
         ask_to_stop(place, operands[1], options["--by"])
+        print_event(describe(place))
+    elif do == "peers":
+        from .hang import WORD
+
+        save(os.path.join(place, WORD), json.dumps({"active": operands[1] == "active"}))
         print_event(describe(place))
     elif do == "facts":
         from .facts import facts

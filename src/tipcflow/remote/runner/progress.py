@@ -15,6 +15,7 @@ LOOK_S = 1.0
 TRUST_S = 5.0  # a longer gap between two checks does not count as silence: the runner itself was stopped
 TAIL = 8192  # bytes of a log that are searched for its last iteration
 MOST = 64  # limit of logs of one command
+LONGEST_S = 1800.0  # limit of the silence after which peers are queried again
 LINE = 300  # limit of a last line, characters
 # `Iter: 10/20`, `global_step: 10`, `step 10`, `batch 3`, and `[ 10/5005]` without a word.
 ITERATION = re.compile(
@@ -152,6 +153,7 @@ class Progress:
         self.logs: dict[str, Log] = {}
         self.old: dict[str, int] = {}  # path -> size of the log of an earlier attempt
         self.own, self.since_ns, self.looked = "", 0, time.monotonic()
+        self.cleared, self.quiet_s = 0.0, self.limit_s
 
     def begin(self, own: str, since_ns: int) -> None:
         """Start with another command.
@@ -162,6 +164,7 @@ class Progress:
         """
         self.own, self.since_ns, self.looked = own, since_ns, time.monotonic()
         self.logs, self.old = {}, {}
+        self.cleared, self.quiet_s = 0.0, self.limit_s
         self.find()
 
     def candidates(self) -> Iterable[tuple[str, str]]:
@@ -222,7 +225,19 @@ class Progress:
         quiet = [name for name, log in self.logs.items() if log.idle_s >= self.limit_s]
         if len(quiet) < len(self.logs):
             quiet = [name for name in quiet if self.logs[name].moves >= 2]
+        if not self.counts() and time.monotonic() < self.cleared + self.quiet_s:
+            return []
         return sorted(quiet, key=self.order)
+
+    def counts(self) -> bool:
+        """Return whether a log of this node has counted iterations, so that its silence means something."""
+        return any(log.moves >= 2 for log in self.logs.values())
+
+    def clear(self) -> None:
+        """Other nodes make progress: accept the silence of this one, each time for twice as long."""
+        if self.cleared:
+            self.quiet_s = max(self.limit_s, min(LONGEST_S, 2 * self.quiet_s))
+        self.cleared = time.monotonic()
 
     def order(self, name: str) -> tuple[bool, int, bool, float]:
         """Sort key: logs with iterations first, of these the log that is behind; then ranks' own logs, then the

@@ -129,8 +129,9 @@ class Watch:
             self.say({"event": "state", "state": self.state, "pid": beat["pid"], "t": beat["t"]})
         if beat and beat.get("hang", "") != self.hang:
             self.hang = beat["hang"]
-            if self.hang:  # otherwise another leg has started
-                self.say({"event": "hang", "message": self.hang, "progress": beat["progress"], "t": beat["t"]})
+            if self.hang:  # otherwise another leg has started, or the peers make progress
+                facts = {"progress": beat["progress"], "unsure": beat.get("hang_unsure", False), "t": beat["t"]}
+                self.say(dict(facts, event="hang", message=self.hang))
         if final or time.monotonic() - self.sampled >= ALIVE_S:
             self.sampled = time.monotonic()
             samples, self.samples = lines(self.path("samples.jsonl"), self.samples, last=PIECE)

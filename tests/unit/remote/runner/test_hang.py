@@ -204,3 +204,46 @@ def test_looking_at_what_is_late_has_an_end(bench):
     bench.runner.write_bytes(slow)
     record = bench.end_of("sleep 300", deadline_s=0.2)
     assert record.reason is EndReason.DEADLINE
+
+
+# Two lines at the start, like a rank that is not rank 0: no iteration is counted.
+MUTE = "mkdir -p log; echo joined > log/workerlog.2; while [ ! -e over ]; do sleep 0.1; done"
+
+
+def silent_job(bench):
+    """A job with peers, whose only rank prints no iterations."""
+    job = bench.job(MUTE, hang_s=1.0, progress=("log/workerlog.*",), peers=("10.0.0.9",))
+    bench.ask("start", job)
+    return job
+
+
+@ours
+def test_a_silent_rank_that_counts_nothing_is_not_ended_while_its_peers_make_progress(bench, wait):
+    job = silent_job(bench)
+    wait(lambda: beat(bench, job).get("hang"), "the silence")
+    assert beat(bench, job)["hang_unsure"] is True
+    # A controller that collects evidence meanwhile gets it at once.
+    assert bench.ask("evidence", job)["why"] == "asked"
+    bench.ask("peers", job, "active")
+    wait(lambda: not beat(bench, job)["hang"], "the end of the suspicion")
+    wait(lambda: beat(bench, job)["hang"], "the next silence")
+    assert beat(bench, job)["hang_unsure"] is True, "the earlier report does not count"
+    (bench.root / "over").touch()
+    record = bench.ended(job)
+    assert (record.reason, record.message) == (EndReason.EXITED, "")
+
+
+@ours
+def test_a_silent_rank_is_ended_when_its_peers_are_silent_too(bench, wait):
+    job = silent_job(bench)
+    wait(lambda: beat(bench, job).get("hang"), "the silence")
+    watch = bench.call("watch", job)
+    bench.ask("peers", job, "silent")
+    record = bench.ended(job)
+    assert record.reason is EndReason.HANG
+    out, err = watch.communicate(timeout=60)
+    assert not err, err.decode()
+    told = [event for event in map(json.loads, out.splitlines()) if event["event"] == "hang"]
+    assert told[0]["unsure"] is True
+    seen = json.loads((job / "evidence.json").read_text())
+    assert (seen["why"], seen["complete"], seen["message"]) == ("hang", True, record.message)

@@ -1,0 +1,1 @@
+env TIPCFLOW_HELPER=peers TIPCFLOW_FOR=/data/tipcflow/jobs/r1/train%2Fnorm_train/1 TIPCFLOW_DEADLINE=90 /opt/env/bin/python -I -S -X utf8 /data/tipcflow/bin/runner-0123456789ab.py peers /data/tipcflow/jobs/r1/train%2Fnorm_train/1 active
