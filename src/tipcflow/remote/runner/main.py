@@ -106,6 +106,19 @@ def meet_needs(do: str, operands: list[str], options: dict[str, str]) -> None:
         sys.exit(str(error))
 
 
+def instruct(do: str, place: str, operands: list[str], options: dict[str, str]) -> None:
+    """Leave a controller's instruction for the runner in the job's folder."""
+    if do == "go":
+        save(os.path.join(place, do), "")
+    elif do == "stop":
+        ask_to_stop(place, operands[1], options["--by"])
+    else:
+        from .hang import WORD
+
+        save(os.path.join(place, WORD), json.dumps({"active": operands[1] == "active"}))
+    print_event(describe(place))
+
+
 def limit(do: str) -> None:
     """End this process at its controller's deadline, and a pure response as soon as its reader disconnects.
 
@@ -168,17 +181,8 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
         if not why:  # otherwise the caller is the runner, not a controller
             touch_lease(place)
         print_event(evidence(place, why, options.get(f"--{why}", "")))
-    elif do == "go":
-        save(os.path.join(place, do), "")
-        print_event(describe(place))
-    elif do == "stop":
-        ask_to_stop(place, operands[1], options["--by"])
-        print_event(describe(place))
-    elif do == "peers":
-        from .hang import WORD
-
-        save(os.path.join(place, WORD), json.dumps({"active": operands[1] == "active"}))
-        print_event(describe(place))
+    elif do in ("go", "stop", "peers"):
+        instruct(do, place, operands, options)
     elif do == "facts":
         from .facts import facts
 

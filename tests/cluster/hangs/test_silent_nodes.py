@@ -14,7 +14,7 @@ from tipcflow.execute.run import phases as task_phases
 pytestmark = pytest.mark.cluster
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 PRINTS = "        print(\n"
-# Each of ten iterations takes 2 s: the training is six times as long as `hang_s`, and longer than a hung one is left.
+# Ten iterations of 2 s: the training takes six times `hang_s`, and longer than a hung job is left running.
 STEP_S = "--step-time=2"
 HANG_S = 3
 
