@@ -75,7 +75,7 @@ def test_one_node_that_cannot_prepare_does_not_stop_the_others(site: Site) -> No
     )
     site.configure_policy(retries={"download": 0})
     outcome = site.run()
-    assert outcome.code == 2, outcome.output
+    assert outcome.code == 5, outcome.output
     with site.store() as store:
         prepare = store.attempts.of(outcome.run.id)[0]
     ends = {record.node: (record.reason, record.exit_code) for record in prepare.records}

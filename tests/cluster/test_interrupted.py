@@ -58,7 +58,7 @@ def test_a_training_that_a_user_stops_is_cancelled(site: Site, number: signal.Si
 def test_a_training_that_the_budget_ends_is_an_infra_failure(site: Site) -> None:
     site.configure_suite(budget_minutes=0.5)
     outcome = site.run()
-    assert (outcome.code, outcome.run.status) == (2, Status.INFRA_FAILURE), outcome.output
+    assert (outcome.code, outcome.run.status) == (5, Status.INFRA_FAILURE), outcome.output
     assert outcome.run.reason.startswith(f"{TRAIN}: the run's budget"), outcome.run.reason
     assert_nothing_failed(site, outcome.run)
 

@@ -76,7 +76,7 @@ def test_a_suite_gets_what_its_file_needs_and_leaves_the_node_as_it_was(site: Si
     (shared / "data.example" / "weights.bin").unlink()
     site.configure_suite(**{**settings, "data": [{**settings["data"][0], "sha256": "0" * 64}]})  # type: ignore[index,dict-item]
     outcome = site.run()
-    assert outcome.code == 2, outcome.output
+    assert outcome.code == 5, outcome.output
     assert "its sha256 is" in outcome.output
     assert outcome.run.status.value == "infra_failure"
 
@@ -99,7 +99,7 @@ def test_a_failed_download_is_named_and_blamed_only_if_a_file_is_missing(site: S
     place = text.index("import ")
     (site.suite / "train.py").write_text(text[:place] + check + text[place:])
     outcome = site.run()
-    assert outcome.code == 2, outcome.output
+    assert outcome.code == 5, outcome.output
     assert "a download failed in prepare on node" in outcome.output
     assert "the cause is in prepare, which has ended" in outcome.output
 

@@ -121,7 +121,7 @@ def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
     # The toy's part on node a ends by itself.
     assert {entry["name"]: list(entry["runs"]) for entry in told["nodes"]}["b"] == [run.id]
     late = other.run("--wait-minutes", "0")
-    assert late.code == 2, late.output
+    assert late.code == 5, late.output
     assert late.run.status is Status.INFRA_FAILURE
     assert f"run {run.id} has no lease in this database" in late.run.reason
     with other.store() as store:
@@ -143,6 +143,6 @@ def test_a_node_that_is_not_reached_is_named(site: Site) -> None:
         said, reaped = (nodes_command(site, *words, "--cluster", "local") for words in ([], ["reap"]))
     finally:
         site.nodes.start_sshd("b")
-    assert said.returncode == reaped.returncode == 2
+    assert said.returncode == reaped.returncode == 5
     assert "local: 2 nodes, 2 of 4 slots free, 1 unhealthy" in said.stdout
     assert "a: nothing to do\nb: unreachable: " in reaped.stdout

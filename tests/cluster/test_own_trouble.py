@@ -133,7 +133,7 @@ def test_a_database_that_is_cut_under_a_run_ends_it_with_one_line(own_site: Site
     site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
     shared = site.home / "tipcflow.db-shm"
     outcome = site.run_and(lambda: site.training_runs_on("b"), lambda _: shared.write_bytes(b""))
-    assert outcome.code == 2, outcome.output
+    assert outcome.code == 5, outcome.output
     assert outcome.stderr.count("infra_failure:") == 1, outcome.stderr
     assert "Traceback" not in outcome.stderr
     status, reason = statuses_once_repaired(site)
@@ -180,7 +180,7 @@ def test_a_database_that_is_lost_during_a_training_ends_the_run_with_one_line(ow
     words += "was deleted or replaced" if how in ("deleted", "replaced") else "or its folder became read-only"
     said = [line for line in stderr.splitlines() if line.startswith("infra_failure:")]
     assert said == [f"infra_failure: {words} during the run"], stderr
-    assert (process.returncode, "Traceback" in stderr, stdout) == (2, False, ""), stderr
+    assert (process.returncode, "Traceback" in stderr, stdout) == (5, False, ""), stderr
     assert not [one.cmdline for name in "ab" for one in site.nodes.processes(name)], "the jobs still run"
     assert [path.name for path in site.home.glob("unfinished/*")] == [f"{run}.json"]
     assert (site.home / "tipcflow.db").exists() == (how != "deleted"), "an empty database appeared"
@@ -204,7 +204,7 @@ def test_a_full_disk_here_leaves_room_for_the_runs_status(own_site: Site) -> Non
 
     try:
         outcome = site.run_and(lambda: site.training_runs_on("b"), fill)
-        assert outcome.code == 2, outcome.output
+        assert outcome.code == 5, outcome.output
         assert "Traceback" not in outcome.stderr
         assert list(site.home.glob("unfinished/*.json")), outcome.stderr
         for one in site.home.glob("filler.*"):

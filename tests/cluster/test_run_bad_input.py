@@ -29,7 +29,7 @@ def own_site(make_nodes: Callable[..., LocalNodes], tmp_path: Path) -> Site:
 def assert_ends(site: Site, outcome: Outcome, status: Status, *words: str) -> None:
     """The status, its exit code, the words in both places, and nothing left behind."""
     assert outcome.run.status is status, outcome.output
-    assert outcome.code == {Status.CONFIG_ERROR: 2, Status.INFRA_FAILURE: 2, Status.FAILED: 1}[status]
+    assert outcome.code == {Status.CONFIG_ERROR: 2, Status.INFRA_FAILURE: 5, Status.FAILED: 1}[status]
     assert outcome.stdout.splitlines()[-1] == status.value
     shown = site.show(outcome.run)
     for word in words:
@@ -143,7 +143,7 @@ def test_unreachable_node(own_site: Site) -> None:
     own_site.nodes.cut("b")
     outcome = own_site.run()
     assert outcome.run.status is Status.INFRA_FAILURE, outcome.output
-    assert outcome.code == 2
+    assert outcome.code == 5
     assert "node b" in outcome.run.reason
     own_site.nodes.restore("b")
     assert own_site.left_behind() == []

@@ -49,7 +49,7 @@ def test_the_shutdown_of_a_node_is_no_failure_of_the_model(site: Site, everythin
 
     outcome = site.run_and(lambda: site.training_runs_on("b"), shut_down)
     assert outcome.run.status is Status.INFRA_FAILURE, outcome.output
-    assert outcome.code == 2
+    assert outcome.code == 5
     failure = failure_of(site, outcome)
     assert (failure.failure_class, failure.culprit) == (FailureClass.NODE_LOST, "node b"), outcome.run.reason
     assert stopped_by(site, outcome, "b") is StoppedBy.NODE

@@ -232,7 +232,7 @@ FAULTS = (
         names_node=False,
         alone=True,
         classes=NONE,
-        codes=frozenset({2}),
+        codes=frozenset({5}),
         unfetched=True,
     ),
     Fault(

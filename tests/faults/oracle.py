@@ -13,7 +13,7 @@ EXIT = {
     "improvement": 0,
     "failed": 1,
     "regression": 1,
-    "infra_failure": 2,
+    "infra_failure": 5,
     "config_error": 2,
     "cancelled": 3,
     "unconfirmed": 4,

@@ -33,7 +33,7 @@ _EXIT_CODES = {
     Status.INSUFFICIENT_DATA: 0,
     Status.NOT_RUN: 0,
     Status.CANCELLED: 3,
-    Status.INFRA_FAILURE: 2,
+    Status.INFRA_FAILURE: 5,
     Status.UNCONFIRMED: 4,
     Status.REGRESSION: 1,
     Status.FAILED: 1,

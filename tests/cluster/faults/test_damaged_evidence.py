@@ -40,7 +40,7 @@ def classes(world: World, run: Run) -> list[tuple[str, str]]:
 def test_an_exit_record_of_another_run_is_damaged_evidence(world: World) -> None:
     BY_NAME["exit record of another run"].prepare(world)
     outcome = world.site.run()
-    assert (outcome.code, outcome.run.status) == (2, Status.INFRA_FAILURE), outcome.output
+    assert (outcome.code, outcome.run.status) == (5, Status.INFRA_FAILURE), outcome.output
     assert "Traceback" not in outcome.output
     words = "node b: exit.json is the exit record of another job: found run 'another', expected "
     assert f"{words}'{outcome.run.id}'" in outcome.run.reason
@@ -53,7 +53,7 @@ def test_a_log_that_another_program_replaced_is_lost_evidence(world: World, what
     """The same end, whatever it became; the file it links to is not read."""
     outcome = world.site.run_and(world.reached, lambda _: BY_NAME[what].strike(world))
     kind = "FIFO" if what == "log becomes a FIFO" else "link"
-    assert (outcome.code, outcome.run.status) == (2, Status.INFRA_FAILURE), outcome.output
+    assert (outcome.code, outcome.run.status) == (5, Status.INFRA_FAILURE), outcome.output
     assert "/workerlog.0 of node b is lost: skipped, not a regular file (" + kind in outcome.run.reason
     assert classes(world, outcome.run) == [(FailureClass.EVIDENCE_LOST.value, "b")]
     assert world.notes == leaks(world) == []

@@ -119,7 +119,7 @@ def test_a_killed_keeper_is_stale_and_down_removes_its_leftovers(
     os.kill(record.pid, signal.SIGKILL)
     wait_for(lambda: not record.alive, what="the end of the keeper")
     done = tipcflow("status")
-    assert done.returncode == 2
+    assert done.returncode == 5
     assert (
         f"its process {record.pid} was killed, or the machine was restarted: `tipcflow local down`" in done.stdout
     )
@@ -144,7 +144,7 @@ def test_a_node_that_ends_is_reported_with_its_name(tipcflow: Command, home: Pat
     os.kill(victims[0], signal.SIGKILL)
     wait_for(lambda: kept(home).condition == "failed", what="the report")
     done = tipcflow("status")
-    assert done.returncode == 2
+    assert done.returncode == 5
     assert "the first process of node b ended" in done.stdout
     assert tipcflow("local", "down").returncode == 0
 

@@ -140,7 +140,7 @@ def test_a_changed_key_is_not_accepted_by_the_entry(
     nodes.change_host_key("a")
     argv = [PROGRAM, "doctor", "--cluster", "lab"]
     done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
+    assert done.returncode == 5
     assert "has changed" in done.stdout
 
 
@@ -164,7 +164,7 @@ def test_a_host_that_does_not_answer_is_named(make_nodes: Callable[..., LocalNod
     nodes = make_nodes(mode="loopback")
     nodes.kill_sshd("a")
     done = add(nodes.cluster.node("a"))
-    assert done.returncode == 2
+    assert done.returncode == 5
     assert "refuses connections" in done.stderr
     assert "Traceback" not in done.stderr
 

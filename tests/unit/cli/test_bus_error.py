@@ -1,4 +1,4 @@
-"""SIGBUS from SQLite's mapped file ends a command with one line and exit code 2."""
+"""SIGBUS from SQLite's mapped file ends a command with one line and exit code 5."""
 
 import subprocess
 import sys
@@ -34,11 +34,11 @@ print("went on")
 
 
 @pytest.mark.parametrize("where", ["main", "thread"])
-def test_a_bus_error_is_one_line_and_exit_code_2(tmp_path: Path, where: str) -> None:
+def test_a_bus_error_is_one_line_and_exit_code_5(tmp_path: Path, where: str) -> None:
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "x.db"), where]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.strip().splitlines()) == (
-        2,
+        5,
         [
             "infra_failure: the database files were truncated or made read-only while in use (SIGBUS)",
         ],

@@ -19,7 +19,7 @@ from tipcflow.cli import main
         (OSError(28, "No space left on device", "/home/runs"), "No space left on device (/home/runs)"),
     ],
 )
-def test_it_is_one_line_and_exit_code_2(
+def test_it_is_one_line_and_exit_code_5(
     error: Exception, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def app() -> None:
@@ -28,7 +28,7 @@ def test_it_is_one_line_and_exit_code_2(
     monkeypatch.setattr(main, "app", app)
     with pytest.raises(SystemExit) as ended:
         main.main()
-    assert ended.value.code == 2
+    assert ended.value.code == 5
     said = capsys.readouterr().err
     assert said.startswith("infra_failure: ")
     assert words in said

@@ -54,7 +54,7 @@ def test_exit_codes() -> None:
         "insufficient_data": 0,
         "not_run": 0,
         "cancelled": 3,
-        "infra_failure": 2,
+        "infra_failure": 5,
         "unconfirmed": 4,
         "regression": 1,
         "failed": 1,

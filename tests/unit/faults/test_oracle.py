@@ -16,7 +16,7 @@ from tipcflow.domain.run.failure import REMEDIES, FailureClass
 MODEL = Fault("m", "", FAILED, classes=CODE_ERROR | NONE, names_rank=True)
 NODE = Fault("n", "", INFRA, healed=True, classes=NODE_LOST)
 HUNG = Fault("h", "", FAILED, classes=HANG, names_rank=True)
-FULL = Fault("f", "", INFRA | {UNSAID}, names_node=False, classes=NONE, codes=frozenset({2}))
+FULL = Fault("f", "", INFRA | {UNSAID}, names_node=False, classes=NONE, codes=frozenset({5}))
 KILL = Fault("k", "", frozenset({UNSAID, UNSTARTED}), names_node=False, classes=NONE, codes=frozenset({-9}))
 LOST = {"failure": "node_lost", "culprit": "node b", "classes": ["node_lost"]}
 STILL = {"failure": "hang", "culprit": "node b, rank 3", "classes": ["hang"]}
@@ -30,18 +30,18 @@ STILL = {"failure": "hang", "culprit": "node b, rank 3", "classes": ["hang"]}
         (NODE, Seen("pass", complete=True, code=0), set()),
         (NODE, Seen("pass", complete=False, code=0), {"false pass"}),
         (NODE, Seen("failed", reason="node b", code=1), {"wrong verdict", "wrong class"}),
-        (NODE, Seen("infra_failure", code=2, **LOST), set()),
-        (NODE, Seen("infra_failure", reason="node b", code=2, **LOST | {"culprit": "node a"}), {"node not named"}),
-        (NODE, Seen("infra_failure", reason="node b", code=2), {"wrong class"}),
-        (NODE, Seen("infra_failure", reason="node b could not be listed for leftovers: x", code=2), set()),
-        (NODE, Seen("infra_failure", code=2, **LOST | {"classes": ["node_lost", "killed"]}), {"wrong class"}),
+        (NODE, Seen("infra_failure", code=5, **LOST), set()),
+        (NODE, Seen("infra_failure", reason="node b", code=5, **LOST | {"culprit": "node a"}), {"node not named"}),
+        (NODE, Seen("infra_failure", reason="node b", code=5), {"wrong class"}),
+        (NODE, Seen("infra_failure", reason="node b could not be listed for leftovers: x", code=5), set()),
+        (NODE, Seen("infra_failure", code=5, **LOST | {"classes": ["node_lost", "killed"]}), {"wrong class"}),
         (NODE, Seen("pass", complete=True, code=0, classes=["node_lost"]), set()),
         (NODE, Seen("pass", complete=True, code=0, classes=["hang"]), {"wrong class"}),
-        (NODE, Seen("infra_failure", code=2, certified=["train"], **LOST), {"wrong class"}),
+        (NODE, Seen("infra_failure", code=5, certified=["train"], **LOST), {"wrong class"}),
         (NODE, Seen("infra_failure", code=1, **LOST), {"exit code"}),
-        (NODE, Seen("infra_failure", code=2, left=["b: sleep"], **LOST), {"left behind"}),
-        (NODE, Seen("infra_failure", code=2, leaked=["main.log"], **LOST), {"fetched a secret"}),
-        (NODE, Seen("infra_failure", code=2, traceback=True, **LOST), {"traceback"}),
+        (NODE, Seen("infra_failure", code=5, left=["b: sleep"], **LOST), {"left behind"}),
+        (NODE, Seen("infra_failure", code=5, leaked=["main.log"], **LOST), {"fetched a secret"}),
+        (NODE, Seen("infra_failure", code=5, traceback=True, **LOST), {"traceback"}),
         (NODE, Seen("stuck"), {"wrong verdict"}),
         (NODE, Seen("pass", complete=True, code=0, second="failed"), {"next run"}),
         (NODE, Seen("pass", complete=True, code=-9), {"exit code"}),
@@ -53,10 +53,10 @@ STILL = {"failure": "hang", "culprit": "node b, rank 3", "classes": ["hang"]}
             {"rank not named"},
         ),
         (HUNG, Seen("failed", code=1, **STILL | {"classes": ["code_error"]}), {"wrong class"}),
-        (FULL, Seen("none", code=2, later="infra_failure"), set()),
+        (FULL, Seen("none", code=5, later="infra_failure"), set()),
         (FULL, Seen("none", code=1, later="infra_failure"), {"exit code"}),
-        (FULL, Seen("none", code=2, later="none"), {"no status"}),
-        (FULL, Seen("none", code=2, later="failed"), {"no status"}),
+        (FULL, Seen("none", code=5, later="none"), {"no status"}),
+        (FULL, Seen("none", code=5, later="failed"), {"no status"}),
         (KILL, Seen("not started", code=-9), set()),
         (KILL, Seen("not started", code=1), {"exit code"}),
     ],
@@ -69,7 +69,7 @@ def test_two_faults_of_nodes_are_not_the_models() -> None:
     seen = Seen("failed", reason="node b", code=1)
     assert set(wrong((NODE, NODE), "b", seen)) == {"wrong verdict", "wrong class"}
     assert wrong((NODE, MODEL), "b", seen) == {}
-    assert set(wrong((MODEL, MODEL), "b", Seen("infra_failure", reason="node b", code=2))) == {"wrong verdict"}
+    assert set(wrong((MODEL, MODEL), "b", Seen("infra_failure", reason="node b", code=5))) == {"wrong verdict"}
 
 
 def test_every_fault_has_the_classes_that_are_right_for_it() -> None:

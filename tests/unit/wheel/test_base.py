@@ -57,7 +57,7 @@ def test_trigger_asks_the_airflow_that_is_given(base: Path, tmp_path: Path) -> N
         base, "tipcflow", "trigger", "toy/toy/a", "--wait", "--timeout", "0.01", "--junit", str(tmp_path / "j"),
         TIPCFLOW_AIRFLOW_URL="http://127.0.0.1:9", TIPCFLOW_AIRFLOW_TOKEN="none",
     )  # fmt: skip
-    assert done.returncode == 2
+    assert done.returncode == 5
     assert done.stderr.startswith("infra_failure: ")
     assert "127.0.0.1:9" in done.stderr
 

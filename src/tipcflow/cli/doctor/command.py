@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tipcflow.domain import Status, exit_code
+
 if TYPE_CHECKING:
     from tipcflow.cli.doctor.findings import Finding
 
@@ -15,7 +17,7 @@ def doctor(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check this machine and a cluster's nodes, and report how to fix problems; exit code 2 if there are any."""
+    """Check this machine and a cluster's nodes, and report how to fix problems; exit code 5 if there are any."""
     from tipcflow.cli.doctor.local import check_local
     from tipcflow.cli.doctor.nodes import check_nodes
     from tipcflow.cli.output.output import print_json
@@ -30,7 +32,7 @@ def doctor(
         print_json({"ok": not missing, "findings": [finding.model_dump() for finding in findings]})
     else:
         print_findings(findings, missing)
-    raise typer.Exit(2 if missing else 0)
+    raise typer.Exit(exit_code(Status.INFRA_FAILURE) if missing else 0)
 
 
 def print_findings(findings: Sequence["Finding"], missing: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tipcflow.domain import Frozen
+from tipcflow.domain import Frozen, Status, exit_code
 
 if TYPE_CHECKING:
     from devcluster.keep.record import Record
@@ -40,7 +40,7 @@ class Service(Frozen):
 
 
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show local nodes and the local Airflow: what runs, where, since when; exit code 2 if something is stale."""
+    """Show local nodes and the local Airflow: what runs, where, since when; exit code 5 if something is stale."""
     from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
     from tipcflow.config.settings import settings
     from tipcflow.report.text.units import utc
@@ -62,7 +62,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
             for service in all_services
         ]
         echo_lines(columns(("WHAT", "IS", "SINCE (UTC)", "WHERE"), rows, width=terminal_width()))
-    raise typer.Exit(0 if all(service.healthy for service in all_services) else 2)
+    raise typer.Exit(0 if all(service.healthy for service in all_services) else exit_code(Status.INFRA_FAILURE))
 
 
 def services(home: Path, config_dir: Path) -> Iterator[Service]:

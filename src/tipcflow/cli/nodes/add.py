@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tipcflow.domain import Cluster, ConfigError, InfraError, Node, SshTarget
+from tipcflow.domain import Cluster, ConfigError, InfraError, Node, SshTarget, Status, exit_code
 
 if TYPE_CHECKING:
     from tipcflow.cli.nodes.host import Host
@@ -51,7 +51,7 @@ def add(
 ) -> None:
     """Check a host, install the nodes' environment on it, and add it to a cluster file.
 
-    Nothing is written before the host key is accepted and the login succeeds. Exit code 2 if a check fails.
+    Nothing is written before the host key is accepted and the login succeeds. Exit code 5 if a check fails.
     """
     from tipcflow.cli.nodes import cluster_text
     from tipcflow.config.settings import settings
@@ -230,7 +230,7 @@ def _finish(cluster: str, node: Node, home: Path, config_dir: Path) -> int:
     findings = check_nodes(cluster, config_dir)
     missing = sum(not finding.ok for finding in findings)
     print_findings(findings, missing)
-    return 2 if missing else 0
+    return exit_code(Status.INFRA_FAILURE) if missing else 0
 
 
 def _connect(node: Node, cluster: str, home: Path) -> None:

@@ -8,7 +8,7 @@ from tipcflow.cli.nodes import add as nodes_add
 from tipcflow.cli.nodes import reap as nodes_reap
 from tipcflow.cli.nodes.choice import ClusterOption, chosen
 from tipcflow.cli.output.output import print_json, terminal_width
-from tipcflow.domain import Cluster
+from tipcflow.domain import Cluster, Status, exit_code
 
 if TYPE_CHECKING:
     from tipcflow.cli.nodes.table import View
@@ -24,7 +24,7 @@ def nodes(
     cluster: ClusterOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the health and leases of nodes, and the queue; exit code 2 if a node is unhealthy."""
+    """Show the health and leases of nodes, and the queue; exit code 5 if a node is unhealthy."""
     context.obj = cluster
     if context.invoked_subcommand:
         return
@@ -36,7 +36,8 @@ def nodes(
     else:
         for line in lines_of(view, width=terminal_width()):
             typer.secho(line.text, fg=line.color, dim=line.dim, bold=line.bold)
-    raise typer.Exit(2 if any(view.troubles_of(health) for health in view.looks) else 0)
+    unhealthy = any(view.troubles_of(health) for health in view.looks)
+    raise typer.Exit(exit_code(Status.INFRA_FAILURE) if unhealthy else 0)
 
 
 def look(clusters: list[Cluster], *, alone: bool) -> "View":

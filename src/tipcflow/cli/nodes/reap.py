@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tipcflow.cli.nodes.choice import ClusterOption, chosen
-from tipcflow.domain import Cluster, ConfigError, Node, StoppedBy
+from tipcflow.domain import Cluster, ConfigError, Node, Status, StoppedBy, exit_code
 
 if TYPE_CHECKING:
     from tipcflow.execute.sweeps.reap import Reaped
@@ -25,7 +25,7 @@ def reap(
     """End leftovers of runs without a valid lease, free their slots, and fetch the logs of nodes that were lost.
 
     Runs of this machine whose controller was killed are collected and judged. Other runs with a valid lease are
-    left alone. Exit code 2 if a node is unreachable.
+    left alone. Exit code 5 if a node is unreachable.
     """
     from tipcflow.config.settings import settings
     from tipcflow.execute.run import status_spool as spool
@@ -56,7 +56,7 @@ def reap(
     )
     for line in lines:
         typer.echo(line)
-    raise typer.Exit(2 if any(result.unreachable for result in reaped) else 0)
+    raise typer.Exit(exit_code(Status.INFRA_FAILURE) if any(result.unreachable for result in reaped) else 0)
 
 
 def chosen_nodes(clusters: Iterable[Cluster], names: Sequence[str]) -> list[Node]:

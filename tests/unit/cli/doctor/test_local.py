@@ -86,7 +86,7 @@ def test_a_node_environment_that_is_not_there(settings: Settings) -> None:
     assert text.endswith("`tipcflow demo` creates it")
 
 
-def test_the_command_exits_with_2_and_its_json_is_complete(tmp_path: Path) -> None:
+def test_the_command_exits_with_5_and_its_json_is_complete(tmp_path: Path) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("tipcflow"), "doctor", "--json"],
         capture_output=True,
@@ -96,7 +96,7 @@ def test_the_command_exits_with_2_and_its_json_is_complete(tmp_path: Path) -> No
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         timeout=60,
     )
-    assert done.returncode == 2, done.stderr
+    assert done.returncode == 5, done.stderr
     told = json.loads(done.stdout)
     assert told["ok"] is False
     assert {"Python", "git", "sshd", "uv", "node environment", "disk", "configs", "database"} <= {

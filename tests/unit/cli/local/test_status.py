@@ -63,7 +63,7 @@ def test_nodes_that_start_are_healthy(tipcflow: Tipcflow, home: Path, configs: P
 
 def test_sshd_that_does_not_respond_is_a_problem(tipcflow: Tipcflow, home: Path, configs: Path) -> None:
     kept(home, configs, ready=True)
-    (nodes,) = services(tipcflow, 2)
+    (nodes,) = services(tipcflow, 5)
     assert (nodes["condition"], nodes["note"]) == ("running", "problem: sshd of a does not respond")
 
 
@@ -71,24 +71,24 @@ def test_nodes_that_ended_by_themselves_have_the_reason_and_the_remedy(
     tipcflow: Tipcflow, home: Path, configs: Path
 ) -> None:
     kept(home, configs, ready=True, failed="node a ended")
-    (nodes,) = services(tipcflow, 2)
+    (nodes,) = services(tipcflow, 5)
     assert (nodes["condition"], nodes["note"]) == ("failed", "node a ended: `tipcflow local down`")
 
 
 def test_killed_keeper_is_stale(tipcflow: Tipcflow, home: Path, configs: Path) -> None:
     kept(home, configs, alive=False, ready=True)
-    (nodes,) = services(tipcflow, 2)
+    (nodes,) = services(tipcflow, 5)
     assert nodes["condition"] == "stale"
     assert nodes["note"].endswith("was killed, or the machine was restarted: `tipcflow local down`")
     said = tipcflow("status")
-    assert said.code == 2
+    assert said.code == 5
     assert said.out.splitlines()[0].split() == ["WHAT", "IS", "SINCE", "(UTC)", "WHERE"]
 
 
 def test_cluster_file_without_nodes_is_stale(tipcflow: Tipcflow, home: Path, configs: Path) -> None:
     file = configs / "clusters" / "local.yaml"
     file.write_text(f"{HEAD}name: local\n")
-    (cluster,) = services(tipcflow, 2)
+    (cluster,) = services(tipcflow, 5)
     assert (cluster["what"], cluster["condition"], cluster["where"]) == ("cluster local", "stale", str(file))
     file.write_text("name: local\n")
     assert services(tipcflow, 0) == [], "a user's own file"

@@ -87,7 +87,7 @@ def test_file_without_a_benchmark(refused: Callable[..., str], tmp_path: Path) -
     ("statuses", "code"),
     [
         ((Status.PASS, Status.NOT_RUN), 0),
-        ((Status.PASS, Status.INFRA_FAILURE), 2),
+        ((Status.PASS, Status.INFRA_FAILURE), 5),
         ((Status.FAILED, Status.INFRA_FAILURE), 1),
         ((Status.PASS, Status.CANCELLED), 3),
     ],

@@ -64,7 +64,7 @@ def test_json_has_what_the_text_has(tipcflow: Tipcflow, airflow: FakeAirflow) ->
         ("regression", "failed", 1),
         ("unconfirmed", "failed", 4),
         ("failed", "failed", 1),
-        ("infra_failure", "failed", 2),
+        ("infra_failure", "failed", 5),
         ("config_error", "failed", 2),
         ("cancelled", "failed", 3),
     ],
@@ -90,7 +90,7 @@ def test_a_neutral_doubt_does_not_block(tipcflow: Tipcflow, airflow: FakeAirflow
 def test_a_neutral_doubt_hides_no_other_run(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("success", facts("unconfirmed", "slower", neutral=True)))
     airflow.add(OTHER, ("failed", facts("infra_failure", "node away")))
-    assert tipcflow("trigger", DAG, OTHER, "--wait").code == 2
+    assert tipcflow("trigger", DAG, OTHER, "--wait").code == 5
 
 
 def test_of_several_runs_the_worst_counts(tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_commit_whose_run_says_nothing_is_run_again(
     airflow.add(DAG, ("failed", facts(status, "node away")))
     asked = ("trigger", CHAIN, "--suite-ref", COMMIT, "--wait")
     first = tipcflow(*asked)
-    assert (first.code, len(airflow.runs)) == ({"infra_failure": 2, "cancelled": 3}[status], 1)
+    assert (first.code, len(airflow.runs)) == ({"infra_failure": 5, "cancelled": 3}[status], 1)
     assert tipcflow(*asked).code == first.code
     airflow.add(DAG, ("running", facts(None)), passing())
     said = tipcflow(*asked)

@@ -16,20 +16,20 @@ pytestmark = pytest.mark.slow
 def test_a_green_dag_run_without_a_run_of_ours_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("success", None))
     said = tipcflow("trigger", CHAIN, "--wait")
-    assert (said.code, said.out.splitlines()[-1]) == (2, "infra_failure")
+    assert (said.code, said.out.splitlines()[-1]) == (5, "infra_failure")
     assert "no run in the metrics database: see the log of resolve" in said.out
 
 
 def test_a_red_dag_run_after_a_pass_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("failed", facts("pass")))
     said = tipcflow("trigger", CHAIN, "--wait")
-    assert (said.code, said.out.splitlines()[-1]) == (2, "infra_failure")
+    assert (said.code, said.out.splitlines()[-1]) == (5, "infra_failure")
 
 
 def test_a_red_dag_run_after_a_neutral_doubt_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("failed", facts("unconfirmed", "slower", neutral=True)))
     said = tipcflow("trigger", CHAIN, "--wait")
-    assert (said.code, said.out.splitlines()[-1]) == (2, "infra_failure")
+    assert (said.code, said.out.splitlines()[-1]) == (5, "infra_failure")
 
 
 def test_a_verdict_that_is_being_confirmed_is_waited_for(
@@ -70,7 +70,7 @@ def test_a_change_says_what_branch_it_is_for(tipcflow: Tipcflow, airflow: FakeAi
 def test_a_verdict_that_never_comes_ends_the_waiting(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("success", facts(None)))
     said = tipcflow("trigger", CHAIN, "--wait")
-    assert said.code == 2
+    assert said.code == 5
     assert "left the run without a status" in said.out
 
 
@@ -78,7 +78,7 @@ def test_a_verdict_that_never_comes_ends_the_waiting(tipcflow: Tipcflow, airflow
 def test_out_of_time(tipcflow: Tipcflow, airflow: FakeAirflow, stop: list[str]) -> None:
     airflow.add(DAG, ("running", facts(None)))
     said = tipcflow("trigger", CHAIN, "--wait", "--timeout", "0.005", *stop)
-    assert said.code == 2
+    assert said.code == 5
     assert "not finished after 0.3 s; the DAG run is" in said.out
     assert next(iter(airflow.runs.values()))["state"] == ("failed" if stop else "running")
     assert ("stop requested" if stop else "the run continues in Airflow") in said.err

@@ -51,7 +51,7 @@ def test_else_a_doubt_blocks(store: Store, rule: Any, code: int) -> None:
         (Status.PASS, 0),
         (Status.REGRESSION, 1),
         (Status.FAILED, 1),
-        (Status.INFRA_FAILURE, 2),
+        (Status.INFRA_FAILURE, 5),
         (Status.CANCELLED, 3),
     ],
 )
