@@ -85,7 +85,7 @@ def test_one_node_that_cannot_prepare_does_not_stop_the_others(site: Site) -> No
 
 
 def test_clearing_only_the_failed_task_runs_the_whole_gang(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other node's task stays as it ended: nobody but the cleared one sees to its part."""
+    """The other node's task stays as it ended: only the cleared task handles its part."""
     monkeypatch.setattr(step_task, "TAKEOVER_S", 0.5)
     inject(tasks.site, "net@3")
     tasks.site.configure_policy(retries={"communication": 0})

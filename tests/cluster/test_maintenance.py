@@ -67,7 +67,7 @@ def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tas
     train_for_ever(tasks)
     beside, said = upkeep(tasks, owner=Owner.LIVING, later=9 * DAY_S)
     assert runs_without_status(beside) == "1 runs without a status: 0 got one, 1 are still running"
-    # A day later nobody renewed its lease, but it trains: its slots are not for others.
+    # After a day without a renewal of its lease, it still trains: its slots are not free.
     assert expired_leases(beside) == "4 leases expired: 2 were dropped"
     assert f"run {tasks.run}: 2 leases kept: jobs on node b: {tasks.run}/{TRAIN}/1" in said
     assert tasks.site.training_runs_on("b")

@@ -1,4 +1,4 @@
-"""Whose fault it is when somebody or something else than the model ends a job on real nodes."""
+"""The failure class of a job on real nodes that something other than the model ended."""
 
 import subprocess
 from pathlib import Path

@@ -36,7 +36,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     with Store.open() as made:
         made.runs.create(a_run("mine"))
         made.runs.create(a_run("holder"))
-        assert made.leases.acquire("holder", [("192.0.2.1", 0)], owner="somebody", ttl_s=600)
+        assert made.leases.acquire("holder", [("192.0.2.1", 0)], owner="other", ttl_s=600)
         yield made
 
 

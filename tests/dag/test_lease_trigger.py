@@ -61,7 +61,7 @@ def fired(trigger: LeaseTrigger, meanwhile: Callable[[], None] = lambda: None) -
 
 
 def hold(store: Store, run: str, ttl_s: float = 600, ago: float = 0) -> None:
-    assert store.leases.acquire(run, [A0], owner="somebody", ttl_s=ttl_s, now=time.time() - ago)
+    assert store.leases.acquire(run, [A0], owner="other", ttl_s=ttl_s, now=time.time() - ago)
 
 
 def test_it_fires_when_its_turn_has_come_and_keeps_the_place_until_then(store: Store) -> None:

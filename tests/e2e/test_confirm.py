@@ -34,7 +34,7 @@ class Slow:
         (folder / f"{name}.txt").write_text(text.replace("norm_train:train.py", slow, 1))
 
     def trigger(self, *more: str) -> "subprocess.Popen[str]":
-        """`tipcflow trigger … --wait` of somebody who has no more than a login."""
+        """`tipcflow trigger … --wait` of a user who only has a login."""
         stack = self.scheduler.stack
         fields = ("--suite", "toy", "--params-file", self.params, "--mode", MODE, "--cluster", "local", *more)
         login = {"URL": stack.url, "USER": stack.user, "PASSWORD": stack.password}
@@ -195,19 +195,19 @@ def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
             doubted = slow.doubted()
             assert doubted
             # As urgent as the confirm run, and first in the queue.
-            first = {"id": "somebody-else", "trigger": confirm.TRIGGER, "status": None, "ended_at": None}
-            somebody = doubted.model_copy(update=first)
-            store.runs.create(somebody)
+            first = {"id": "other", "trigger": confirm.TRIGGER, "status": None, "ended_at": None}
+            other = doubted.model_copy(update=first)
+            store.runs.create(other)
             slots = [(node.address, slot) for node in site.nodes.cluster.nodes for slot in range(node.slots)]
-            store.queue.join(somebody.id, slots, owner="somebody", ttl_s=1200, now=doubted.created_at)
+            store.queue.join(other.id, slots, owner="other", ttl_s=1200, now=doubted.created_at)
 
             def acquired() -> bool:
-                return store.leases.acquire(somebody.id, slots, owner="somebody", ttl_s=600) is not None
+                return store.leases.acquire(other.id, slots, owner="other", ttl_s=600) is not None
 
             wait_for(acquired, what="the slots of the run in doubt", seconds=DEADLINE_S)
             run, reason, word = finished(slow, doubted, process)
-            store.runs.finish(somebody.id, Status.FAILED, "", doubted.created_at)
-            store.leases.release(somebody.id)
+            store.runs.finish(other.id, Status.FAILED, "", doubted.created_at)
+            store.leases.release(other.id)
         again = slow.latest(confirm.TRIGGER)
         assert again
         ended = slow.scheduler.ended(slow.dag_run(again))

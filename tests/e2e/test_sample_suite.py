@@ -201,10 +201,10 @@ def test_a_gpu_that_is_not_there(suite: Path, exported: Path, python: Run) -> No
     done = python(f"deploy/inference_python/infer.py --model-dir={exported} --use-gpu=True")
     assert done.returncode == 3
     assert "no GPU" in done.stdout
-    done = python("train.py --use-gpu=True --epochs=1 --output-dir=output/wish")
+    done = python("train.py --use-gpu=True --epochs=1 --output-dir=output/gpu")
     assert done.returncode == 3, done.stdout
     assert "no GPU" in done.stdout
-    assert not (suite / "output/wish").exists()
+    assert not (suite / "output/gpu").exists()
 
 
 def test_nan_on_request(python: Run) -> None:

@@ -31,7 +31,7 @@ class Fault:
     Attributes:
         name: short, unique.
         does: for a reader.
-        right: run statuses that are right when the fault takes effect; `pass` is judged by the ledger besides.
+        right: run statuses that are right when the fault takes effect; `pass` is also checked against the ledger.
         prepare: before the run starts (edits of the suite, the node or the policy).
         strike: at the chosen moment of the run.
         heal: `away_s` seconds after the strike; the world is healthy afterwards.

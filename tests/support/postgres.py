@@ -89,7 +89,7 @@ def need_binaries() -> Path:
 
 
 def _account() -> dict[str, Any]:
-    """PostgreSQL refuses to run as root: then it runs as somebody else."""
+    """PostgreSQL refuses to run as root: then it runs as another user."""
     if os.getuid() != 0:
         return {}
     names = {entry.pw_name: entry for entry in pwd.getpwall()}

@@ -16,7 +16,7 @@ from tipcflow.domain import Node, SshTarget
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on."""
+    """A TCP port without a listener."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])

@@ -124,7 +124,7 @@ def test_it_is_older_or_newer(browser: TestClient, store: Store) -> None:
 
 
 def test_the_settings_are_wrong(browser: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "mysql://somebody:hidden@host/db")
+    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "mysql://user:hidden@host/db")
     seen = look(browser, "/", 503)
     assert "not a database URL" in seen.text
     assert "hidden" not in seen.text

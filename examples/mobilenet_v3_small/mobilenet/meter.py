@@ -62,7 +62,7 @@ class Log:
             file.parent.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, line: str) -> None:
-        """Prints at once: whoever watches the log sees how far the training is."""
+        """Prints without buffering, so that the log shows the progress of the training."""
         print(line, flush=True)
         if self.file is not None:
             with self.file.open("a", encoding="utf-8") as log:

@@ -23,7 +23,7 @@ def load_weights(model: nn.Layer, path: str) -> None:
 
 
 def save_weights(model: nn.Layer, file: Path) -> None:
-    """Saves through a temporary name: whoever finds the file finds all of it."""
+    """Saves through a temporary name, so that a file with the final name is complete."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name}.part")
     paddle.save(model.state_dict(), str(part))

@@ -126,7 +126,7 @@ def _signed_in(args: argparse.Namespace, rank: int, world: int) -> dist.Store:
         if leads:
             refuse(f"rank 0 cannot listen at {place}: {str(problem).splitlines()[0]}", 1)
         refuse(_late(args, [0], world, place), RANK_MISSING)
-    # torchrun keeps its store over restarts, and each restart signs in anew.
+    # torchrun keeps its store over restarts, and each restart registers again.
     books = dist.PrefixStore(f"join/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     if books.add(str(rank), 1) > 1:
         refuse(f"rank {rank} was started twice at {place}: each process needs its own --rank")

@@ -148,7 +148,7 @@ def _sides(context: Context, asked: AbRequest) -> "dict[str, Side]":
 
 
 def _refuse_other_commits(position: Position, sides: "dict[str, Side]") -> None:
-    """Refuse to go on with pairs of another commit: `check` was cleared after a branch had moved."""
+    """Refuse to continue with pairs of another commit: `check` was cleared after a branch had moved."""
     for label, run in position.labelled:
         commit = sides[label].commit
         if commit and run.suite_commit and run.suite_commit != commit:

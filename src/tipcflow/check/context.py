@@ -1,4 +1,4 @@
-"""The inputs of checks besides a run's own facts."""
+"""Inputs of checks other than the run's own facts."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class CheckContext:
-    """All inputs of checks besides the run's own facts.
+    """All inputs of checks other than the run's own facts.
 
     Attributes:
         history: accepted earlier runs of the same chain, mode and environment class, oldest first.

@@ -8,7 +8,7 @@ from tipcflow.domain import CheckResult, Facts, Failure, LegKey, Run, Status
 from tipcflow.domain.quarantine.signature import NUMBER
 from tipcflow.report.rows import LegRow, StepRow, leg_rows, step_rows
 
-# JUnit has three outcomes besides passed. Blocked or never started work is skipped; its cause is the failure.
+# JUnit has three outcomes other than passed. Blocked or never started work is skipped; its cause is the failure.
 _ELEMENTS = {
     Status.FAILED: "failure",
     Status.REGRESSION: "failure",

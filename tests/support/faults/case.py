@@ -35,7 +35,7 @@ class Case:
         site: with the nodes a and b that all cases share, until `nodes_of_its_own` is called.
         fault_at: when the fault was made, seconds since the epoch.
         noticed_at: when it was noticed, where no job's folder shows that.
-        away: nodes that nobody could reach when the run ended: they are asked for nothing.
+        away: nodes that were unreachable when the run ended; they are not queried.
     """
 
     door: Door = "cli"
@@ -90,7 +90,7 @@ class Case:
 
     @contextmanager
     def cut(self, name: str) -> Iterator[None]:
-        """Nobody reaches the node inside the block."""
+        """The node is unreachable inside the block."""
         self.nodes.cut(name)
         if self._watch is not None:
             self._watch.unseen.add(name)
@@ -179,7 +179,7 @@ class Case:
         return time.monotonic() - self.began
 
     def _left(self, noticed: float) -> list[str]:
-        """Processes on nodes that can be reached, when their time is over; nobody has cleaned anything by then."""
+        """Processes on nodes that can be reached, after their deadline, before any cleanup."""
         names = [node.name for node in self.nodes.cluster.nodes if node.name not in self.away]
 
         def there() -> list[str]:

@@ -54,7 +54,7 @@ def link_cut_for_good(case: Case) -> None:
         case.end(running)
     printed = case.printed(running)
     assert "node b could not be listed" in printed, printed
-    assert case.site.training_runs_on("b"), "nobody could have ended what is there"
+    assert case.site.training_runs_on("b"), "no command could have ended the training"
     address = case.nodes.cluster.node("b").address
     with case.site.store() as store:
         kept = [lease for lease in store.leases.all() if lease.node == address]

@@ -8,7 +8,7 @@ from tests.support.faults.case import Case
 from tests.support.faults.report import absent
 
 NODES = 16
-# sshd with MaxStartups 1 drops whoever comes while one has not logged in yet.
+# sshd with MaxStartups 1 drops new connections while another one has not logged in yet.
 HOGS_S = 4.0
 REFUSED = "MaxStartups throttling"
 AHEAD_S = 600

@@ -35,7 +35,7 @@ def disk_full(case: Case) -> None:
 
 
 def wrong_host_key(case: Case) -> None:
-    """The node was set up again, or somebody pretends to be it."""
+    """The node was set up again, or another machine pretends to be it."""
     folder = Path(case.nodes.folder, "b")
     keys = {path: path.read_bytes() for path in (folder / "host_key", folder / "host_key.pub")}
     case.nodes.change_host_key("b")

@@ -100,7 +100,7 @@ def _write_pair(case: Case, pair: str) -> None:
 
 
 def _in_order(site: Site, runs: list[Any]) -> None:
-    """Nobody was on a node together with another; who had the higher priority went first."""
+    """No two runs shared a node, and the run with the higher priority went first."""
     order = {"ci": 0, "cli": 1, "weekly": 2}
     spans = []
     with site.store() as store:

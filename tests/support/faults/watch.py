@@ -16,7 +16,7 @@ class Watch(threading.Thread):
 
     Attributes:
         empty: when all nodes that are looked at were found empty, seconds since the epoch.
-        unseen: nodes that are not looked at, because nobody can reach them.
+        unseen: nodes that are not inspected, because they are unreachable.
     """
 
     def __init__(self, nodes: LocalNodes) -> None:

@@ -55,7 +55,7 @@ def mail_server() -> Iterator[MailServer]:
                     to.append(line[8:].strip(" <>"))
                     self.say(state.refuse or "250 ok")
                 elif word == "DATA":
-                    self.say("354 go on")
+                    self.say("354 continue")
                     state.mails.append(Received(sender, to, self.body()))
                     self.say("250 kept")
                 elif word == "QUIT":

@@ -1,4 +1,4 @@
-"""What a call does on a bad day: nobody there, an expired login, an address that leads elsewhere."""
+"""Failed calls: no server, an expired login, an address that redirects elsewhere."""
 
 import httpx
 import pytest

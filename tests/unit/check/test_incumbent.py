@@ -58,7 +58,7 @@ def one_node_of_two(build: ModuleType) -> Facts:
 
 
 def hung_and_ended(build: ModuleType) -> Facts:
-    """Nothing ends a hung training; when somebody does, the next line is printed as a success."""
+    """Nothing ends a hung training; when a user does, the next line is printed as a success."""
     late = {"reason": EndReason.DEADLINE, "exit_code": None}
     return build.facts(records=changed(build, build.TRAIN, **late))
 
@@ -100,7 +100,7 @@ def too_few_lines(build: ModuleType) -> Facts:
 
 
 def died_on_the_second_node(build: ModuleType) -> Facts:
-    """Each node has a terminal of its own; nobody looked at the second one."""
+    """Each node has a terminal of its own; the second one was not read."""
     return build.facts(records=changed(build, build.TRAIN, "beta", exit_code=250))
 
 
@@ -172,7 +172,7 @@ def logs_collide(build: ModuleType) -> Facts:
 
 
 def a_missing_line_shifts_all_others(build: ModuleType) -> Facts:
-    """A line is missing in the file: the training runs, export and inference do not, and nobody says so."""
+    """A line is missing in the file: the training runs, export and inference do not, and no message says so."""
     left = {build.TRAIN: PASS, build.EVAL: PASS, "prepare": PASS, build.GPU: Status.NOT_RUN}
     kept = tuple(one for one in build.records() if one.step in left)
     return build.facts(records=kept, step_status=left, leg_status={}, predictions={}, engine={}, autolog={})
@@ -271,7 +271,7 @@ DEFECTS: dict[str, tuple[tuple[Day, ...], tuple[str, ...]]] = {
         (other_weights_exported,),
         ("first-epoch-weights", "weights-fallback", "exports-overwrite"),
     ),
-    "logs are overwritten, appended to, and belong to nobody": (
+    "logs are overwritten, appended to, and have no owner": (
         (log_of_another_run, lines_of_an_earlier_attempt, logs_collide),
         ("benchmark-names", "benchmark-appends"),
     ),
@@ -281,7 +281,7 @@ DEFECTS: dict[str, tuple[tuple[Day, ...], tuple[str, ...]]] = {
     ),
     "data are prepared in place, and half a download is kept": ((nothing_was_prepared,), ()),
     "CUDA_VISIBLE_DEVICES leaks": ((), ("cuda-leak", "gpu-unset")),
-    "success is that nobody wrote `failed`": (
+    "success is the absence of `failed`": (
         (skipped_work, loss_is_nan, mismatch_is_only_printed),
         ("losses-as-text",),
     ),

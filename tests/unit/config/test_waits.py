@@ -1,4 +1,4 @@
-"""How long controllers and nodes wait for each other reaches whoever waits."""
+"""The wait limits of controllers and nodes reach the code that waits."""
 
 from pathlib import Path
 

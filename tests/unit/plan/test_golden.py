@@ -1,4 +1,4 @@
-"""Whole plans as a person reads them: approved files in tests/golden/plan."""
+"""Whole plans as a user reads them: approved files in tests/golden/plan."""
 
 import os
 from collections.abc import Callable

@@ -29,7 +29,7 @@ CLUSTER = Cluster(
 def asked(
     some: int, often: int, *strategies: st.SearchStrategy[Any]
 ) -> Callable[[Callable[..., None]], Callable[[int], None]]:
-    """A test with so many examples every day, and so many in the full tests."""
+    """A test with few examples by default, and more in the full tests."""
 
     def make(check: Callable[..., None]) -> Callable[[int], None]:
         @pytest.mark.parametrize("count", [some, pytest.param(often, marks=pytest.mark.full)])

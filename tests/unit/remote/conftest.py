@@ -37,7 +37,7 @@ def oldest_python() -> str | None:
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_S) -> Any:
-    """The first true value of `condition`; fails after so many seconds."""
+    """The first true value of `condition`; fails after `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()

@@ -49,7 +49,7 @@ class ServiceManager:
     """Boots systemd, starts the service manager of `nobody`, and runs commands as that user.
 
     Args:
-        folder: the only folder that commands may write, besides /tmp, which is empty and separate.
+        folder: the only folder that commands may write, except /tmp, which is empty and separate.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_slot_is_claimed_by_one_until_it_is_given_back(node: Node) -> None:
     assert take(node, "three", 2) == [], "two got nothing"
     assert asked(unclaim(node, "one")) == ["three"]
     assert take(node, "two", 1) == []
-    assert asked(unclaim(node, "nobody")) == ["three", "two"]
+    assert asked(unclaim(node, "unknown")) == ["three", "two"]
 
 
 def test_what_ran_out_or_is_void_or_broken_counts_no_more(node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Two workspaces of one host: their jobs never have the same slot at the same time, whoever started them."""
+"""Two workspaces of one host: their jobs never have the same slot at the same time, for any pair of users."""
 
 import os
 import secrets

@@ -54,5 +54,5 @@ def test_the_database_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_a_server_is_not_rehearsed() -> None:
-    rehearse("postgresql://nobody@127.0.0.1:1/none")
-    assert "postgresql://nobody@127.0.0.1:1/none" not in repository._KEPT
+    rehearse("postgresql://user@127.0.0.1:1/none")
+    assert "postgresql://user@127.0.0.1:1/none" not in repository._KEPT

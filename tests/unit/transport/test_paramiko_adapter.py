@@ -102,12 +102,12 @@ def test_stream_gives_lines_as_they_come(transport):
 
 
 def test_leaving_a_stream_closes_its_pipes(transport):
-    """The runner's watch notices by that that nobody reads any more."""
+    """The runner's watch notices by this that its reader is gone."""
     with transport.stream("echo $$; while echo alive; do sleep 0.05; done") as lines:
         pid = int(next(lines))
     end = time.monotonic() + 20
     while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < end, "the remote command goes on"
+        assert time.monotonic() < end, "the remote command continues"
         time.sleep(0.02)
 
 

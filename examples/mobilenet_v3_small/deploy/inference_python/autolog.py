@@ -140,7 +140,7 @@ def _paddle() -> dict[str, object]:
 
 
 def _gpu() -> dict[str, str] | None:
-    """Driver, used memory (MB) and utilisation (%) of the first visible GPU, whoever uses it, if known."""
+    """Driver, used memory (MB) and utilisation (%) of the first visible GPU by all processes, if known."""
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
     query = "--query-gpu=driver_version,memory.used,utilization.gpu"
     command = ["nvidia-smi", "-i", first, query, "--format=csv,noheader,nounits"]

@@ -84,7 +84,7 @@ class AutoLogReporter:
 
 
 def _logger() -> logging.Logger:
-    """A logger called root as AutoLog's own is, else Paddle prints every line once more."""
+    """A logger called root as AutoLog's own is, otherwise Paddle prints every line twice."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(
         logging.Formatter("[%(asctime)s] %(name)s %(levelname)s: %(message)s", datefmt="%Y/%m/%d %H:%M:%S")

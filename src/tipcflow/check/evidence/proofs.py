@@ -27,7 +27,7 @@ def proven_by(results: Iterable[CheckResult]) -> frozenset[EvidenceKey]:
 
 def require_proofs(facts: Facts, context: CheckContext, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
     """Return the results, where a proof that each of the last accepted runs had and this run lacks is
-    `unconfirmed`: nobody knows whether the model, the suite or a node is the reason."""
+    `unconfirmed`: it is unknown whether the model, the suite or a node is the cause."""
     wanted = {
         piece.key: piece
         for piece in pieces_of(facts, context)

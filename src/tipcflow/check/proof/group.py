@@ -127,7 +127,7 @@ def _undecidable(ended: tuple[ExitRecord, ...], ranks: list[_Rank], step: Step) 
 
 
 def _left_early(ranks: list[_Rank]) -> str:
-    """Ranks that lived far shorter than another one and had no connection with anything. Rank 0 alone may go on
+    """Ranks that lived far shorter than another one and had no connection with anything. Rank 0 alone may continue
     (evaluation, weights), but then the others had connections."""
     longest = max((member for member in ranks if member.seen.framework), key=lambda member: member.seen.seconds)
     early = [

@@ -21,7 +21,7 @@ class JobSpec(Frozen):
     Attributes:
         fence: number of the lease; the runner rejects a number below the slot's highest one.
         slots: slot indices that the runner locks on the node, exclusively.
-        host: additional name for slot locks besides the workspace, for other workspaces of the same host; '' for
+        host: second name for slot locks, next to the workspace, for other workspaces of the same host; '' for
             none.
         root: absolute folder that commands' `cwd` and `expects` are relative to.
         env: environment of every command; an empty value unsets a variable.

@@ -1,8 +1,8 @@
 """The loop of a bisection: measure, update the posterior, choose the next version.
 
 A version is a commit of the suite or a build of the framework. A bisection has no state of its own: its
-measurements are stored runs. Whatever stops it, the same command goes on where it was, and runs that CI has stored
-for these versions count as well.
+measurements are stored runs. After any interruption, the same command continues where it stopped, and runs that
+CI has stored for these versions count as well.
 """
 
 import math

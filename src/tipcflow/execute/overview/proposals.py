@@ -17,7 +17,7 @@ _PER_CHAIN = 20
 
 
 def load_proposals(store: "Store", mixed: Sequence[Run], now: float) -> tuple[Proposal, ...]:
-    """Return the failures that come and go on the same code and are not in quarantine.
+    """Return the checks that pass and fail on the same commit and are not quarantined.
 
     Args:
         mixed: runs of groups of equal runs with both outcomes, oldest first.

@@ -149,7 +149,7 @@ def _checked(path: Path, build: FrameworkBuild, source: str, sha256: str, folder
 
 
 def _check_host(host: str, hosts: str) -> None:
-    """Refuse a host that is not allowed: whoever may start a run would reach every server of Airflow's network."""
+    """Refuse a host that is not allowed: a user who may start runs could reach any server of its network."""
     allowed = [pattern.strip().lower() for pattern in hosts.split(",") if pattern.strip()]
     if allowed and not any(fnmatchcase(host.lower(), pattern) for pattern in allowed):
         raise ConfigError(

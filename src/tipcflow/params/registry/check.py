@@ -13,7 +13,7 @@ from tipcflow.params.layout import load_layout
 
 _PLACE = re.compile(r"\{[!?]?(?P<name>\w+)(?P<set>=(?P<value>\w*))?@?\}")
 _BRACES = re.compile(r"\{[^{}]*\}")
-# Variables that the planner sets, besides those of the dialect and the slots.
+# Variables that the planner sets in addition to those of the dialect and the slots.
 _VARIABLES = frozenset(
     {
         *("mode", "launch", "root", "model", "model_file", "LP", "S", "bare", "gpus", "ips", "nodes", "autocast"),

@@ -1,4 +1,4 @@
-"""Collects what a log reports besides metric lines: AutoLog reports, launcher messages, TIPC results, ranks,
+"""Collects what a log reports other than metric lines: AutoLog reports, launcher messages, TIPC results, ranks,
 engines, and benchmark objects that span several lines."""
 
 import re

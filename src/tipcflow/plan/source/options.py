@@ -1,4 +1,4 @@
-"""Options of a plan besides file, mode and cluster."""
+"""Options of a plan other than file, mode and cluster."""
 
 from pydantic import ConfigDict, Field
 

@@ -1,4 +1,4 @@
-"""What differs between runs besides their results."""
+"""Differences between runs other than their results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -66,7 +66,7 @@ class FlakyNode(_Model):
 
 
 class Proposal(_Model):
-    """A failure of a check that comes and goes on the same code: a user may quarantine it.
+    """A check that passes and fails on the same commit: a user may quarantine it.
 
     Attributes:
         failed: red runs with it, of all runs of the chain in this mode and environment class in groups with both

@@ -1,4 +1,4 @@
-"""Failures that come and go on the same code, which a user may quarantine."""
+"""Checks that pass and fail on the same commit, which a user may quarantine."""
 
 import shlex
 from collections import Counter, defaultdict

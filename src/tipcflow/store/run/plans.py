@@ -29,7 +29,7 @@ class Plans(Part):
         """The plan of a run, None when there is no such run or it ended before it had a plan."""
         with self._read() as connection:
             body = connection.execute(select(plans.c.body).where(plans.c.run == run_id)).scalar()
-        # A newer version may have added fields, and its runs go on while the older one still works.
+        # A newer version may have added fields, and its runs continue while the older version still works.
         return None if body is None else Plan.model_validate(body, extra="ignore")
 
     def replace(self, run_id: str, plan: Plan) -> None:

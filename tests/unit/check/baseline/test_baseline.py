@@ -147,7 +147,7 @@ def test_false_alerts_on_pure_noise_are_rare(build: ModuleType) -> None:
 def busy_node(
     build: ModuleType, train: float, probe: float, reader: float = 1.0, *, gating: bool = True
 ) -> dict[str, CheckResult]:
-    """A run whose training, probes of the node, and reading of data take so many times as long as usual."""
+    """A run whose training, probes of the node, and reading of data take a multiple of the usual time."""
 
     def numbers(train: float, reader: float) -> list[Measurement]:
         return [

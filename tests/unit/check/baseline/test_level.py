@@ -131,7 +131,7 @@ def test_a_slow_level_after_an_improvement_never_becomes_the_usual_one(build: Mo
 
 
 def test_what_was_let_through_in_doubt_is_no_new_level(build: ModuleType) -> None:
-    """Nobody accepted those slow runs: what is as slow is a regression, what is as fast as before is none."""
+    """The slow runs were not accepted: what is as slow is a regression, what is as fast as before is none."""
     past = wavy(0.5, 30)
     for value in wavy(0.65, 12):  # confirm runs are never to be had, and every run is let through
         said = weekly(build, value, past, missing="is not waited for")

@@ -138,7 +138,7 @@ def test_a_network_that_answers_the_same_for_every_image(build: ModuleType) -> N
 
 
 def silent(build: ModuleType, *ranks: tuple[str, int], world: int = 4) -> Facts:
-    """A training of four ranks on two nodes; those given log, nobody prints a rank line."""
+    """A training of four ranks on two nodes; those given log, none prints a rank line."""
     plan = build.plan()
     train = plan.step(build.TRAIN).model_copy(update={"world_size": world, "epochs": 2})
     logged = [one for node, rank in ranks for one in build.series(build.CURVE, node=node, rank=rank)]
@@ -231,7 +231,7 @@ WHOLE = places(2, 5)
         (places(1, 5, first=0), places(1, 5, first=0), {"epochs": 2}, "logged 1 of 2 epochs"),
         # A resumed training counts from where it was.
         (places(2, 5, first=11), places(2, 5, first=11), {"epochs": 2}, ""),
-        # One line more or less in an epoch is what printing every so many iterations does.
+        # One line more or less in an epoch results from printing every n iterations.
         ([(1, 10), (2, 20), (3, 30), (3, 40)], [(1, 10), (2, 20), (3, 30)], {"epochs": 3}, ""),
         ([(0, at) for at in range(0, 50, 20)], [(0, at) for at in range(0, 50, 20)], {"iterations": 50}, ""),
         ([(-1, 5), (-1, 10)], [(-1, 5), (-1, 10)], {"iterations": 10}, ""),

@@ -1,4 +1,4 @@
-"""ran.group: processes that trained apart, or left early, are named; what cannot be decided accuses nobody."""
+"""ran.group: processes that trained apart, or left early, are named; what cannot be decided names no rank."""
 
 from types import ModuleType
 from typing import Any

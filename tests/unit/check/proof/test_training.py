@@ -63,7 +63,7 @@ def with_gpus(build: ModuleType) -> tuple[NodeFacts, ...]:
 
 
 def test_silent_processes_are_seen_from_outside(build: ModuleType) -> None:
-    """GPU memory in use is proof of a GPU; GPUs that nobody seems to use are none of a CPU."""
+    """GPU memory in use is proof of a GPU; idle GPUs are no proof of a CPU."""
     busy = tuple(one.model_copy(update={"peak_gpu_bytes": {"0": 5 << 30}}) for one in build.records())
     on_gpu = {"node_facts": with_gpus(build), "ranks": {}}
     assert judged(build, build.facts(records=busy, **on_gpu), "gpu").status is PASS

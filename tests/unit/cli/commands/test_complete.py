@@ -93,7 +93,7 @@ def test_zsh_and_fish_show_what_a_run_is(stored: None) -> None:
 
 def test_nothing_is_created_and_errors_are_silent(home: Path) -> None:
     question = asked("tipcflow show ")
-    urls = ("nonsense", "postgresql://nobody@127.0.0.1:1/none")
+    urls = ("nonsense", "postgresql://user@127.0.0.1:1/none")
     given = answers([question, *(question | {"TIPCFLOW_DATABASE_URL": url} for url in urls)])
     assert given == [[""]] * 3
     assert not home.exists()

@@ -172,7 +172,7 @@ def dags(*names: str) -> dict[str, Any]:
 NO_ERROR = {"import_errors": [], "total_entries": 0}
 ERROR = {
     "import_errors": [
-        {"filename": "mended.py", "stack_trace": "old", "timestamp": "1970-01-01T00:00:00Z"},
+        {"filename": "fixed.py", "stack_trace": "old", "timestamp": "1970-01-01T00:00:00Z"},
         {
             "filename": "chains_s.py",
             "stack_trace": "Traceback\nSyntaxError: no",

@@ -101,7 +101,7 @@ def test_a_run_that_has_not_ended(strict: str, tipcflow: Callable[..., Any]) -> 
 def test_a_confirm_run_counts_as_it_did(strict: str, tipcflow: Callable[..., Any]) -> None:
     """A document of the run says that no confirm run could be had: that is the reason now."""
     with Store.open() as store:
-        wish = {
+        request = {
             "run": "c",
             "keys": [TRAIN],
             "until": 0.0,
@@ -109,7 +109,7 @@ def test_a_confirm_run_counts_as_it_did(strict: str, tipcflow: Callable[..., Any
             "mode": "",
             "alone": False,
         }
-        store.documents.put(f"run-{SLOW:02}", ConfirmationDocument.model_validate(wish))
+        store.documents.put(f"run-{SLOW:02}", ConfirmationDocument.model_validate(request))
     (found,) = json.loads(tipcflow("judge", f"run-{SLOW:02}", "--policy", strict, "--json").out)
     (check,) = [one for one in found["differs"] if one["check"] == "speed.batch_cost"]
     assert "no node was free" in check["now"]["reason"]

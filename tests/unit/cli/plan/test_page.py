@@ -31,7 +31,7 @@ def planned(table: Callable[..., Any]) -> Plan:
 
 
 def remember(plan: Plan, minutes: float, name: str, status: Status = Status.PASS, **fields: Any) -> None:
-    """A past run whose every step took so many minutes."""
+    """A past run whose steps took `minutes` each."""
     run = {
         "id": name,
         "chain": plan.chain,

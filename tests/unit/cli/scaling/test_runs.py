@@ -24,7 +24,7 @@ SPEEDS = {
 
 
 def trained(nodes: int, gpus: int, repeats: int, **fields: Any) -> Plan:
-    """A plan of nothing but trainings on so many devices."""
+    """A plan of trainings only, on `nodes` nodes with `gpus` GPUs each."""
     names = tuple(f"node-{number}" for number in range(nodes))
     steps = tuple(
         Step(

@@ -112,10 +112,10 @@ def test_a_run_without_a_plan_is_shown(home: Path, tipcflow: Callable[..., Any])
 def test_an_unknown_run_is_a_config_error_with_the_latest_runs(
     failed: str, tipcflow: Callable[..., Any], command: list[str]
 ) -> None:
-    said = tipcflow(*command, "nobody")
+    said = tipcflow(*command, "unknown")
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "config_error: run: no such run; found 'nobody'; expected a run id, its first characters, or latest\n"
+        "config_error: run: no such run; found 'unknown'; expected a run id, its first characters, or latest\n"
         f"  hint: the latest runs are\n    {failed}\n    {a_run().id}\n"
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.support.fake_airflow import FakeAirflow, serve
+from tests.support.airflow.fake import FakeAirflow, serve
 
 from tipcflow.cli.trigger import wait as trigger_wait
 

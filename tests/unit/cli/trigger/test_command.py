@@ -6,8 +6,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tests.support.fake_airflow import FakeAirflow
-from tests.support.trigger import (
+from tests.support.airflow.fake import FakeAirflow
+from tests.support.airflow.trigger import (
     CHAIN,
     COMMIT,
     DAG,

@@ -5,8 +5,8 @@ import threading
 from typing import Any
 
 import pytest
-from tests.support.fake_airflow import FakeAirflow
-from tests.support.trigger import CHAIN, COMMIT, DAG, Tipcflow, facts, passing
+from tests.support.airflow.fake import FakeAirflow
+from tests.support.airflow.trigger import CHAIN, COMMIT, DAG, Tipcflow, facts, passing
 
 from tipcflow.cli.trigger import wait as trigger_wait
 

@@ -17,7 +17,7 @@ VALUE = "Traceback (most recent call last):\n  x\nValueError: bad label\n"
 
 
 class NoSession:
-    """A node that nobody asks."""
+    """A node that is never queried."""
 
     def __init__(self, name: str) -> None:
         self.node = Node(

@@ -55,7 +55,7 @@ def keeper(store: Store) -> Callable[..., LeaseKeeper]:
 
 
 def hold(store: Store, *slots: Slot, run: str = "holder", ttl_s: float = 600, ago: float = 0) -> None:
-    assert store.leases.acquire(run, slots, owner="somebody", ttl_s=ttl_s, now=time.time() - ago)
+    assert store.leases.acquire(run, slots, owner="other", ttl_s=ttl_s, now=time.time() - ago)
 
 
 def test_free_slots_are_had_and_given_back(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:

@@ -27,7 +27,7 @@ LIMIT = 64 << 20
 
 
 class Frail(ParamikoTransport):
-    """Its connection is lost when so many bytes of a large file have come; and it counts what it fetched.
+    """Its connection is lost after a number of bytes of a large file; and it counts what it fetched.
 
     Attributes:
         spoil: changes what arrives of files; called with the local path.

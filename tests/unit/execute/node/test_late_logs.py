@@ -66,7 +66,7 @@ def test_late_logs_are_stored_as_the_attempts_that_wrote_them(tmp_path: Path) ->
         assert {(one.attempt, one.iteration) for one in store.measurements.of(RUN)} == {(1, 1), (1, 2)}
         assert node.asked == [None, None], "it is not known what a lost job wrote"
         closer.fetch_late(step, 1, [first], node)
-        assert len(store.measurements.of(RUN)) == 2, "once, whoever asks"
+        assert len(store.measurements.of(RUN)) == 2, "once, for all callers"
 
 
 def test_what_a_runner_listed_at_its_end(tmp_path: Path) -> None:

@@ -63,17 +63,17 @@ def test_ports_of_a_run_are_its_own_block() -> None:
 
 
 def test_runs_that_wish_for_the_same_ports_get_others_in_the_order_of_their_leases() -> None:
-    wish = start_port("run-0")
-    twins = [run for run in (f"run-{number}" for number in range(5000)) if start_port(run) == wish][:4]
+    start = start_port("run-0")
+    twins = [run for run in (f"run-{number}" for number in range(5000)) if start_port(run) == start][:4]
     assert len(twins) == 4
     ports = [start_port(run, before=twins[:place]) for place, run in enumerate(twins)]
-    assert ports == [20000 + (wish - 20000 + 32 * place) % 12000 for place in range(4)]
+    assert ports == [20000 + (start - 20000 + 32 * place) % 12000 for place in range(4)]
 
 
 def test_ports_that_a_node_uses_are_passed_over() -> None:
-    wish = start_port("run-0")
-    assert start_port("run-0", taken={wish + 31}) != wish
-    assert start_port("run-0", taken={wish - 1, wish + 32, 80, 40000}) == wish
+    start = start_port("run-0")
+    assert start_port("run-0", taken={start + 31}) != start
+    assert start_port("run-0", taken={start - 1, start + 32, 80, 40000}) == start
     with pytest.raises(InfraError, match="no 32 consecutive ports are free"):
         start_port("run-0", taken=set(range(20000, 32000, 32)))
 

@@ -105,19 +105,19 @@ def test_a_run_goes_on_as_long_as_somebody_may_be_at_it(here: Deployment) -> Non
 
 def test_a_run_that_nobody_goes_on_with_gets_a_status_and_a_reason(here: Deployment) -> None:
     here.run("ended", hours=0.1, dag_run="one", owner=Owner.ENDED)
-    here.run("desk", hours=25)
+    here.run("local", hours=25)
     here.run("deleted", hours=26, dag_run="gone", owner=Owner.UNKNOWN)
     here.run("living", hours=99, dag_run="two", owner=Owner.LIVING)
     # The tasks that would have released it died: its lease does not protect it.
     here.lease(here.store.runs.get("ended"), ttl_s=900.0)
     assert runs_without_status(here.upkeep) == "4 runs without a status: 3 got one, 1 are still running"
-    for name in ("ended", "desk", "deleted"):
+    for name in ("ended", "local", "deleted"):
         run = here.store.runs.get(name)
         assert run.status is Status.INFRA_FAILURE
         assert any(line.startswith(f"{name}: infra_failure: ") for line in here.said)
     why = "run ended before planning; DAG run ended without a run status"
     assert here.store.runs.get("ended").reason == why
-    assert "no lease, started 25 h ago" in here.store.runs.get("desk").reason
+    assert "no lease, started 25 h ago" in here.store.runs.get("local").reason
     assert here.store.leases.all() == []
     assert runs_without_status(here.upkeep) == "1 runs without a status: 0 got one, 1 are still running"
 

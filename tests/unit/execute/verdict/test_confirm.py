@@ -105,7 +105,7 @@ def test_the_same_commit_in_the_mode_that_was_asked_for(ref: str | None, expecte
 
 
 def on_all_data(store: Store, *answers: CheckResult, took_s: float) -> Any:
-    """A run on all data whose training took so long, and that waits for its judge."""
+    """A run on all data with a training of this duration, which waits for its verdict."""
     run = tell(store, a_run(mode=WHOLE, created_at=T0), status=None)
     number = store.attempts.open(run.id, TRAIN, run.nodes, T0)
     store.attempts.close(run.id, TRAIN, number, Status.PASS, "", [], T0 + took_s)

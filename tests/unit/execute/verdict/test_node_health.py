@@ -21,7 +21,7 @@ CONFIGS = Path(__file__).parents[4] / "configs"
 
 @pytest.fixture(scope="module")
 def usual_weeks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, tuple[str, ...]], Path]:
-    """Databases with so many usual runs on these nodes, each made once."""
+    """Databases with a number of usual runs on these nodes, each created once."""
 
     @cache
     def database(weeks: int, nodes: tuple[str, ...]) -> Path:
@@ -121,7 +121,7 @@ def test_a_slower_model_is_not_explained_away(judged: Any, nodes: tuple[str, ...
 
 
 def test_all_nodes_may_be_slow(judged: Any) -> None:
-    """Two nodes of one busy host: the probes of both say so, and they are nobody's code."""
+    """Two nodes of one busy host: the probes of both say so, and the code is not the cause."""
     status, _, answers = judged(lambda one: 3.0 if one[4] != "peak_rss" else 1.0)
     (health,) = answers["node_health"]
     assert (status, health.values["sick"]) == (Status.INFRA_FAILURE, ["node-a", "node-b"])

@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_planned_has_no_variants(
 ) -> None:
     add(configs, "a/b.txt", text)
     assert chains_of("s", configs)[0].variants == ()
-    # That is for resolve to say, to whoever runs it.
+    # `resolve` reports that to the user who runs the chain.
     assert caplog.messages == []
 
 

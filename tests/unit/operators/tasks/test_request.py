@@ -93,7 +93,7 @@ def test_a_name_like_no_other_is_answered_with_the_list() -> None:
 
 
 def test_the_value_of_an_unknown_param_is_not_repeated() -> None:
-    # Whoever pastes a token into the wrong field must not find it in a log.
+    # A token that was pasted into the wrong field must not appear in a log.
     assert "s3cret" not in str(refusal({"password": "s3cret"}))
 
 

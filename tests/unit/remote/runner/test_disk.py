@@ -1,4 +1,4 @@
-"""A disk that is full keeps nobody from stopping a job, and costs no leg its place."""
+"""A full disk prevents neither stopping a job nor the remaining legs."""
 
 import json
 import os

@@ -98,7 +98,7 @@ def piped():
 
 
 def test_two_rounds_in_one_piece_are_not_added_up(piped):
-    """nvidia-smi prints once a second, whoever reads it may come later."""
+    """nvidia-smi prints once a second; a reader may come later."""
     round_ = "GPU-aaaa, 7, 512\nGPU-bbbb, 7, 256\nGPU-bbbb, 8, 100\n"
     piped.readers[1].say(round_ * 2)
     assert piped.read()[0] == {7: 768 * 1024**2, 8: 100 * 1024**2}

@@ -1,4 +1,4 @@
-"""A runner that gets SIGKILL: its guard, or whoever looks next, ends all of its job, marked or not."""
+"""A runner that gets SIGKILL: its guard, or the next inspection, ends all processes of its job, marked or not."""
 
 import json
 import os

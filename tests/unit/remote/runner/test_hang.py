@@ -109,13 +109,13 @@ def test_a_silent_command_is_ended_as_a_hang(bench):
     seen = json.loads((job / "evidence.json").read_text())
     assert (seen["complete"], seen["message"]) == (True, record.message)
     states = [one["state"] for one in seen["processes"]]
-    assert [state for state in states if "T (stopped)" in state], "one that somebody has stopped is seen as such"
+    assert [state for state in states if "T (stopped)" in state], "a stopped process is reported as stopped"
     assert seen["logs"][0]["last_line"] == "begun"
 
 
 @ours
 def test_evidence_of_a_job_that_is_well(bench, wait):
-    """Nobody is hurt by being looked at, also those that cannot answer."""
+    """Inspection harms no process, even one that does not respond."""
     python = f"{sys.executable} -I -c 'import time; print(1, flush=True); time.sleep(300)'"
     job = bench.job(python)
     bench.ask("start", job)
@@ -174,7 +174,7 @@ def test_the_next_leg_is_a_new_chance(bench):
     bench.ask("start", job)
     out = bench.call("watch", job).communicate(timeout=60)[0]
     told = [event for event in map(json.loads, out.splitlines()) if event["event"] == "hang"]
-    assert [bool(event["message"]) for event in told] in ([True], [])  # it may be over before somebody looks
+    assert [bool(event["message"]) for event in told] in ([True], [])  # it may end before the inspection
     record = bench.ended(job)
     assert record.ok
     legs = [json.loads(line) for line in (job / "legs.jsonl").read_text().splitlines()]

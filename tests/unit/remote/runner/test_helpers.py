@@ -1,4 +1,4 @@
-"""Helpers of controllers on a node: they are marked, have a deadline, and are seen and ended when nobody waits."""
+"""Helpers of controllers on a node: they are marked, have a deadline, and are ended when no controller waits."""
 
 import os
 import signal
@@ -183,5 +183,5 @@ def test_reap_ends_a_watch_that_was_stopped_after_its_jobs_end(bench, stopped_wa
     begin = time.monotonic()
     told = bench.ask("reap", bench.workspace, "--helpers")
     assert [(one["pid"], one["signal"]) for one in told["helpers"]] == [(watch.pid, "SIGTERM")]
-    assert time.monotonic() - begin < helpers.GRACE_S  # nobody waits for it to end by itself
+    assert time.monotonic() - begin < helpers.GRACE_S  # no wait for its own end
     assert watch.wait(20) == -signal.SIGTERM

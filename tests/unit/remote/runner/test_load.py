@@ -1,4 +1,4 @@
-"""Much of everything: neither the runner nor a watch of it grows, and nobody is told more than he can read."""
+"""Large jobs: the memory of the runner and of a watch stays bounded, and so do their messages."""
 
 import re
 import subprocess

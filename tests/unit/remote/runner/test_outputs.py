@@ -100,7 +100,7 @@ def test_log_gets_the_suites_name_too(bench):
     [
         ("best.pdparams", pickle.dumps({"w": [1.0] * 5000}, 4), ""),
         ("best.pdparams", pickle.dumps({"w": [1.0] * 5000}, 4)[:-100], "cut off: it is a pickle"),
-        ("best.pdparams", b"plain text is nobody's business", ""),
+        ("best.pdparams", b"plain text is not weights", ""),
         ("inference.pdiparams", bytes(100_000), "only zero bytes"),
         ("inference.pdiparams", bytes(90_000) + b"\1", ""),
         ("best.pt", b"PK\3\4" + b"1" * 90_000 + b"PK\5\6" + bytes(18), ""),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def survivor(bench) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of an earlier job, of which nobody is the runner any more; the slot knows that job."""
+    """A process of an earlier job whose runner is gone; the slot knows that job."""
     marks = {"TIPCFLOW_WORKSPACE": str(bench.workspace), "TIPCFLOW_JOB": "r1/first/1", "TIPCFLOW_NODE": "a"}
     child = subprocess.Popen(["sleep", "303"], env={**os.environ, **marks})
     folder = bench.workspace / "slots"

@@ -1,4 +1,4 @@
-"""Many runs want overlapping sets of nodes: nobody shares a slot, nobody is overtaken, everybody gets in."""
+"""Many runs want overlapping sets of nodes: no slot is shared, no run is overtaken, every run gets its slots."""
 
 import random
 import threading
@@ -161,7 +161,7 @@ def test_ten_threads_never_share_a_slot_and_go_in_the_order_of_the_queue(
     store.leases.release("holder")
     for thread in threads:
         thread.join(120)
-    assert sorted(order) == sorted(wanted), "somebody did not get in"
+    assert sorted(order) == sorted(wanted), "a run did not get its slots"
     assert mistakes == []
     assert (store.leases.all(), store.queue.places()) == ([], [])
     by_right = [place.request.run for place in queue]
@@ -230,7 +230,7 @@ class QueueMachine(RuleBasedStateMachine):
         return dead or LeaseRequest(run=run, slots=(), owner="", priority=priority_of(self.runs[run]), **known)
 
     def dead(self, run: str) -> LeaseRequest | None:
-        """Its request, although nobody was heard of for long."""
+        """Its request, long after the last heartbeat of any run."""
         early = self.store.queue.places(0.0, RISE_S)
         return next((place.request for place in early if place.request.run == run), None)
 

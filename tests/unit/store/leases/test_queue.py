@@ -77,7 +77,7 @@ def test_a_pull_request_goes_before_a_person_and_a_person_before_the_weekly_run(
 
 
 def test_what_comes_free_is_kept_for_who_is_first_but_not_left_idle(queue: Queue) -> None:
-    """`first` wants two nodes of which one is taken: nobody overtakes it there, but elsewhere they may."""
+    """`first` wants two nodes of which one is taken: no run overtakes it there, but runs on other nodes may."""
     queue.take("holder", B0)
     queue.wait("first", A0, B0)
     queue.wait("second", A0)
@@ -146,7 +146,7 @@ def test_who_leaves_the_queue_or_is_released_waits_no_more(queue: Queue) -> None
 
 
 def test_a_run_gets_its_own_expired_lease_again_whoever_waits_for_it(queue: Queue) -> None:
-    """Its jobs may still be there: nobody else would get the slot now."""
+    """Its jobs may still run: no other run gets the slot now."""
     queue.take("holder", A0, ttl_s=60)
     queue.wait("change", A0, ttl_s=600)
     queue.now += 120

@@ -146,7 +146,7 @@ def test_a_migration_that_breaks_references_is_not_committed(
     Store.open(url).close()
 
     def lose_runs(config: Any, revision: str) -> None:
-        config.attributes["connection"].execute(text("INSERT INTO plans VALUES ('nobody', 1, '', '', '{}')"))
+        config.attributes["connection"].execute(text("INSERT INTO plans VALUES ('unknown', 1, '', '', '{}')"))
 
     monkeypatch.setattr("alembic.command.downgrade", lose_runs)
     with pytest.raises(RuntimeError, match="breaks 1 references"):

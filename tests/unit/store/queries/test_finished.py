@@ -11,7 +11,7 @@ CHAIN = "clas/resnet50/train"
 def ended(
     store: Store, number: float, seconds: float | None, status: Status | None = Status.PASS, **fields: str
 ) -> Run:
-    """A run that began at T0 + number, waited 100 s for slots and took so many seconds; None: it never began."""
+    """A run that began at T0 + number, waited 100 s for slots and took `seconds`; None: it never began."""
     run = a_run(f"run-{number}", **({"chain": CHAIN, "mode": MODE, "created_at": T0 + number} | fields))
     store.runs.create(run, a_plan())
     if seconds is not None:
@@ -51,7 +51,7 @@ def test_confirm_runs_and_runs_of_bisections_count_neither_as_durations_nor_as_e
 
 def test_known_runs_are_those_that_there_are(store: Store) -> None:
     one, two = ended(store, 1, 5), ended(store, 2, None, None)
-    assert store.runs.known([two.id, "nobody", one.id]) == {one.id: one, two.id: two}
+    assert store.runs.known([two.id, "unknown", one.id]) == {one.id: one, two.id: two}
     assert store.runs.known([]) == {}
 
 

@@ -81,7 +81,7 @@ def test_facts_are_those_of_the_last_attempt(store: Store) -> None:
 def test_facts_of_nobody(store: Store) -> None:
     for ask in (store.history.facts, store.history.past_run):
         with pytest.raises(ConfigError, match="no such run"):
-            ask("nobody")
+            ask("unknown")
 
 
 def test_an_attempt_without_measurements_hides_those_of_the_one_before(store: Store) -> None:

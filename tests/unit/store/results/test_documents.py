@@ -65,7 +65,7 @@ def test_a_document_is_kept_and_replaced(begun: Store) -> None:
 
 def test_a_document_needs_its_run(begun: Store) -> None:
     with pytest.raises(IntegrityError):
-        begun.documents.put("nobody", LeaseDocument())
+        begun.documents.put("unknown", LeaseDocument())
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_node_facts_are_kept_per_node(begun: Store) -> None:
     begun.nodes.save(RUN, iter([a, NodeFacts(node="node-b")]))
     assert begun.nodes.facts(RUN) == [a, NodeFacts(node="node-b")]
     begun.nodes.save(RUN, [])
-    assert begun.nodes.facts("nobody") == []
+    assert begun.nodes.facts("unknown") == []
 
 
 def test_check_results_replace_each_other_in_order(begun: Store) -> None:

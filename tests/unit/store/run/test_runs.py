@@ -55,7 +55,7 @@ def test_a_plan_is_replaced_until_something_was_tried(store: Store) -> None:
         store.plans.replace(a_run().id, a_plan(steps=()))
     assert store.plans.get(a_run().id) == a_plan()
     with pytest.raises(ConfigError, match="no such run"):
-        store.plans.replace("nobody", a_plan())
+        store.plans.replace("unknown", a_plan())
 
 
 def test_what_is_learnt_is_updated(store: Store) -> None:
@@ -105,12 +105,12 @@ def test_an_unknown_run_is_answered_with_the_latest_ones(store: Store) -> None:
         lambda name: store.runs.finish(name, Status.PASS, "", T0),
     ):
         with pytest.raises(ConfigError) as caught:
-            ask("nobody")
+            ask("unknown")
         assert str(caught.value).splitlines()[1:] == [
             "  hint: the latest runs are",
             *(f"    run-{number}" for number in (6, 5, 4, 3, 2)),
         ]
-        assert "found 'nobody'" in str(caught.value)
+        assert "found 'unknown'" in str(caught.value)
 
 
 def test_a_run_is_found_by_its_first_characters(store: Store) -> None:

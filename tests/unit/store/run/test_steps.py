@@ -134,7 +134,7 @@ def test_only_words_of_the_table_are_taken(begun: Store, status: Status) -> None
         "INSERT INTO attempts VALUES ('{run}', '{step}', 1, '[]', 'pass', '', '[]', 0, NULL)",
         "INSERT INTO attempts VALUES ('{run}', 'nowhere', 1, '[]', NULL, '', '[]', 0, NULL)",
         "INSERT INTO attempts VALUES ('{run}', NULL, 1, '[]', NULL, '', '[]', 0, NULL)",
-        "INSERT INTO documents VALUES ('nobody', 'x', '1', 0)",
+        "INSERT INTO documents VALUES ('unknown', 'x', '1', 0)",
         "INSERT INTO fences VALUES (2, 0)",
         "DELETE FROM runs",
     ],

@@ -67,7 +67,7 @@ def test_samples_are_the_measurements_of_a_run(told: Store) -> None:
     assert len(found) == 8
     assert found[found["metric"] == "batch_cost"]["value"].isna().sum() == 1
     assert set(found["phase"]) == {"train"}
-    assert told.frames.samples("nobody").empty
+    assert told.frames.samples("unknown").empty
 
 
 def test_legs_have_their_medians(told: Store) -> None:

@@ -96,7 +96,7 @@ def test_each_part_of_the_key_tells_measurements_apart(begun: Store) -> None:
             found = begun.measurements.of(RUN, **{name: value})
             assert [getattr(item, name) for item in found] == [value], name
     assert len(begun.measurements.of(RUN, metric=["ips", "loss"])) == 9
-    assert begun.measurements.of("nobody") == []
+    assert begun.measurements.of("unknown") == []
 
 
 def a_status() -> Any:
@@ -134,7 +134,7 @@ def test_late_samples_find_their_place(begun: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"attempt": 2}, {"step": "nowhere"}, {"run": "nobody"}, {"node": ""}, {"metric": ""}]
+    "change", [{"attempt": 2}, {"step": "nowhere"}, {"run": "unknown"}, {"node": ""}, {"metric": ""}]
 )
 def test_what_belongs_to_no_attempt_is_refused(begun: Store, change: dict[str, Any]) -> None:
     with pytest.raises(IntegrityError):

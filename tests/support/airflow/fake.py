@@ -46,7 +46,7 @@ class FakeAirflow:
         return found
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, Any]:
-        """Status code and JSON; a text is the page that a path that nobody knows gets."""
+        """Status code and JSON; a text is the page of an unknown path."""
         self.asked.append((method, path))
         if path == "/auth/token":
             good = body == {"username": "ci", "password": "s3cret-word"}

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.fake_airflow import FakeAirflow
+from tests.support.airflow.fake import FakeAirflow
 from tests.support.stories import a_run
 
 from tipcflow.domain import Status
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "cli"
+GOLDEN = Path(__file__).parents[2] / "golden" / "cli"
 CHAIN = "sample/mobilenet_v3_small/train_infer_python"
 DAG = "sample.mobilenet_v3_small.train_infer_python"
 OTHER = "sample.resnet50.train_infer_python"
