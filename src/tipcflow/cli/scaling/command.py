@@ -56,6 +56,7 @@ def table(
     """Show how a training scales over devices: average, median, speed-up and efficiency."""
     from tipcflow.cli.scaling.inputs import Inputs
     from tipcflow.parse.scaling.choice import chosen, short_log_messages
+    from tipcflow.parse.scaling.plausibility import doubts
     from tipcflow.parse.scaling.scaling import scaled
     from tipcflow.parse.scaling.speeds import Window
 
@@ -68,7 +69,7 @@ def table(
             errors.append(str(error))
     speeds, left_out = chosen(reader.speeds, batch)
     rows = scaled(speeds, batch)
-    notes = [*reader.notes, *left_out, *short_log_messages(speeds, take), *_alone(rows)]
+    notes = [*reader.notes, *left_out, *short_log_messages(speeds, take), *_alone(rows), *doubts(rows)]
     if as_json:
         print_json(document(rows, rule.value, batch, notes, errors))
     else:

@@ -8,6 +8,7 @@ import typer
 
 from tipcflow.domain import Cluster, ConfigError, Status
 from tipcflow.domain.run.scaling import ScaledTopology, ScalingDocument
+from tipcflow.parse.scaling.plausibility import doubts
 from tipcflow.parse.scaling.scaling import Scaled, Speed, Topology, scaled
 from tipcflow.parse.scaling.speeds import Window
 from tipcflow.parse.scaling.topologies import DEFAULT, batch_per_device, in_order, misfit, read_topology
@@ -97,7 +98,8 @@ def measured(series: Series) -> Measured:
         )
         if last := next((entry.run for entry in reversed(entries) if entry.run), ""):
             store.documents.put(last, kept)
-    return Measured(_rows(speeds, entries, notes), kept, list(dict.fromkeys(notes)))
+    rows = _rows(speeds, entries, notes)
+    return Measured(rows, kept, list(dict.fromkeys([*notes, *doubts(rows)])))
 
 
 def _run(case: _Case, entry: ScaledTopology, store: Any, home: Any) -> ScaledTopology:

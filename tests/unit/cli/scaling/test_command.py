@@ -56,7 +56,11 @@ def test_without_one_device_there_is_no_speed_up(tipcflow: Command, tmp_path: Pa
     said = tipcflow("scaling", str(tmp_path / "some"), *B, "--json")
     assert said.code == 0
     assert {(row["speedup"], row["efficiency"]) for row in told(said)["r50"].values()} == {(None, None)}
-    assert json.loads(said.out)["notes"] == ["r50: no speed-up, because no run used 1n1g"]
+    assert json.loads(said.out)["notes"] == [
+        "r50: no speed-up, because no run used 1n1g",
+        "r50: 2n8g is 2.34 times as fast as 1n8g with 2 times the devices, more than linear: "
+        "check the measurement of 1n8g",
+    ]
 
 
 def log(
