@@ -22,4 +22,6 @@ other status. Runs that the database does not know are kept. Clusters without us
 lose their event data, and their rows after 400 days; so are attempts of commits and sent messages.""",
     "missed_deliveries": """Fetches from GitHub the webhook deliveries of the last three days that this Airflow did not accept, as
 while it was down, and stores them like the webhook does. Without a file in configs/repositories nothing is fetched.""",
+    "notices": """Notifies teams of chains that stopped passing or pass again, outside of quiet hours, each change once, and sends
+weekly digests. Without a file in configs/teams nothing is sent. See docs/tutorial/notifications.md.""",
 }

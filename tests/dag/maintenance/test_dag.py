@@ -51,6 +51,7 @@ def test_every_task_does_its_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "leftovers": "0 nodes checked: leftovers of 0 runs ended; 0 expired requests dropped",
         "retention": "removed: 0 files of suite snapshots, progress of 0 runs; rolled up: 0 samples of 0 runs",
         "missed_deliveries": "0 deliveries of 0 Apps: 0 missed ones stored",
+        "notices": "no teams in configs/teams: nothing is sent",
     }
     with Store.open() as store:
         assert store.runs.get(run.id).status is Status.INFRA_FAILURE

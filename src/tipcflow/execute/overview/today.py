@@ -1,6 +1,6 @@
 """Loads the overview Today."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,21 +48,28 @@ class Scope:
 
 
 def load_today(
-    store: "Store", scope: Scope = Scope(), *, days: float = 14, new_days: float = 7, now: float | None = None
+    store: "Store",
+    scope: Scope = Scope(),
+    *,
+    days: float = 14,
+    new_days: float = 7,
+    now: float | None = None,
+    owns: Callable[[str], bool] | None = None,
 ) -> Today:
     """Return the overview.
 
     Args:
+        owns: whether it includes a chain, beside the scope; runs without a status are not affected.
         days: only chains with a run in the last N days; the others are stale.
         new_days: a problem is new if its first bad run is at most N days old.
         now: seconds since the epoch; None for the database's clock.
     """
     now = store.now() if now is None else now
-    lines = [line for line in store.states.lines() if scope.includes(line)]
+    lines = [line for line in store.states.lines() if scope.includes(line) and (owns is None or owns(line.chain))]
     oldest = now - days * DAY_S
     recent = [line for line in lines if line.created_at >= oldest]
     marked = store.check_history.quarantined([line.run for line in lines if line.status in GREEN])
-    states = {line.run: _state(line, quarantined=line.run in marked) for line in lines}
+    states = {line.run: state_of(line, quarantined=line.run in marked) for line in lines}
     problems = worst_first(
         [
             make_problem(
@@ -88,7 +95,8 @@ def load_today(
     )
 
 
-def _state(line: "Line", *, quarantined: bool) -> State:
+def state_of(line: "Line", *, quarantined: bool) -> State:
+    """Return a line as the overview shows it."""
     return State(
         chain=line.chain,
         suite=line.suite,

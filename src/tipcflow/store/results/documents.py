@@ -37,6 +37,17 @@ class Documents(Part):
             bodies = {name: body for name, body in connection.execute(query) if body is not None}
         return LoadedDocuments({by_name[name]: by_name[name].load(run_id, body) for name, body in bodies.items()})
 
+    def of_type(self, kind: type[D]) -> dict[str, D]:
+        """Return run id -> document for all runs that have a document of that type; for types that few runs have.
+
+        Raises:
+            DocumentError: a stored value is invalid.
+        """
+        query = select(documents.c.run, documents.c.body)
+        query = query.where(documents.c.name == kind.NAME, documents.c.body.is_not(None))
+        with self._read() as connection:
+            return {run: kind.load(run, body) for run, body in connection.execute(query)}
+
     def put(self, run_id: str, document: Document) -> None:
         """Store a document, replacing an earlier one of its type."""
         with self._write() as connection:

@@ -1,0 +1,4 @@
+"""Notifications of teams by Airflow's notifiers.
+
+Public: `sweep`.
+"""

@@ -1,0 +1,20 @@
+"""The sweep `notices` of the DAG `maintenance`: tells teams what changed since the last hour."""
+
+from typing import TYPE_CHECKING
+
+from tipcflow.config.teams.team import load_teams
+
+if TYPE_CHECKING:
+    from tipcflow.execute.sweeps.maintenance import Upkeep
+
+
+def notices(upkeep: "Upkeep") -> str:
+    """Send what is due to the teams of configs/teams; without teams nothing is sent."""
+    from airflow.configuration import conf
+
+    from tipcflow.execute.notices.notify import Pass, notify
+    from tipcflow_operators.notices.send import send
+
+    teams = load_teams(upkeep.config_dir)
+    site = conf.get("api", "base_url", fallback="") or ""
+    return notify(Pass(upkeep.store, send, upkeep.home, site, upkeep.say, upkeep.now), teams)

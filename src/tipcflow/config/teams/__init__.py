@@ -1,0 +1,4 @@
+"""Teams that are notified about chains.
+
+Public: `team`.
+"""

@@ -1,0 +1,132 @@
+"""One pass of notifications: what began or ended since the last one is sent once, outside of quiet hours."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tipcflow.config.teams.team import Team
+from tipcflow.domain.run.notices import NoticesDocument, Notified
+from tipcflow.execute.overview.today import load_today, state_of
+from tipcflow.report.notices.message import Ended, Message, changes_message, digest_message
+from tipcflow.report.overview.today import GREEN, Problem, Today
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+    from tipcflow.store.queries.states import Line
+
+# Sends a message to a team; raises if it was not sent.
+Send = Callable[[Team, Message], None]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The context of one pass.
+
+    Attributes:
+        send: raises if a message was not sent.
+        home: TIPCFLOW_HOME, where sent digests are marked.
+        site: URL of Airflow, for links; '' without.
+        say: receives a line for each failure.
+        now: seconds since the epoch.
+    """
+
+    store: "Store"
+    send: Send
+    home: Path
+    site: str
+    say: Callable[[str], None]
+    now: float
+
+
+def notify(this: Pass, teams: tuple[Team, ...]) -> str:
+    """Send what is due to every team; returns a line with counts.
+
+    A message is marked as sent before it leaves, and the mark is removed if sending raises: a message whose sender
+    is killed meanwhile is lost rather than sent twice. A failure is reported and repeated by the next pass.
+    """
+    if not teams:
+        return "no teams in configs/teams: nothing is sent"
+    lines = {(line.chain, line.mode, line.environment): line for line in this.store.states.lines()}
+    notices = this.store.documents.of_type(NoticesDocument)
+    counts = {True: 0, False: 0}
+    awake = [team for team in teams if not team.quiet.covers(this.now)]
+    for team in awake:
+        today = load_today(this.store, now=this.now, owns=team.owns)
+        known = {run: notice.root[team.name] for run, notice in notices.items() if team.name in notice.root}
+        for error in (_send_changes(this, team, today, lines, known), _send_digest(this, team, today)):
+            if error is not None:
+                counts[not error] += 1
+            if error:
+                this.say(f"team {team.name}: a message was not sent, the next pass repeats it: {error}")
+    return (
+        f"{counts[True]} messages sent, {counts[False]} not sent; "
+        f"{len(teams) - len(awake)} of {len(teams)} teams have quiet hours"
+    )
+
+
+def _send_changes(
+    this: Pass,
+    team: Team,
+    today: Today,
+    lines: Mapping[tuple[str, str, str], "Line"],
+    known: Mapping[str, Notified],
+) -> str | None:
+    """Send what began and ended; returns None if nothing is due, '' if it was sent, otherwise the error.
+
+    The end of a problem that another kind of problem follows is not reported: the other one is.
+    """
+    began = [each for each in today.new if each.kind in team.kinds and each.first_bad not in known]
+    current = {each.first_bad for each in today.problems}
+    places = {(each.chain, each.mode, each.environment) for each in today.problems}
+    over: dict[str, Notified] = {}
+    ended = []
+    for run, mark in known.items():
+        place = (mark.chain, mark.mode, mark.environment)
+        line = lines.get(place)
+        if not mark.open or run in current or line is None:
+            continue
+        if line.status in GREEN:
+            state = state_of(line, quarantined=line.run in {each.run for each in today.quarantined})
+            ended.append(Ended(state=state, first_bad=run, began_at=this.store.runs.get(run).created_at))
+        if line.status in GREEN or place in places:
+            over[run] = mark
+    _mark(this.store, team.name, {each.first_bad: _notified(each, this.now) for each in began})
+    _mark(this.store, team.name, {run: mark.model_copy(update={"open": False}) for run, mark in over.items()})
+    if not began and not ended:
+        return None
+    try:
+        this.send(team, changes_message(team.name, began, ended, this.site))
+    except Exception as error:
+        # A notifier raises whatever its library does.
+        for each in began:
+            this.store.documents.merge(each.first_bad, NoticesDocument, {}, without=[team.name])
+        _mark(this.store, team.name, over)
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _send_digest(this: Pass, team: Team, today: Today) -> str | None:
+    """Send the digest of the week; returns as `_send_changes`."""
+    week = team.digest_due(this.now)
+    mark = this.home / "notices" / f"{team.name}.{week}.sent"
+    if not week or mark.exists():
+        return None
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+    try:
+        this.send(team, digest_message(team.name, week, today, this.site))
+    except Exception as error:
+        # A notifier raises whatever its library does.
+        mark.unlink(missing_ok=True)
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _notified(problem: Problem, now: float) -> Notified:
+    return Notified(chain=problem.chain, mode=problem.mode, environment=problem.environment, at=now)
+
+
+def _mark(store: "Store", team: str, marks: Mapping[str, Notified]) -> None:
+    for run, mark in marks.items():
+        store.documents.merge(run, NoticesDocument, {team: mark})

@@ -1,0 +1,4 @@
+"""Messages to teams: problems that began or ended, and the weekly digest.
+
+Public: `message`.
+"""

@@ -1,0 +1,141 @@
+"""Messages to teams as plain text, HTML and JSON."""
+
+from collections.abc import Sequence
+from html import escape
+
+from pydantic import BaseModel, ConfigDict
+
+from tipcflow.report.overview.today import Problem, State, Today
+from tipcflow.report.text.plain import one_line
+from tipcflow.report.text.units import utc
+
+# More problems are counted, not listed: the page has all of them.
+LISTED = 20
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Ended(_Model):
+    """A reported problem that ended: the chain passes again.
+
+    Attributes:
+        first_bad: the run that began it; began_at: its start, seconds since the epoch.
+    """
+
+    state: State
+    first_bad: str
+    began_at: float
+
+
+class Message(_Model):
+    """A message to a team.
+
+    Attributes:
+        subject: one line.
+        lines: plain text.
+        links: text -> URL; empty without the address of the pages.
+        facts: the same as JSON values.
+    """
+
+    subject: str
+    lines: tuple[str, ...]
+    links: dict[str, str] = {}
+    facts: dict[str, object] = {}
+
+    @property
+    def text(self) -> str:
+        """The message as plain text."""
+        return "\n".join([*self.lines, *(f"{name}: {url}" for name, url in self.links.items())])
+
+    @property
+    def html(self) -> str:
+        """The message as HTML."""
+        links = "".join(f'<li><a href="{escape(url)}">{escape(name)}</a></li>' for name, url in self.links.items())
+        body = f"<pre>{escape(chr(10).join(self.lines))}</pre>"
+        return f"<html><body>{body}{f'<ul>{links}</ul>' if links else ''}</body></html>"
+
+
+def changes_message(team: str, began: Sequence[Problem], ended: Sequence[Ended], site: str) -> Message:
+    """Return the message about problems that began or ended.
+
+    Args:
+        site: URL of Airflow, for links; '' without.
+    """
+    lines: list[str] = []
+    links: dict[str, str] = {}
+    for problem in began[:LISTED]:
+        lines += _problem_lines(team, problem)
+        links |= _link(site, f"{problem.chain} {problem.status.value}", problem.run)
+    for end in ended[:LISTED]:
+        lines.append(f"passes again: {_place(end.state)}")
+        lines.append(
+            f"  was broken since {utc(end.began_at)[:16]} UTC (run {end.first_bad}), passes in run {end.state.run}"
+        )
+        links |= _link(site, f"{end.state.chain} passes", end.state.run)
+    more = max(0, len(began) - LISTED) + max(0, len(ended) - LISTED)
+    if more:
+        lines.append(f"and {more} more, see the page Today")
+    if site:
+        links["Today"] = f"{site.rstrip('/')}/certification/today"
+    return Message(
+        subject=f"tipcflow {team}: {_subject(began, ended)}",
+        lines=tuple(lines),
+        links=links,
+        facts={
+            "team": team,
+            "began": [problem.model_dump(mode="json") for problem in began],
+            "ended": [end.model_dump(mode="json") for end in ended],
+        },
+    )
+
+
+def digest_message(team: str, week: str, today: Today, site: str) -> Message:
+    """Return the weekly digest: how many chains pass on each build, new and known problems, stale chains."""
+    lines = [build.sentence for build in today.builds] or [f"no chain ran in the last {today.days:g} days"]
+    for title, problems in ((f"new in the last {today.new_days:g} days", today.new), ("known", today.known)):
+        lines += ["", f"{title}: {len(problems) or 'none'}"]
+        for problem in problems[:LISTED]:
+            lines += _problem_lines(team, problem)
+        if len(problems) > LISTED:
+            lines.append(f"and {len(problems) - LISTED} more, see the page Today")
+    if today.stale:
+        lines += ["", f"not run in the last {today.days:g} days: {len(today.stale)}"]
+    links = {"Today": f"{site.rstrip('/')}/certification/today"} if site else {}
+    return Message(
+        subject=f"tipcflow {team}: week {week}, {len(today.new)} new, {len(today.known)} known",
+        lines=tuple(lines),
+        links=links,
+        facts={"team": team, "week": week, "today": today.model_dump(mode="json")},
+    )
+
+
+def _subject(began: Sequence[Problem], ended: Sequence[Ended]) -> str:
+    if len(began) == 1 and not ended:
+        return f"{began[0].status.value} {began[0].chain}"
+    if len(ended) == 1 and not began:
+        return f"passes again {ended[0].state.chain}"
+    counts = [f"{len(began)} new problem{'s' if len(began) > 1 else ''}"] if began else []
+    counts += [f"{len(ended)} pass{'' if len(ended) > 1 else 'es'} again"] if ended else []
+    return ", ".join(counts)
+
+
+def _problem_lines(team: str, problem: Problem) -> list[str]:
+    last = f"; last pass {problem.last_good}" if problem.last_good else "; never passed before"
+    lines = [
+        f"{problem.status.value}: {problem.chain} ({problem.mode} on {problem.cluster}, {problem.framework})",
+        f"  reason: {one_line(problem.reason)}",
+        f"  since {utc(problem.first_bad_at)[:16]} UTC, run {problem.first_bad}{last}",
+    ]
+    lines += [f"  changed since: {', '.join(problem.suspects)}"] if problem.suspects else []
+    owner = "the nodes" if problem.kind == "infrastructure" else team
+    return [*lines, f"  belongs to: {owner}"]
+
+
+def _place(state: State) -> str:
+    return f"{state.chain} ({state.mode} on {state.cluster}, {state.framework})"
+
+
+def _link(site: str, name: str, run: str) -> dict[str, str]:
+    return {name: f"{site.rstrip('/')}/certification/runs/{run}"} if site else {}
