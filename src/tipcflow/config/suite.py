@@ -41,6 +41,8 @@ class Prints(ConfigModel):
     Attributes:
         loss: training lines have a loss.
         evaluation: evaluations print a metric.
+        inference: legs print an AutoLog report or predictions; otherwise it is enough that the framework probe
+            observed runs of a `paddle.inference` predictor.
         accuracy: unit of printed accuracies: `1` for shares, `%` for per cent; '' uses the unit of the log format,
             or decides by the values. A declared unit replaces that of the format and is checked against the range.
         losses: additional metrics that are losses (`*` and `?` match).
@@ -52,6 +54,7 @@ class Prints(ConfigModel):
 
     loss: bool = True
     evaluation: bool = True
+    inference: bool = True
     accuracy: Literal["", "1", "%"] = ""
     losses: tuple[str, ...] = ()
     may_be_nan: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tipcflow.check.evidence.found import evaluated, found_in, of_leg, ranks_with
 from tipcflow.check.evidence.length import short_logs
+from tipcflow.check.evidence.predictors import predictor_runs
 from tipcflow.check.evidence.reports import report_defect
 from tipcflow.check.select import leg_key, loss_names, passed, records
 from tipcflow.config.suite import Prints
@@ -66,7 +67,7 @@ def _missing(
     if piece.kind is Evidence.PROOF:
         return []  # the check itself tells (`require_proofs`)
     if piece.leg and piece.kind is not Evidence.METRIC:
-        return _of_leg(facts, step, piece)
+        return _of_leg(facts, step, piece, prints)
     what = piece.metric or "predictions"
     return (
         []
@@ -126,13 +127,15 @@ def _constant(scores: Mapping[str, tuple[float, ...]]) -> bool:
     return len(scores) >= _SEVERAL and len(set(scores.values())) == 1
 
 
-def _of_leg(facts: Facts, step: Step, piece: Expectation) -> Iterator[str]:
+def _of_leg(facts: Facts, step: Step, piece: Expectation, prints: Prints) -> Iterator[str]:
     have = of_leg(facts, step, piece.leg)
     if piece.kind is Evidence.REPORT:
         why = report_defect(facts, step, piece.leg)
         # An engine line is printed before the first image: it proves that a predictor was made, not that it ran.
-        if why or not have & {Evidence.AUTOLOG, Evidence.PREDICTIONS}:
-            yield why or "the log has no AutoLog report and no prediction"
+        printed = have & {Evidence.AUTOLOG, Evidence.PREDICTIONS}
+        if why or not (printed or (not prints.inference and predictor_runs(facts, step, piece.leg))):
+            probe = "" if prints.inference else ", and the framework probe observed no run of a predictor"
+            yield why or f"the log has no AutoLog report and no prediction{probe}"
         return
     if piece.kind is Evidence.PREDICTIONS and _constant(facts.predictions.get(leg_key(step, piece.leg), {})):
         yield "all images have identical scores: output is independent of input"

@@ -1,7 +1,9 @@
 """Did every leg run as declared: device, oneDNN, TensorRT, precision, threads, batch size?"""
 
 from tipcflow.check.context import CheckContext
+from tipcflow.check.evidence.predictors import predictor_runs, predictor_settings
 from tipcflow.check.select import first_names, inference_steps, leg_key
+from tipcflow.config.suite import Prints
 from tipcflow.domain import CheckResult, Facts, Leg, Status, Step
 from tipcflow.parse import engine_from_autolog
 
@@ -14,21 +16,19 @@ _FALSE = frozenset({"false", "0", "off", "no"})
 def ran_engine(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """Per inference step one result for the legs that ran as declared, one for those that leave settings open; one
     `failed` for each leg that ran otherwise, or that printed nothing at all: exit code 0 proves no inference."""
-    return [result for step in inference_steps(facts) for result in _judged(facts, step)]
+    return [result for step in inference_steps(facts) for result in _judged(facts, step, context.prints)]
 
 
-def _judged(facts: Facts, step: Step) -> list[CheckResult]:
+def _judged(facts: Facts, step: Step, prints: Prints) -> list[CheckResult]:
     results, good, open_questions = [], [], []
     for leg in step.legs:
         if facts.leg_status.get(leg_key(step, leg.id)) is not Status.PASS:
             continue
-        if not _proven(facts, step, leg.id):
+        if not _proven(facts, step, leg.id, prints):
             reason = f"leg {leg.id}: log contains no evidence of execution"
             results.append(CheckResult(check=NAME, status=Status.FAILED, reason=reason, step=step.id, leg=leg.id))
             continue
-        wrong, unknown = _compared(
-            leg, actual_settings(facts, step, leg.id), _reported_precision(facts, step, leg.id)
-        )
+        wrong, unknown = _compared(leg, _with_observed(facts, step, leg), _reported_precision(facts, step, leg.id))
         if wrong:
             reason = "; ".join(
                 f"declared {name}={declared}, ran with {name}={real}" for name, declared, real in wrong
@@ -68,10 +68,27 @@ def actual_settings(facts: Facts, step: Step, leg: str) -> dict[str, str]:
     return {**engine_from_autolog(facts.autolog.get(key, {})), **facts.engine.get(key, {})}
 
 
-def _proven(facts: Facts, step: Step, leg: str) -> bool:
-    """Whether the leg's log shows an AutoLog report, an engine line or a prediction."""
+def _with_observed(facts: Facts, step: Step, leg: Leg) -> dict[str, str]:
+    """Return the leg's effective settings, those that it does not print by the framework probe.
+
+    Paddle enables oneDNN by itself, and scripts set threads only for some devices: of these the probe only
+    confirms what is declared.
+    """
+    printed, declared = actual_settings(facts, step, leg.id), _declared(leg)
+    observed = {
+        name: value
+        for name, value in predictor_settings(facts, step, leg.id).items()
+        if name in ("device", "tensorrt") or _equal(declared.get(name, ""), value)
+    }
+    return {**observed, **printed}
+
+
+def _proven(facts: Facts, step: Step, leg: str, prints: Prints) -> bool:
+    """Whether the leg's log shows an AutoLog report, an engine line or a prediction; of a suite that prints none,
+    whether a predictor ran."""
     key = leg_key(step, leg)
-    return any(source.get(key) for source in (facts.autolog, facts.engine, facts.predictions))
+    shown = any(source.get(key) for source in (facts.autolog, facts.engine, facts.predictions))
+    return shown or (not prints.inference and predictor_runs(facts, step, leg) > 0)
 
 
 def switch(text: str) -> bool | None:
