@@ -112,5 +112,5 @@ def _changes(chains: tuple[SampleChain, ...], week: int, monday: float, now: flo
             turn = Turn(at, CHANGE, "ci", framework_of(week, V100, now), commit, V100, nodes, merge_base=base)
             fails = rng.random() < 0.2
             reason = "train: exit code 1: TypeError: forward() missing 1 required positional argument: 'x'"
-            outcome = Outcome(Status.FAILED, reason, {}) if fails else Outcome(Status.PASS, "", {})
+            outcome = Outcome(Status.FAILED, reason, {}, step="train") if fails else Outcome(Status.PASS, "", {})
             yield generate(chain, turn, outcome, rng)

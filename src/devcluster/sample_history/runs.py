@@ -183,10 +183,7 @@ def _leg(name: str, chain: SampleChain, cluster: str) -> Leg:
 
 def _steps(outcome: Outcome) -> dict[str, tuple[Status, str]]:
     """Return step -> (status, reason): a failing step blocks the later ones."""
-    broken = ""
-    if outcome.status in (Status.FAILED, Status.INFRA_FAILURE, Status.CANCELLED):
-        step, _, _ = outcome.reason.partition(":")
-        broken = step if step in ("train", "export") else "" if ":" in outcome.reason else "train"
+    broken = outcome.step
     steps: dict[str, tuple[Status, str]] = {}
     for kind in _STEPS:
         if broken and kind.value == broken:

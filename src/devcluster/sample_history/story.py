@@ -29,6 +29,7 @@ class Problem:
         first, end: the first week with it, and the first week without it; `accepted` means that its new value
             is the baseline from then on.
         factor: of the metric; 1 for a failure.
+        step: kind of the step that fails; '' for none.
     """
 
     models: tuple[str, ...]
@@ -39,6 +40,7 @@ class Problem:
     metric: str = _ITERATIONS
     factor: float = 1.0
     accepted: bool = False
+    step: str = ""
 
     def concerns(self, chain: SampleChain, week: int) -> bool:
         """Whether a run of that week shows it."""
@@ -56,6 +58,7 @@ PROBLEMS = (
     Problem(
         ("SSD", "RetinaNet", "FCOS"), 12, 14, Status.FAILED,
         "train: exit code 1: AttributeError: 'Config' object has no attribute 'anchor_ratios'",
+        step="train",
     ),
     Problem(
         ("ERNIE3_base",), 22, 27, Status.REGRESSION,
@@ -73,6 +76,7 @@ PROBLEMS = (
     Problem(
         ("PicoDet",), WEEKS - 1, WEEKS, Status.FAILED,
         "export: exit code 1: KeyError: 'export_post_process'",
+        step="export",
     ),
     Problem(
         ("T5_small",), WEEKS - 1, WEEKS, Status.REGRESSION,
@@ -90,6 +94,7 @@ class Outcome:
 
     Attributes:
         culprit: the node that failed; '' for none.
+        step: kind of the step that did not succeed; '' if all did.
         factors: metric -> factor of its usual value.
     """
 
@@ -97,6 +102,7 @@ class Outcome:
     reason: str
     factors: dict[str, float]
     culprit: str = ""
+    step: str = ""
 
 
 def framework_of(week: int, cluster: str, now: float) -> str:
@@ -129,12 +135,13 @@ def outcome_of(chain: SampleChain, cluster: str, week: int, nodes: tuple[str, ..
             f"train: node_lost (the node was lost or shut down); root cause: node {nodes[0]}",
             factors,
             culprit=nodes[0],
+            step="train",
         )
     if rng.random() < 0.002:
-        return Outcome(Status.CANCELLED, "stopped by a user in train", factors)
+        return Outcome(Status.CANCELLED, "stopped by a user in train", factors, step="train")
     problem = next((each for each in PROBLEMS if each.concerns(chain, week)), None)
     if problem is not None and (cluster == V100 or problem.factor == 1):
-        return Outcome(problem.status, problem.reason, factors)
+        return Outcome(problem.status, problem.reason, factors, step=problem.step)
     if rng.random() < _FLAKY.get(chain.model, 0.002):
         return Outcome(Status.FAILED, _NAN, factors)
     if week == UPGRADE and chain.model in FASTER:

@@ -53,7 +53,9 @@ def rollup(
     older_than: Annotated[
         float, typer.Option("--older-than", help="Minimum days since the end of a run.", min=1, metavar="DAYS")
     ] = 365,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report what would be dropped; change nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Drop raw samples of old runs, keep count, mean, median, p10, p90, minimum, maximum and last."""
@@ -92,7 +94,7 @@ def backup(
 @app.command("restore")
 def restore(
     file: Annotated[Path, typer.Argument(help="A file of `tipcflow db backup`.", show_default=False)],
-    replace: Annotated[bool, typer.Option("--replace", help="Delete what the database contains.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Delete the contents of the database first.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fill an empty database with a backup, of SQLite or PostgreSQL alike.

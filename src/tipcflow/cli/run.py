@@ -33,7 +33,7 @@ _Framework = Annotated[
     str, typer.Option(help="Required framework, e.g. paddlepaddle==3.3.1; a missing release is installed.")
 ]
 _Wheel = Annotated[str, typer.Option(help="Wheel of the framework to test: an address or a path.")]
-_Sha256 = Annotated[str, typer.Option(help="Hash of the wheel; required for an address.")]
+_Sha256 = Annotated[str, typer.Option(help="SHA-256 of the wheel; required for an address.")]
 _Drop = Annotated[list[str] | None, typer.Option(help="Leave out legs: a glob of step/leg; may be repeated.")]
 
 

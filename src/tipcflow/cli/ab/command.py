@@ -21,9 +21,9 @@ _Metric = Annotated[
     list[str] | None,
     typer.Option(help="Metric to compare, may be repeated. Default: training speed and latency of each leg."),
 ]
-_Pairs = Annotated[int, typer.Option(min=0, help="Number of pairs; 0: until every metric is decided.")]
+_Pairs = Annotated[int, typer.Option(min=0, help="Number of pairs. 0: run until every metric is decided.")]
 _MostPairs = Annotated[int, typer.Option("--max-pairs", min=1, help="Maximum number of pairs without --pairs.")]
-_WarmUps = Annotated[int, typer.Option("--warm-up", min=0, help="Pairs before the first one that counts.")]
+_WarmUps = Annotated[int, typer.Option("--warm-up", min=0, help="Number of pairs that do not count.")]
 _Margin = Annotated[float, typer.Option(min=0, max=0.5, help="Differences up to this share count as none.")]
 _Error = Annotated[
     float, typer.Option(min=0.0001, max=0.2, help="Maximum probability of a wrong outcome per metric.")

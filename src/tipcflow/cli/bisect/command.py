@@ -28,7 +28,7 @@ _Builds = Annotated[
         "or a wheel and --hash=sha256:HASH. The first one is good, the last one bad."
     ),
 ]
-_Ref = Annotated[str, typer.Option("--suite-ref", help="Suite ref that is tested with --builds.")]
+_Ref = Annotated[str, typer.Option("--suite-ref", help="Suite ref to test with --builds.")]
 _Step = Annotated[str, typer.Option(help="Step with the metric: its ID or the last part of it (train).")]
 _Leg = Annotated[str, typer.Option(help="Leg with the metric.")]
 _Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Required probability of the answer.")]

@@ -23,7 +23,7 @@ COMMANDS = (
         "init",
         "tipcflow.cli.init.command:init",
         _SET_UP,
-        "Propose the file of a suite, and list what is unclear.",
+        "Propose a suite file, and list what is unclear.",
         "tipcflow init https://github.com/PaddlePaddle/PaddleClas",
     ),
     LazyCommand(
@@ -227,7 +227,7 @@ COMMANDS = (
         "gate",
         "tipcflow.cli.gate:gate",
         _JUDGE,
-        "Report the smallest change detected and false alerts.",
+        "Report the smallest detectable change and false alerts.",
         "tipcflow gate mobilenet_v3_small",
     ),
     LazyCommand(
@@ -254,7 +254,7 @@ COMMANDS = (
         "quarantine",
         "tipcflow.cli.quarantine.command:app",
         _JUDGE,
-        "Failures that do not block for a limited time.",
+        "Keep known failures from blocking, for a limited time.",
         "tipcflow quarantine list",
         {
             "add": f"tipcflow quarantine add {_CHAIN} parity.onednn --owner inference --because 'oneDNN bug'",

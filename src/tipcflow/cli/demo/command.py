@@ -31,7 +31,7 @@ def demo(
     port: Annotated[int, typer.Option(help="Port of Airflow's UI; another one if it is in use.")] = 8080,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON to stdout.")] = False,
     history: Annotated[
-        bool, typer.Option("--history", help="Only fill a database with a generated year of runs of 60 chains.")
+        bool, typer.Option("--history", help="Only fill a database with a year of generated runs of 60 chains.")
     ] = False,
     database: Annotated[
         str, typer.Option(help="Database for --history; default: sample-history.db in the home.", metavar="URL")

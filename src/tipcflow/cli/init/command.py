@@ -28,7 +28,7 @@ def init(
     ] = "",
     subfolder: Annotated[str, typer.Option(help="The suite's root in the repository.")] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; writes only with --yes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; write files only with --yes.")] = False,
 ) -> None:
     """Inspect a suite, propose its file, lint and plan every params file, and list what is unclear.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def changes(
     suite: Annotated[str, typer.Option(help="Only chains of this suite.")] = "",
     chain: Annotated[str, typer.Option(help="Only chains whose name contains this text.")] = "",
-    direction: Annotated[str, typer.Option(help="Only changes for the `worse` or the `better`.")] = "",
+    direction: Annotated[str, typer.Option(help="Only `worse` or only `better` changes.")] = "",
     state: Annotated[str, typer.Option(help="Only `open`, `accepted` or `over` changes.")] = "",
     days: Annotated[float, typer.Option(min=1, max=400, help="Changes that began in the last N days.")] = 30,
     as_json: AsJson = False,

@@ -38,7 +38,7 @@ def plan(
         Literal["table", "commands", "json"] | None,
         typer.Option("--format", "-f", help="Output format. Default: table and commands."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Compare bash and spec, with reasons.")] = False,
     expects: Annotated[bool, typer.Option("--expects", help="Print the expected evidence of a run.")] = False,
     policy: Annotated[str, typer.Option(help="Policy with the `min_history` of `--expects`. Default: pr.")] = "",

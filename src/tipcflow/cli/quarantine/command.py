@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tipcflow.domain.quarantine.entry import Quarantine
     from tipcflow.store import Store
 
-app = typer.Typer(no_args_is_help=True, help="Failures that do not block for a limited time.")
+app = typer.Typer(no_args_is_help=True, help="Quarantines keep known failures from blocking, for a limited time.")
 
 Number = Annotated[int, typer.Argument(help="Number of the quarantine.", min=1)]
 Who = Annotated[str, typer.Option(help="Author. Default: the current user.")]
@@ -78,8 +78,8 @@ def add(
 
 @app.command("list")
 def show_list(
-    chain: Annotated[str, typer.Option(help="Only of this chain.")] = "",
-    ended: Annotated[bool, typer.Option("--all", help="Also those that have ended.")] = False,
+    chain: Annotated[str, typer.Option(help="Only quarantines of this chain.")] = "",
+    ended: Annotated[bool, typer.Option("--all", help="Also list ended quarantines.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List quarantines, newest first, and release those that have their clean runs."""

@@ -21,7 +21,9 @@ _Topology = Annotated[
 _PerDevice = Annotated[
     int | None, typer.Option("--batch-size-per-device", min=1, help="Samples per device and iteration.")
 ]
-_Total = Annotated[int | None, typer.Option("--global-batch-size", min=1, help="Samples of all devices instead.")]
+_Total = Annotated[
+    int | None, typer.Option("--global-batch-size", min=1, help="Samples of all devices per iteration.")
+]
 
 
 def measure(
@@ -31,7 +33,7 @@ def measure(
     topology: _Topology = None,
     batch: _PerDevice = None,
     total: _Total = None,
-    precision: Annotated[str, typer.Option(help="One of fp_items of the params file.")] = "fp32",
+    precision: Annotated[str, typer.Option(help="Precision: one of the file's fp_items.")] = "fp32",
     repeats: Annotated[int, typer.Option(min=1, max=20, help="Trainings per topology.")] = 5,
     by_time: Annotated[
         bool, typer.Option("--by-time", help="Speed from batch_cost instead of the printed speed.")

@@ -33,7 +33,7 @@ _Wheel = Annotated[
     str | None,
     typer.Option(help="Wheel of the framework to test: an address, or a name in Airflow's TIPCFLOW_HOME/wheels."),
 ]
-_Sha256 = Annotated[str | None, typer.Option(help="Hash of the wheel.")]
+_Sha256 = Annotated[str | None, typer.Option(help="SHA-256 of the wheel.")]
 _Drop = Annotated[list[str] | None, typer.Option(help="Leave out legs: a glob of step/leg; may be repeated.")]
 
 
@@ -70,7 +70,7 @@ def trigger(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")] = False,
     run_id_prefix: Annotated[str, typer.Option(help="Run-ID prefix.")] = "ci",
-    again: Annotated[bool, typer.Option("--again", help="Force a new run of the commit.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Run the commit again, even if it has a run.")] = False,
     unpause: Annotated[bool, typer.Option("--unpause", help="Unpause paused DAGs.")] = False,
 ) -> None:
     """Run chains in Airflow (address and login: TIPCFLOW_AIRFLOW_* variables, or `tipcflow airflow up`).
