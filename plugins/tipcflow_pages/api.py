@@ -15,11 +15,11 @@ from tipcflow.execute.verdict.run_data import readable_plan
 from tipcflow.report import leg_rows, markdown, step_rows
 from tipcflow.report.api import CurveFacts, Curves, LegFacts, RunFacts, RunList, StepFacts
 from tipcflow.report.canonical import plain
-from tipcflow.report.curves import curve
+from tipcflow.report.curves import counted_iterations, curve
 from tipcflow.report.rows import LegRow, StepRow
 from tipcflow.report.run.data import RunData
 from tipcflow.report.text.names import short_step
-from tipcflow.store.queries.pages import RunFilter
+from tipcflow.store.queries.pages import LossPoint, RunFilter
 from tipcflow_pages.data.data import StoreDep, run_data
 from tipcflow_pages.web.render import HEADERS
 
@@ -43,13 +43,17 @@ def list_runs(
 def loss_curves(run_id: str, store: StoreDep) -> Response:
     """Return the training losses of each rank, downsampled for a chart."""
     plan, _ = readable_plan(store, run_id)
-    ranks: dict[tuple[str, str, int], list[float]] = {}
+    ranks: dict[tuple[str, str, int], list[LossPoint]] = {}
     for point in store.pages.losses(run_id):
-        ranks.setdefault((point.step, point.node, point.rank), []).append(point.value)
-    curves = [
-        CurveFacts(step=step, short=short_step(plan, step), **vars(curve(_name(node, rank), values)))
-        for (step, node, rank), values in ranks.items()
-    ]
+        ranks.setdefault((point.step, point.node, point.rank), []).append(point)
+    curves = []
+    for (step, node, rank), points in ranks.items():
+        drawn = curve(_name(node, rank), [point.value for point in points])
+        every = counted_iterations([(point.epoch, point.iteration) for point in points])
+        iterations = tuple(every[int(x)] for x in drawn.x) if every else ()
+        curves.append(
+            CurveFacts(step=step, short=short_step(plan, step), iterations=iterations, **vars(drawn))
+        )
     return _json(Curves(curves=tuple(curves)))
 
 

@@ -1,77 +1,68 @@
-// The loss curves of a run, one line per rank. The data come from our own JSON route, plotly.js from the package.
+// The loss curves of a run, one line per rank. The data come from our own JSON route; plot.js has the style.
 "use strict";
 
-const color = (name) => {
-  const probe = Object.assign(document.createElement("span"), { className: "probe" });
-  probe.style.color = `var(${name})`;
-  document.body.append(probe);
-  const found = getComputedStyle(probe).color;
-  probe.remove();
-  return found;
-};
-let drawn = "";
+const LOSS_HEIGHT = 320;
+let drawn = "", chart = null;
 
-// 4.8 MB of script, so only when the chart comes into view.
-let loading = null;
-function plotly(source) {
-  loading ??= new Promise((resolve) => {
-    const script = Object.assign(document.createElement("script"), { src: source });
-    script.addEventListener("load", () => resolve(window.Plotly));
-    script.addEventListener("error", () => { loading = null; resolve(null); });
-    document.head.append(script);
-  });
-  return loading;
-}
-
-function traces(curves) {
-  const several = new Set(curves.map((one) => one.step)).size > 1;
-  return curves.flatMap((one) => {
-    const name = several ? `${one.short} ${one.name}` : one.name;
-    const line = { x: one.x, y: one.y, name, mode: one.x.length > 200 ? "lines" : "lines+markers", marker: { size: 4 },
-      line: { width: 1.5 }, connectgaps: false, hovertemplate: "%{y:.6g} at sample %{x}<extra>%{fullData.name}</extra>" };
-    if (!one.broken.length) return [line];
-    // nan and inf have no place on the axis: crosses at its foot
-    const crosses = { x: one.broken, y: one.broken.map(() => 0), yaxis: "y2", name: `${name}: nan or inf`, mode: "markers",
-      marker: { symbol: "x", size: 9, color: color("--bad") }, hovertemplate: "not finite at sample %{x}<extra></extra>" };
-    return [line, crosses];
-  });
-}
-
-function layout() {
-  const text = color("--text"), grid = color("--line");
-  const axis = { gridcolor: grid, zerolinecolor: grid, linecolor: grid };
-  return {
-    margin: { l: 56, r: 12, t: 8, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: text, size: 12, family: "system-ui, sans-serif" }, hovermode: "closest", showlegend: true,
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom" },
-    xaxis: { ...axis, title: { text: "logged sample" } }, yaxis: { ...axis, title: { text: "loss" } },
-    yaxis2: { overlaying: "y", range: [-0.02, 1], visible: false, fixedrange: true },
+// A point without a finite loss has no place on the axis: crosses at the foot.
+function crosses(curves, places) {
+  return (plot) => {
+    plot.ctx.save();
+    plot.ctx.strokeStyle = color("--bad");
+    plot.ctx.lineWidth = 2 * devicePixelRatio;
+    const foot = plot.bbox.top + plot.bbox.height - 6 * devicePixelRatio, arm = 4 * devicePixelRatio;
+    curves.forEach((one, number) => {
+      for (const at of one.broken) {
+        const x = plot.valToPos(places[number][one.x.indexOf(at)], "x", true);
+        plot.ctx.beginPath();
+        plot.ctx.moveTo(x - arm, foot - arm); plot.ctx.lineTo(x + arm, foot + arm);
+        plot.ctx.moveTo(x - arm, foot + arm); plot.ctx.lineTo(x + arm, foot - arm);
+        plot.ctx.stroke();
+      }
+    });
+    plot.ctx.restore();
   };
+}
+
+function plotLosses(place, curves) {
+  const counted = curves.every((one) => one.iterations.length === one.x.length && one.x.length);
+  const places = curves.map((one) => (counted ? one.iterations : one.x));
+  const several = new Set(curves.map((one) => one.step)).size > 1;
+  const unit = counted ? "iteration" : "logged sample";
+  const lines = curves.map((one, number) => ({
+    label: (several ? `${one.short} ${one.name}` : one.name) + (one.broken.length ? ` (${one.broken.length} nan or inf)` : ""),
+    value: (plot, value) => shown(value), points: { show: one.x.length <= 200, size: 4 }, ...styleOf(number),
+  }));
+  const options = {
+    width: place.clientWidth, height: LOSS_HEIGHT, scales: { x: { time: false } }, hooks: { draw: [crosses(curves, places)] },
+    axes: [axisOf(unit), axisOf("loss", { size: 60 })],
+    series: [{ label: unit, value: (plot, value) => shown(value) }, ...lines],
+  };
+  chart?.destroy();
+  chart = new uPlot(options, uPlot.join(curves.map((one, number) => [places[number], one.y])), place);
+  fit(chart, place, LOSS_HEIGHT);
+  place.dataset.drawn = String(curves.length);
+  place.dataset.axis = unit;
 }
 
 async function draw() {
   const place = document.getElementById("loss-chart");
   if (!place) return;
   const note = document.getElementById("loss-note");
+  const tell = (text) => { note.textContent = text; note.hidden = !text; };
   try {
-    const answer = await fetch(place.dataset.src, { headers: { Accept: "application/json" } });
-    const body = await answer.text();
-    if (!answer.ok) { note.textContent = "The losses cannot be loaded."; return; }
+    const response = await fetch(place.dataset.src, { headers: { Accept: "application/json" } });
+    const body = await response.text();
+    if (!response.ok) { tell("The losses cannot be loaded."); return; }
     const state = body + color("--text");
     if (drawn === state && place.childElementCount) return;
     drawn = state;
     const curves = JSON.parse(body).curves;
     place.hidden = !curves.length;
-    note.textContent = curves.length ? "" : "No training loss was logged.";
-    if (!curves.length) return;
-    note.textContent = "Loading …";
-    const library = await plotly(place.dataset.plotly);
-    note.textContent = library ? "" : "plotly.js could not be loaded.";
-    if (!library) return;
-    await library.react(place, traces(curves), layout(), { displayModeBar: false, responsive: true });
-    place.dataset.drawn = String(curves.length);
+    tell(curves.length ? "" : "No training loss was logged.");
+    if (curves.length) plotLosses(place, curves);
   } catch (error) {
-    note.textContent = `The losses could not be drawn: ${error}`;
+    tell(`The losses could not be drawn: ${error}`);
   }
 }
 
@@ -89,5 +80,4 @@ document.addEventListener("DOMContentLoaded", () => {
   }, { rootMargin: "300px" }).observe(place);
 });
 document.addEventListener("fresh", again);
-document.addEventListener("theme", again);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+themeChanges(again);

@@ -15,7 +15,7 @@ _MODULES = {
         "sqlalchemy",
     ),
     "analysis": ("numpy", "pandas", "regex"),
-    "airflow": ("airflow", "asyncssh", "fastapi", "plotly"),
+    "airflow": ("airflow", "asyncssh", "fastapi"),
 }
 
 

@@ -117,7 +117,12 @@ class RunList(_Model):
 
 
 class CurveFacts(_Model):
-    """The training losses of one process, as `report.curves.Curve`. `short`: the step's short name."""
+    """The training losses of one process, as `report.curves.Curve`.
+
+    Attributes:
+        short: the step's short name.
+        iterations: the iteration of each x, counted over epochs; empty if the log has none.
+    """
 
     step: str
     short: str
@@ -126,6 +131,7 @@ class CurveFacts(_Model):
     y: tuple[float | None, ...] = ()
     broken: tuple[float, ...] = ()
     total: int = 0
+    iterations: tuple[float, ...] = ()
 
 
 class Curves(_Model):

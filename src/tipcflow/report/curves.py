@@ -44,3 +44,26 @@ def _thin(points: list[Point], most: int) -> list[Point]:
         piece = points[int(number * size) : int((number + 1) * size)]
         kept |= {min(piece, key=lambda point: point[1]), max(piece, key=lambda point: point[1])}
     return sorted(kept)
+
+
+def counted_iterations(places: Sequence[tuple[int, int]]) -> tuple[float, ...]:
+    """Return the iteration of each logged sample, counted over epochs; empty if the log has none.
+
+    Suites count iterations from the start of each epoch, and logs do not tell how many an epoch has: an epoch that
+    ends between two logged iterations is taken to end one logging interval after its last logged one.
+
+    Args:
+        places: (epoch, iteration) as logged; negative where it was not logged.
+    """
+    if not places or any(iteration < 0 for _, iteration in places):
+        return ()
+    counted: list[float] = []
+    done, interval, before = 0, 1, places[0]
+    for epoch, iteration in places:
+        if iteration < before[1] or (iteration == before[1] and epoch > before[0]):
+            done += before[1] + interval - min(iteration, interval)
+        elif iteration > before[1]:
+            interval = iteration - before[1]
+        counted.append(float(done + iteration))
+        before = (epoch, iteration)
+    return tuple(counted) if counted[-1] > counted[0] else ()

@@ -23,6 +23,7 @@ from tipcflow.store.queries.check_history import CheckHistory
 from tipcflow.store.queries.coverage import CoverageQueries
 from tipcflow.store.queries.history import History
 from tipcflow.store.queries.matrix import MatrixQueries
+from tipcflow.store.queries.node_use import NodeUse
 from tipcflow.store.queries.numbers import Numbers
 from tipcflow.store.queries.repeats import Repeats
 from tipcflow.store.queries.states import States
@@ -67,7 +68,7 @@ class Store:
         self.leases, self.outbox = Leases(database, self.queue), Outbox(database)
         self.recorded, self.states, self.repeats = Recorded(database), States(database), Repeats(database)
         self.coverage, self.alerts = CoverageQueries(database), Alerts(database)
-        self.matrix = MatrixQueries(database)
+        self.matrix, self.node_use = MatrixQueries(database), NodeUse(database)
         self.quarantines, self.check_history = Quarantines(database), CheckHistory(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)
         self.history = History(

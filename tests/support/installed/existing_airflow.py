@@ -23,7 +23,7 @@ from tipcflow.airflow_api import Airflow
 from tipcflow.cli.demo.follow import wait_for_dag
 
 CHAIN = "mobilenet_v3_small/mobilenet_v3_small/train_infer_python"
-PAGES = ("", "/runs/{run}", "/api/runs/{run}", "/assets/icon.svg", "/assets/plotly.min.js")
+PAGES = ("", "/runs/{run}", "/api/runs/{run}", "/assets/icon.svg", "/assets/uPlot.iife.min.js")
 
 
 def main(folder: Path, node_python: Path, trigger: Path) -> None:

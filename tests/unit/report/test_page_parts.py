@@ -3,6 +3,7 @@
 import math
 from types import ModuleType
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from tipcflow.domain import CheckResult, Run, Status
 from tipcflow.domain.run_documents import WhyDocument
 from tipcflow.report.again import rerun_command
 from tipcflow.report.answers import group_results
-from tipcflow.report.curves import curve
+from tipcflow.report.curves import counted_iterations, curve
 from tipcflow.report.meaning import NO_STATUS, RUN_MEANS, meaning, reasons
 from tipcflow.store.schema import RUN_WORDS
 
@@ -41,6 +42,23 @@ def test_a_short_curve_is_left_alone() -> None:
     drawn = curve("rank 0", [2.0, math.nan, 1.0, math.inf])
     assert (drawn.x, drawn.y, drawn.broken) == ((0, 1, 2, 3), (2.0, None, 1.0, None), (1, 3))
     assert curve("rank 0", []).x == ()
+
+
+@pytest.mark.parametrize(
+    ("logged", "counted"),
+    [
+        ([(1, 0), (1, 10), (2, 0), (2, 10)], (0, 10, 20, 30)),
+        ([(1, 10), (1, 20), (2, 10), (2, 20)], (10, 20, 30, 40)),
+        ([(1, 1), (1, 11), (2, 1)], (1, 11, 21)),
+        ([(1, 5), (2, 5), (3, 5)], (5, 10, 15)),
+        ([(0, 100), (0, 200), (1, 300)], (100, 200, 300)),
+        ([(1, -1), (1, -1)], ()),
+        ([(0, 0), (0, 0)], ()),
+        ([], ()),
+    ],
+)
+def test_iterations_are_counted_over_epochs(logged: list[tuple[int, int]], counted: tuple[float, ...]) -> None:
+    assert counted_iterations(logged) == counted
 
 
 def test_answers_worst_first_alike_ones_together() -> None:

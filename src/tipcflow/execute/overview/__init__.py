@@ -1,4 +1,4 @@
 """Overviews of all chains, from the metrics database and the configuration: the same for pages and commands.
 
-Public: `changes`, `coverage`, `flaky`, `matrix`, `today`.
+Public: `changes`, `coverage`, `flaky`, `matrix`, `nodes`, `today`.
 """

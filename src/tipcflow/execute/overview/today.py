@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.numbers.changes import changes, origin_of
+from tipcflow.execute.overview.nodes import MOST_ACTIVE, load_queue
 from tipcflow.report.overview.today import (
     DAY_S,
     GREEN,
@@ -79,7 +80,9 @@ def load_today(
             for red in store.states.reds(recent)
         ]
     )  # fmt: skip
-    active, total = store.states.active(_LISTED)
+    active, total = store.states.active(MOST_ACTIVE)
+    starts = {each.run: each.expected_start_at for each in load_queue(store, active, now)}
+    active = active[:_LISTED]
     stale = sorted((line for line in lines if line.created_at < oldest), key=lambda line: line.created_at)
     return Today(
         at=now,
@@ -90,7 +93,7 @@ def load_today(
         shared=shared_suspects(problems),
         quarantined=tuple(states[line.run] for line in recent if line.run in marked),
         stale=tuple(states[line.run] for line in stale),
-        running=tuple(_running(each) for each in active),
+        running=tuple(_running(each, starts.get(each.run.id)) for each in active),
         running_total=total,
     )
 
@@ -119,8 +122,9 @@ def _suspects(good: Run | None, first: Run) -> Sequence[str]:
     return changes(before, now)
 
 
-def _running(active: "Active") -> Running:
-    run, began, usual = active.run, active.started_at, active.usual_s
+def _running(active: "Active", expected_start_at: float | None) -> Running:
+    run, usual = active.run, active.usual_s
+    began = expected_start_at if active.waits else active.started_at
     return Running(
         run=run.id,
         chain=run.chain,
@@ -128,7 +132,8 @@ def _running(active: "Active") -> Running:
         cluster=run.cluster,
         trigger=run.trigger,
         created_at=run.created_at,
-        started_at=began,
+        started_at=active.started_at,
         waits=active.waits,
-        expected_end_at=None if began is None or usual is None or active.waits else began + usual,
+        expected_start_at=expected_start_at,
+        expected_end_at=None if began is None or usual is None else began + usual,
     )

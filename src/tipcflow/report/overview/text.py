@@ -9,6 +9,7 @@ from tipcflow.report.overview.changes import Changes
 from tipcflow.report.overview.coverage import Coverage
 from tipcflow.report.overview.flaky import Flaky, Rate
 from tipcflow.report.overview.matrix import Matrix
+from tipcflow.report.overview.nodes import NodeRow, NodesOverview
 from tipcflow.report.overview.today import Today
 from tipcflow.report.text.units import iso
 
@@ -42,11 +43,13 @@ _CHANGE_TIMES = (
 _COVERAGE = ("chain", "suite", "declared", "lines", "passing", "legs", "legs_ran", "legs_passed", "newest_run")
 
 
-Overview = Today | Coverage | Flaky | Changes | Matrix
+_NODE = ("node", "runs", "busy", "ended_runs", "infra_failures", "lost")
+
+Overview = Today | Coverage | Flaky | Changes | Matrix | NodesOverview
 
 
 def csv_of(overview: Overview) -> str:
-    """Return the problems, chains, changes or cells of an overview as CSV with a header; times are ISO 8601."""
+    """Return the problems, chains, changes, cells or nodes of an overview as CSV with a header; times are ISO 8601."""
     if isinstance(overview, Today):
         names: tuple[str, ...] = (*_PROBLEM, *_PROBLEM_TIMES)
         return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.problems])
@@ -59,6 +62,8 @@ def csv_of(overview: Overview) -> str:
     if isinstance(overview, Matrix):
         names = ("suite", "model", overview.by, "status", "run", "started_at", "runs", "bad")
         return _csv(names, list(_cells(overview)))
+    if isinstance(overview, NodesOverview):
+        return _csv(_NODE, [_node(row) for row in overview.nodes])
     names = ("chain", "groups", "mixed", *Rate.model_fields, "newest_red", "newest_green")
     return _csv(
         names,
@@ -75,6 +80,12 @@ def _cells(matrix: Matrix) -> Iterator[dict[str, Any]]:
         for column in matrix.columns:
             if column in row.cells:
                 yield {"suite": row.suite, "model": row.model, matrix.by: column, **row.cells[column].model_dump()}
+
+
+def _node(row: NodeRow) -> dict[str, Any]:
+    rate = row.infrastructure
+    ended = {"ended_runs": rate.runs if rate else 0, "infra_failures": rate.hits if rate else 0}
+    return {name: getattr(row, name) for name in ("node", "runs", "busy", "lost")} | ended
 
 
 def _csv(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:

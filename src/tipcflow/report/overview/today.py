@@ -103,7 +103,8 @@ class Running(_Model):
     Attributes:
         started_at: start of its first step; None before it.
         waits: whether it waits for slots.
-        expected_end_at: by the median of the chain's newest complete runs; None without one, or if it waits.
+        expected_start_at: of a run that waits for slots, by the expected ends of the runs before it; else None.
+        expected_end_at: by the median of the chain's newest complete runs; None without one.
     """
 
     run: str
@@ -114,6 +115,7 @@ class Running(_Model):
     created_at: float
     started_at: float | None
     waits: bool
+    expected_start_at: float | None = None
     expected_end_at: float | None
 
 

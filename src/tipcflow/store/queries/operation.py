@@ -68,7 +68,7 @@ class OperationQueries(Part):
                 queued=len(waits),
                 oldest_queued_s=max(waits, default=0.0),
                 leases=Counter((lease.node, not lease.live(at)) for lease in all_leases(connection)),
-                node_lost=_lost(connection, at - window_s),
+                node_lost=lost_steps(connection, at - window_s),
                 deliveries=int(deliveries),
                 oldest_delivery_s=max(0.0, at - oldest) if oldest is not None else 0.0,
                 runs=ended.statuses,
@@ -103,8 +103,11 @@ def _ended(connection: Connection, since: float) -> _Ended:
     return _Ended(statuses, of_nodes, last, in_order)
 
 
-def _lost(connection: Connection, since: float) -> Counter[str]:
-    """Steps that ended with class `node_lost`, by node; most runs have no failure, and few of that class."""
+def lost_steps(connection: Connection, since: float) -> Counter[str]:
+    """Return node -> number of steps that ended with class `node_lost`.
+
+    Most runs have no failure, and few have one of that class.
+    """
     word = FailureClass.NODE_LOST.value
     query = (
         select(documents.c.run, documents.c.body)

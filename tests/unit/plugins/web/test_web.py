@@ -1,6 +1,8 @@
 """Assets, security headers, and errors as HTML for browsers and as JSON for other clients."""
 
+import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI, HTTPException, Request
@@ -98,7 +100,10 @@ def test_other_files_are_not_served(client: TestClient, name: str) -> None:
     assert client.get(f"/assets/{name}").status_code == 404
 
 
-def test_plotly_comes_from_the_installed_package(client: TestClient) -> None:
-    answer = client.get("/assets/plotly.min.js")
-    assert answer.status_code == 200
-    assert len(answer.content) > 1_000_000
+def test_uplot_is_the_recorded_version(client: TestClient) -> None:
+    """An edited or exchanged library is noticed: it has the hash that its README records."""
+    recorded = (Path(assets.__file__).parents[1] / "static" / "uplot" / "README.md").read_text()
+    for name in ("uPlot.iife.min.js", "uPlot.min.css"):
+        content = client.get(f"/assets/{name}").content
+        assert f"| {name} | {hashlib.sha256(content).hexdigest()} |" in recorded
+        assert len(content) < 60_000

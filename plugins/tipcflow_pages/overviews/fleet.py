@@ -1,0 +1,92 @@
+"""Nodes, and the same as JSON and CSV."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import Response
+
+from tipcflow.execute.overview.flaky import LONGEST
+from tipcflow.execute.overview.nodes import HOUR_S, LONGEST_H, load_nodes
+from tipcflow.report.overview.nodes import NodesOverview
+from tipcflow.report.text.units import iso
+from tipcflow_pages.charts.axes import Axis
+from tipcflow_pages.charts.gantt import MOST_LINKED, gantt
+from tipcflow_pages.data.data import StoreDep
+from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.web.render import html, root_of
+
+router = APIRouter()
+HOURS, DAYS = 24.0, 30.0
+# Rows of a page; further nodes and slots are in JSON.
+LISTED = 60
+Hours = Annotated[float, Query(ge=1, le=LONGEST_H, allow_inf_nan=False)]
+Days = Annotated[float, Query(ge=1, le=LONGEST, allow_inf_nan=False)]
+_MARKS = 5
+
+
+@router.get("/nodes")
+def nodes(
+    request: Request,
+    store: StoreDep,
+    cluster: str = "",
+    hours: Hours = HOURS,
+    days: Days = DAYS,
+    until: str = "",
+) -> Response:
+    """Return the runs of each node over time, the queue with expected starts, leased slots, and rates of failures."""
+    overview = load_nodes(store, cluster=cluster, hours=hours, days=days, until=_time(until))
+    state = page_state({"cluster": cluster, "until": until}, hours=(hours, HOURS), days=(days, DAYS))
+    rows = overview.nodes[:LISTED]
+    x = Axis(overview.since, overview.until)
+    linked = sum(row.runs for row in rows) <= MOST_LINKED
+    root = root_of(request)
+    return html(
+        request,
+        "nodes.html",
+        title="Nodes - Certification",
+        overview=overview,
+        rows=[(row, gantt(row.lanes, x, node=row.node, root=root, linked=linked)) for row in rows],
+        linked=linked,
+        marks=_marks(x),
+        cluster=cluster,
+        clusters=sorted({*store.node_use.clusters(), *([cluster] if cluster else [])}),
+        hours=hours,
+        listed=LISTED,
+        earlier=iso(overview.since),
+        later=iso(overview.until + hours * HOUR_S) if overview.until + 60 < overview.at else "",
+        query=urlencode(state),
+        link=PageLink("nodes", state),
+    )
+
+
+@router.get("/api/nodes", response_model=NodesOverview)
+def nodes_facts(
+    store: StoreDep,
+    cluster: str = "",
+    hours: Hours = HOURS,
+    days: Days = DAYS,
+    until: str = "",
+    format: Format = "json",  # noqa: A002  # the name in the URL
+) -> Response:
+    """Return the facts of the page, with all nodes; as CSV a row per node."""
+    return answer_facts(load_nodes(store, cluster=cluster, hours=hours, days=days, until=_time(until)), format)
+
+
+def _time(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise HTTPException(422, f"until: found {text[:50]!r}, expected a time like 2026-11-24T12:00Z") from error
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _marks(x: Axis) -> list[tuple[str, str]]:
+    """Return (place, text) of times on the axis."""
+    times = [x.low + (x.high - x.low) * number / (_MARKS - 1) for number in range(_MARKS)]
+    form = "%H:%M" if x.high - x.low <= 2 * HOURS * HOUR_S else "%m-%d"
+    shares = [f"{100 * number / (_MARKS - 1):.0f}%" for number in range(_MARKS)]
+    return [(share, datetime.fromtimestamp(at, UTC).strftime(form)) for share, at in zip(shares, times, strict=True)]
