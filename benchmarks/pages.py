@@ -18,13 +18,17 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins"), str(ROOT / "benchmarks")]
 
 from fastapi.testclient import TestClient  # noqa: E402
 from pages_data import MEASURED, a_run, fill, measured_chain  # noqa: E402
+from tests.support.stories import INFER, TRAIN  # noqa: E402
 
+from tipcflow.domain import Run  # noqa: E402
+from tipcflow.report.chain.series import LineKey  # noqa: E402
 from tipcflow.store import Store  # noqa: E402
 
 GOAL_MS, GOAL_KIB = 200.0, 300.0
@@ -62,9 +66,15 @@ def measure(asked: TestClient, path: str, times: int) -> dict[str, Any]:
     }
 
 
-def paths(chains: int, run: str, a_chain: str, measured: list[str], chain: str) -> dict[str, str]:
-    """Page -> path."""
-    compared = "&".join(f"run={each}" for each in measured[-3:])
+def paths(chains: int, run: Run, runs: list[Run]) -> dict[str, str]:
+    """Page -> path.
+
+    Args:
+        run: the run with all parts.
+        runs: those of the chain with metrics.
+    """
+    measured, chain, a_chain = runs[-1], runs[-1].chain, run.chain
+    compared = "&".join(f"run={each.id}" for each in runs[-3:])
     return {
         "chains": "/",
         "chains, last page": f"/?page={-(-chains // 50)}",
@@ -83,14 +93,30 @@ def paths(chains: int, run: str, a_chain: str, measured: list[str], chain: str) 
         "matrix, variants": "/matrix?by=variant",
         "coverage": "/coverage",
         "flaky": "/flaky",
-        "one run": f"/runs/{run}",
-        "one run, JSON": f"/api/runs/{run}",
-        "one run, curves": f"/api/runs/{run}/curves",
+        "nodes": "/nodes",
+        "nodes, 7 days": "/nodes?hours=168",
+        "quarantines": "/quarantines",
+        "A/B": "/ab?days=365",
+        "series, 1 line": f"/series?{lines(measured, 1)}",
+        "series, 8 lines": f"/series?{lines(measured, 8)}&last=200",
+        "one run": f"/runs/{run.id}",
+        "one run, JSON": f"/api/runs/{run.id}",
+        "one run, curves": f"/api/runs/{run.id}/curves",
         "compare 3 runs": f"/compare?{compared}&every=true",
         "chain, 60 runs": f"/chains/{chain}",
         "chain, all metrics": f"/chains/{chain}?every=true",
         "chain, JSON": f"/api/chains/{chain}",
     }
+
+
+def lines(chain: Run, count: int) -> str:
+    """The query of the page Series with that many metrics of a chain."""
+    group = (chain.chain, chain.mode, chain.environment, chain.compat)
+    keys = [
+        LineKey(*group, TRAIN, "", "batch_cost"),
+        *(LineKey(*group, INFER, f"cpu_leg_{leg}", "inference_time") for leg in range(count - 1)),
+    ]
+    return urlencode([("s", str(key)) for key in keys])
 
 
 def prepare(url: str, wanted: argparse.Namespace) -> dict[str, str]:
@@ -104,7 +130,7 @@ def prepare(url: str, wanted: argparse.Namespace) -> dict[str, str]:
         fill(url, wanted.chains, wanted.weeks, wanted.environments)
         with Store.open(url) as store:
             measured_chain(store, MEASURED_RUNS)
-    return paths(wanted.chains, run.id, run.chain, [each.id for each in measured], measured[0].chain)
+    return paths(wanted.chains, run, measured)
 
 
 def main() -> None:

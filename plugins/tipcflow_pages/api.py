@@ -51,9 +51,7 @@ def loss_curves(run_id: str, store: StoreDep) -> Response:
         drawn = curve(_name(node, rank), [point.value for point in points])
         every = counted_iterations([(point.epoch, point.iteration) for point in points])
         iterations = tuple(every[int(x)] for x in drawn.x) if every else ()
-        curves.append(
-            CurveFacts(step=step, short=short_step(plan, step), iterations=iterations, **vars(drawn))
-        )
+        curves.append(CurveFacts(step=step, short=short_step(plan, step), iterations=iterations, **vars(drawn)))
     return _json(Curves(curves=tuple(curves)))
 
 

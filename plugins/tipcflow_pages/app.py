@@ -4,8 +4,8 @@ from functools import cache
 
 from fastapi import Depends, FastAPI, HTTPException
 
-from tipcflow_pages import api, chain, compare, from_airflow, metrics, pages, run_files
-from tipcflow_pages.overviews import builds, chains, fleet
+from tipcflow_pages import api, chain, compare, from_airflow, metrics, pages, run_files, series
+from tipcflow_pages.overviews import builds, chains, decisions, fleet
 from tipcflow_pages.web import assets
 from tipcflow_pages.web.access import may_read
 from tipcflow_pages.web.errors import handlers
@@ -30,7 +30,20 @@ def create_app() -> FastAPI:
         redirect_slashes=False,
         exception_handlers=handlers(),
     )
-    for room in (pages, chain, compare, chains, builds, fleet, run_files, api, from_airflow, assets):
+    for room in (
+        pages,
+        chain,
+        compare,
+        series,
+        chains,
+        builds,
+        fleet,
+        decisions,
+        run_files,
+        api,
+        from_airflow,
+        assets,
+    ):
         app.include_router(room.router)
     app.add_route("/metrics", metrics.metrics, methods=["GET"])  # has a token instead of a login
     app.add_api_route("/{path:path}", _nothing_here, methods=_METHODS, include_in_schema=False)

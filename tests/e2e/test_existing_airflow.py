@@ -53,8 +53,8 @@ def test_the_sample_chain_is_certified_with_one_dag_file(site: Path) -> None:
     checks = {check["check"]: check["status"] for check in run["checks"]}
     assert checks["ran.training"] == "pass", checks
     assert told["pages"] == {
-        "": 200, "/runs/{run}": 200, "/api/runs/{run}": 200, "/assets/icon.svg": 200, "/assets/uPlot.iife.min.js": 200,
-        "without login": 401,
+        "": 200, "/runs/{run}": 200, "/api/runs/{run}": 200, "/assets/icon.svg": 200,
+        "/assets/uPlot.iife.min.js": 200, "without login": 401,
     }  # fmt: skip
     suites = ET.parse(site / "junit.xml").getroot()
     assert int(suites.get("tests", "0")) > 0

@@ -144,7 +144,16 @@ def test_headers(browser: TestClient, machine: TestClient, store: Store) -> None
 
 
 def test_assets(browser: TestClient) -> None:
-    for name in ("app.css", "app.js", "chart.js", "plot.js", "icon.svg", "uPlot.iife.min.js", "uPlot.min.css"):
+    for name in (
+        "app.css",
+        "app.js",
+        "chart.js",
+        "plot.js",
+        "series.js",
+        "icon.svg",
+        "uPlot.iife.min.js",
+        "uPlot.min.css",
+    ):
         answer = browser.get(f"/certification/assets/{name}")
         assert answer.status_code == 200
         again = browser.get(f"/certification/assets/{name}", headers={"If-None-Match": answer.headers["etag"]})

@@ -49,10 +49,9 @@ def _bar(bar: Bar, x: Axis, lane: int, root: str) -> str:
     title = escape(f"{status}: {bar.chain}, {bar.mode}, from {utc(bar.started_at)}{took}")
     width = f"{max(0.2, 100 * (end - begin) / (x.high - x.low)):.2f}%"
     link = f"{escape(root)}/runs/{quote(bar.run, safe='', errors='replace')}"
-    return (
-        f'<a href="{link}" tabindex="-1"><rect class="st-{status}" x="{per_cent(x, begin)}"'
-        f' y="{lane * LANE + (LANE - high) // 2}" width="{width}" height="{high}"><title>{title}</title></rect></a>'
-    )
+    place_of = f'x="{per_cent(x, begin)}" y="{lane * LANE + (LANE - high) // 2}" width="{width}" height="{high}"'
+    rect = f'<rect class="st-{status}" {place_of}><title>{title}</title></rect>'
+    return f'<a href="{link}" tabindex="-1">{rect}</a>'
 
 
 def _paths(lanes: Sequence[Sequence[Bar]], x: Axis, height: int) -> list[tuple[str, str]]:

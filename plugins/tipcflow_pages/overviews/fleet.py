@@ -35,7 +35,7 @@ def nodes(
     days: Days = DAYS,
     until: str = "",
 ) -> Response:
-    """Return the runs of each node over time, the queue with expected starts, leased slots, and rates of failures."""
+    """Return runs of each node over time, the queue with expected starts, leased slots, and failure rates."""
     overview = load_nodes(store, cluster=cluster, hours=hours, days=days, until=_time(until))
     state = page_state({"cluster": cluster, "until": until}, hours=(hours, HOURS), days=(days, DAYS))
     rows = overview.nodes[:LISTED]
@@ -88,5 +88,4 @@ def _marks(x: Axis) -> list[tuple[str, str]]:
     """Return (place, text) of times on the axis."""
     times = [x.low + (x.high - x.low) * number / (_MARKS - 1) for number in range(_MARKS)]
     form = "%H:%M" if x.high - x.low <= 2 * HOURS * HOUR_S else "%m-%d"
-    shares = [f"{100 * number / (_MARKS - 1):.0f}%" for number in range(_MARKS)]
-    return [(share, datetime.fromtimestamp(at, UTC).strftime(form)) for share, at in zip(shares, times, strict=True)]
+    return [(f"{100 * x.share(at):.0f}%", datetime.fromtimestamp(at, UTC).strftime(form)) for at in times]

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from tipcflow.domain import Run
 from tipcflow.report.chain.history import ChainHistory, Group, MetricHistory
+from tipcflow.report.chain.series import LineKey
 from tipcflow.report.chain.tables import baseline
 from tipcflow.report.comparison.tables import amount, percent
 from tipcflow_pages.charts.panel import Timeline, panel
@@ -44,6 +45,14 @@ class ChainView:
         state: dict[str, object] = {"mode": history.mode, "environment": history.environment}
         state |= {"semantics": history.compat, "last": self.last, "every": "true" if self.every else ""}
         return urlencode({key: value for key, value in (state | changes).items() if value or key == "environment"})
+
+    def series(self, row: MetricHistory) -> str:
+        """Return the query of the page Series with this metric."""
+        history = self.history
+        key = LineKey(
+            history.chain, history.mode, history.environment, history.compat, row.step, row.leg, row.metric
+        )
+        return urlencode({"s": str(key)})
 
     @cached_property
     def groups(self) -> list[tuple[str, str, bool]]:

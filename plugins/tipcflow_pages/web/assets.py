@@ -12,7 +12,7 @@ from tipcflow_pages.web.render import HEADERS
 router = APIRouter(prefix="/assets")
 _HERE = Path(__file__).parents[1] / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_OWN = frozenset({"app.css", "app.js", "chart.js", "icon.svg", "overview.css", "plot.js"})
+_OWN = frozenset({"app.css", "app.js", "chart.js", "icon.svg", "overview.css", "plot.js", "series.js"})
 # Unchanged files of the package uPlot (static/uplot/README.md).
 _LIBRARY = frozenset({"uPlot.iife.min.js", "uPlot.min.css"})
 
@@ -37,4 +37,3 @@ def _file(request: Request, path: Path, media_type: str) -> Response:
 @cache
 def _tag(path: Path, _changed: int) -> str:
     return f'"{hashlib.sha256(path.read_bytes()).hexdigest()[:20]}"'
-

@@ -18,6 +18,7 @@ from tipcflow.store.leases.leases import Leases
 from tipcflow.store.leases.queue import LeaseQueue
 from tipcflow.store.outbox import Outbox
 from tipcflow.store.quarantines import Quarantines
+from tipcflow.store.queries.ab_results import AbResults
 from tipcflow.store.queries.alerts import Alerts
 from tipcflow.store.queries.check_history import CheckHistory
 from tipcflow.store.queries.coverage import CoverageQueries
@@ -70,6 +71,7 @@ class Store:
         self.coverage, self.alerts = CoverageQueries(database), Alerts(database)
         self.matrix, self.node_use = MatrixQueries(database), NodeUse(database)
         self.quarantines, self.check_history = Quarantines(database), CheckHistory(database)
+        self.ab_results = AbResults(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)
         self.history = History(
             database,

@@ -128,7 +128,7 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """End a quarantine: from the next verdict on, the failure blocks."""
-    from tipcflow.cli.quarantine.text import state_of
+    from tipcflow.report.overview.decisions import state_of
     from tipcflow.store import Store
 
     if not because.strip():
@@ -174,7 +174,7 @@ def _progress(store: "Store", quarantine: "Quarantine") -> tuple[int, list[str]]
 
 
 def _document(quarantine: "Quarantine", now: float, clean: int = 0) -> dict[str, object]:
-    from tipcflow.cli.quarantine.text import state_of
+    from tipcflow.report.overview.decisions import state_of
 
     more = {"state": state_of(quarantine, now), "clean_runs": clean, "clean_runs_needed": quarantine.clean_runs}
     return {**quarantine.model_dump(mode="json"), **more}

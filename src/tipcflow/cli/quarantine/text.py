@@ -4,16 +4,10 @@ from collections.abc import Sequence
 
 from tipcflow.cli.output.output import columns
 from tipcflow.domain.quarantine.entry import Quarantine
+from tipcflow.report.overview.decisions import state_of
 from tipcflow.report.text.units import utc
 
 _LISTED = 5
-
-
-def state_of(quarantine: Quarantine, now: float) -> str:
-    """`active`, `released` or `expired`."""
-    if quarantine.is_active(now):
-        return "active"
-    return "expired" if quarantine.released_at is None else "released"
 
 
 def list_lines(

@@ -1,4 +1,4 @@
-"""Stored runs of a chain -> its history.
+"""Stored runs of a chain -> its history; metrics of several chains -> lines of a chart.
 
-Public: `load`.
+Public: `load`, `series`.
 """

@@ -58,9 +58,7 @@ def load_nodes(
         days=days,
         nodes=_nodes(store, uses, since, until, rated=now - days * DAY_S, cluster=cluster),
         slots=_slots(store, active, now),
-        queue=tuple(
-            waiting for waiting in load_queue(store, active, now) if cluster in ("", waiting.cluster)
-        ),
+        queue=tuple(waiting for waiting in load_queue(store, active, now) if cluster in ("", waiting.cluster)),
     )
 
 

@@ -1,4 +1,4 @@
 """The metrics of a chain over its runs, with baseline, smallest detectable change and marks.
 
-Public: `history`, `tables`.
+Public: `history`, `series`, `tables`.
 """

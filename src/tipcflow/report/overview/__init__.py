@@ -1,4 +1,4 @@
 """Overviews of all chains, as models for pages, JSON, CSV and the command line; no I/O.
 
-Public: `changes`, `coverage`, `flaky`, `matrix`, `nodes`, `proposals`, `text`, `today`.
+Public: `changes`, `coverage`, `decisions`, `flaky`, `matrix`, `nodes`, `proposals`, `text`, `today`.
 """

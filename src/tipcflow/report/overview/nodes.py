@@ -31,8 +31,8 @@ class NodeRow(_Model):
     Attributes:
         lanes: its runs in the period; runs of one lane do not overlap.
         busy: share of the period in which at least one run used it.
-        infrastructure: runs on it that ended as `infra_failure`, of its ended runs of the last `days`; None without
-            one.
+        infrastructure: runs on it that ended as `infra_failure`, of its ended runs of the last `days`; None
+            without an ended run.
         lost: number of steps of these runs that ended because the node was lost.
     """
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tipcflow.report.overview.changes import Changes
 from tipcflow.report.overview.coverage import Coverage
+from tipcflow.report.overview.decisions import AbList, AbMetric, AbRow, QuarantineList, QuarantineRow
 from tipcflow.report.overview.flaky import Flaky, Rate
 from tipcflow.report.overview.matrix import Matrix
 from tipcflow.report.overview.nodes import NodeRow, NodesOverview
@@ -45,11 +46,14 @@ _COVERAGE = ("chain", "suite", "declared", "lines", "passing", "legs", "legs_ran
 
 _NODE = ("node", "runs", "busy", "ended_runs", "infra_failures", "lost")
 
-Overview = Today | Coverage | Flaky | Changes | Matrix | NodesOverview
+Overview = Today | Coverage | Flaky | Changes | Matrix | NodesOverview | QuarantineList | AbList
 
 
 def csv_of(overview: Overview) -> str:
-    """Return the problems, chains, changes, cells or nodes of an overview as CSV with a header; times are ISO 8601."""
+    """Return the rows of an overview as CSV with a header; times are ISO 8601.
+
+    A row is a problem, chain, change, cell, node, quarantine, or metric of an A/B comparison.
+    """
     if isinstance(overview, Today):
         names: tuple[str, ...] = (*_PROBLEM, *_PROBLEM_TIMES)
         return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.problems])
@@ -64,6 +68,12 @@ def csv_of(overview: Overview) -> str:
         return _csv(names, list(_cells(overview)))
     if isinstance(overview, NodesOverview):
         return _csv(_NODE, [_node(row) for row in overview.nodes])
+    if isinstance(overview, QuarantineList):
+        names = tuple(QuarantineRow.model_fields)
+        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.quarantines])
+    if isinstance(overview, AbList):
+        names = (*(name for name in AbRow.model_fields if name != "metrics"), *AbMetric.model_fields)
+        return _csv(names, [row for comparison in overview.comparisons for row in _ab(comparison)])
     names = ("chain", "groups", "mixed", *Rate.model_fields, "newest_red", "newest_green")
     return _csv(
         names,
@@ -80,6 +90,14 @@ def _cells(matrix: Matrix) -> Iterator[dict[str, Any]]:
         for column in matrix.columns:
             if column in row.cells:
                 yield {"suite": row.suite, "model": row.model, matrix.by: column, **row.cells[column].model_dump()}
+
+
+def _ab(comparison: AbRow) -> Iterator[dict[str, Any]]:
+    own = comparison.model_dump(exclude={"metrics"})
+    for metric in comparison.metrics:
+        yield own | metric.model_dump()
+    if not comparison.metrics:
+        yield own | dict.fromkeys(AbMetric.model_fields, "")
 
 
 def _node(row: NodeRow) -> dict[str, Any]:

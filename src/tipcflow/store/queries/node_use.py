@@ -58,9 +58,18 @@ class NodeUse(Part):
         with self._read() as connection:
             rows = connection.execute(query).all()
         uses = [
-            Use(run, chain, mode, own, tuple(nodes), Status(status) if status else None, started, ended)
-            for run, chain, mode, own, nodes, status, started, ended in rows
-            if started is not None and started < until
+            Use(
+                run=row.id,
+                chain=row.chain,
+                mode=row.mode,
+                cluster=row.cluster,
+                nodes=tuple(row.nodes),
+                status=Status(row.status) if row.status else None,
+                started_at=row.started_at,
+                ended_at=row.ended_at,
+            )
+            for row in rows
+            if row.started_at is not None and row.started_at < until
         ]
         return sorted(uses, key=lambda use: (use.started_at, use.run))
 
