@@ -5,17 +5,20 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlencode
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from starlette.routing import Route
+from tests.support.precedents import put_run
 from tests.support.stories import TRAIN, a_plan, a_run, tell
 from tests.ui import chromium, server
 
 from tipcflow.domain import Run, Status, run_id_of
 from tipcflow.execute.events import event_writer
 from tipcflow.execute.progress import Event, Kind
+from tipcflow.report.chain.series import LineKey
 from tipcflow.store import Store
 
 pytestmark = pytest.mark.process
@@ -36,6 +39,17 @@ def written(home: Path) -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def run(written: Store) -> Run:
     return tell(written, a_run(run_id_of("sample.model.file", "ci__1", AFTER)))
+
+
+@pytest.fixture(scope="module")
+def series(written: Store) -> str:
+    """The page Series with a metric of eight runs, the last of them a regression."""
+    for week in range(8):
+        status = Status.REGRESSION if week == 7 else Status.PASS
+        chain = "sample/series/train_infer_python"
+        made = put_run(written, week, status=status, slower=1.7 if week == 7 else 1.0, chain=chain)
+    key = LineKey(made.chain, made.mode, made.environment, made.compat, TRAIN, "", "batch_cost")
+    return f"series?{urlencode({'s': str(key)})}"
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +112,45 @@ def test_a_page_without_trouble(page: chromium.Page, served: server.ApiServer, r
 
 
 @pytest.mark.parametrize("width", [1280, 800, 390])
-@pytest.mark.parametrize("path", ["", "runs", "runs/{run}"])
+@pytest.mark.parametrize(
+    "path", ["", "runs", "runs/{run}", "nodes?hours=72", "{series}", "versions", "pulls", "quarantines", "ab"]
+)
 def test_nothing_is_wider_than_the_window(
-    page: chromium.Page, served: server.ApiServer, run: Run, width: int, path: str
+    page: chromium.Page, served: server.ApiServer, run: Run, series: str, width: int, path: str
 ) -> None:
     page.show(width, 800)
-    page.open(f"{served.url}/certification/{path.format(run=run.id)}")
+    page.open(f"{served.url}/certification/{path.format(run=run.id, series=series)}")
     page.wait("document.readyState === 'complete'")
     assert page.ask("document.documentElement.scrollWidth") <= width
+
+
+def test_zoom_and_two_runs_of_a_series(page: chromium.Page, served: server.ApiServer, series: str) -> None:
+    """A zoom is in the URL, a click with Shift chooses a run, and a second one compares them."""
+    page.show(1280, 900)
+    page.trouble.clear()
+    page.open(f"{served.url}/certification/{series}")
+    assert page.wait("document.getElementById('series-chart')?.dataset.drawn") == "1"
+    box = "document.querySelector('#series-chart .u-over').getBoundingClientRect()"
+    left, top, width = (page.ask(f"{box}.{side}") for side in ("left", "top", "width"))
+    for kind, share in (("mouseMoved", 0.2), ("mousePressed", 0.2), ("mouseMoved", 0.6), ("mouseReleased", 0.6)):
+        mouse(page, kind, left + share * width, top + 40)
+    assert page.wait("location.search.includes('since=') && location.search.includes('until=')")
+    page.open(f"{served.url}/certification/{series}")
+    page.wait("document.getElementById('series-chart')?.dataset.drawn")
+    points = "seriesChart.data[0].map((at) => seriesChart.valToPos(at, 'x'))"
+    values = "seriesChart.data[1].map((value) => seriesChart.valToPos(value, 'y'))"
+    for number in (1, 4):
+        x, y = left + page.ask(f"{points}[{number}]"), top + page.ask(f"{values}[{number}]")
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            mouse(page, kind, x, y, modifiers=8)
+    page.wait("location.pathname.endsWith('/compare')")
+    assert page.ask("location.search") == "?run=run-01&run=run-04"
+    assert page.trouble == []
+
+
+def mouse(page: chromium.Page, kind: str, x: float, y: float, modifiers: int = 0) -> None:
+    button = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
+    page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, modifiers=modifiers, **button)
 
 
 def test_a_log_is_loaded_when_it_is_opened(

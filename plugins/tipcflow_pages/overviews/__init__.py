@@ -1,4 +1,4 @@
 """The pages of all chains, and the same as JSON and CSV.
 
-Public: `builds`, `chains`, `decisions`, `fleet`.
+Public: `builds`, `chains`, `decisions`, `fleet`, `pulls`, `versions`.
 """

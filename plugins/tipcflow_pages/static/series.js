@@ -2,7 +2,8 @@
 "use strict";
 
 const SERIES_HEIGHT = 360, DAY_S = 86400;
-let picked = null, seriesChart = null;
+let picked = null;
+var seriesChart = null;
 
 const dayOf = (seconds) => new Date(1000 * seconds).toISOString().slice(0, 10);
 
@@ -31,32 +32,56 @@ function keepZoom(plot, from, to, all) {
 function plotSeries(place, facts) {
   const key = facts.relative ? "percent" : "value";
   const lines = facts.lines.map((line) => ({ ...line, points: line.points.filter((point) => point[key] !== null) }));
-  const tables = lines.map((line) => [line.points.map((point) => point.at), line.points.map((point) => point[key])]);
+  // The line connects accepted runs; every other run is a cross.
+  const isAccepted = (point) => point.status === "pass" || point.status === "improvement";
+  const tables = lines.map((line) => [line.points.map((point) => point.at),
+    line.points.map((point) => (isAccepted(point) ? point[key] : null))]);
+  const others = lines.map((line) => line.points.filter((point) => !isAccepted(point)));
   const all = tables.flatMap((table) => table[0]);
   const limits = [Math.min(...all), Math.max(...all)];
-  const nearest = (plot, number) => {
-    const at = plot.data[0][plot.cursor.idxs?.[number + 1] ?? plot.cursor.idx];
-    return lines[number].points.findIndex((point) => point.at === at);
+  // A value far outside is at the edge, as in the chart of the server.
+  const height = (plot, value, canvas) => {
+    const { min, max } = plot.scales.y;
+    return plot.valToPos(Math.min(max, Math.max(min, value)), "y", canvas);
   };
   const hit = (plot) => {
     let best = null;
-    lines.forEach((line, number) => {
-      const found = nearest(plot, number);
-      if (found < 0) return;
-      const x = plot.valToPos(line.points[found].at, "x"), y = plot.valToPos(line.points[found][key], "y");
+    lines.forEach((line) => line.points.forEach((point, found) => {
+      const x = plot.valToPos(point.at, "x"), y = height(plot, point[key], false);
       const far = Math.hypot(x - plot.cursor.left, y - plot.cursor.top);
       if (far < 24 && (!best || far < best.far)) best = { far, line, found };
-    });
+    }));
     return best;
   };
+  const crosses = (plot) => {
+    const { ctx, bbox } = plot, arm = 4 * devicePixelRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left - arm, bbox.top - arm, bbox.width + 2 * arm, bbox.height + 2 * arm);
+    ctx.clip();
+    others.forEach((points, number) => {
+      ctx.strokeStyle = color(`--line-${number % 8}`);
+      ctx.lineWidth = 2 * devicePixelRatio;
+      for (const point of points) {
+        const x = plot.valToPos(point.at, "x", true), y = height(plot, point[key], true);
+        ctx.beginPath();
+        ctx.moveTo(x - arm, y - arm); ctx.lineTo(x + arm, y + arm);
+        ctx.moveTo(x - arm, y + arm); ctx.lineTo(x + arm, y - arm);
+        ctx.stroke();
+      }
+    });
+    ctx.restore();
+  };
+  const several = new Set(lines.map((line) => line.chain)).size > 1;
   const options = {
     width: place.clientWidth, height: SERIES_HEIGHT, cursor: { drag: { x: true, y: false, setScale: true } },
     tzDate: (at) => uPlot.tzDate(new Date(1000 * at), "UTC"),
-    axes: [axisOf(""), axisOf(facts.relative ? "percent" : facts.lines[0].unit, { size: 64 })],
+    axes: [axisOf("", { values: (plot, splits) => splits.map((at) => dayOf(at)), space: 90 }), axisOf(facts.relative ? "percent" : facts.lines[0].unit, { size: 64 })],
     series: [{ label: "UTC", value: (plot, at) => (at == null ? "–" : new Date(1000 * at).toISOString().slice(0, 16).replace("T", " ")) },
-      ...lines.map((line, number) => ({ label: `${line.metric} ${line.leg || line.step.split("/").pop()} ${line.chain}`, spanGaps: true,
+      ...lines.map((line, number) => ({ label: [line.metric, line.leg || line.step.split("/").pop(), ...(several ? [line.chain] : [])].join(" "), spanGaps: true,
         value: (plot, value) => shown(value), points: { show: true, size: 5 }, ...styleOf(number) }))],
     hooks: {
+      draw: [crosses],
       setSelect: [(plot) => {
         if (plot.select.width < 5) return;
         keepZoom(plot, plot.posToVal(plot.select.left, "x"), plot.posToVal(plot.select.left + plot.select.width, "x"), false);

@@ -1,4 +1,5 @@
 """Overviews of all chains, as models for pages, JSON, CSV and the command line; no I/O.
 
-Public: `changes`, `coverage`, `decisions`, `flaky`, `matrix`, `nodes`, `proposals`, `text`, `today`.
+Public: `changes`, `coverage`, `decisions`, `flaky`, `matrix`, `nodes`, `proposals`, `pulls`, `text`, `today`,
+`versions`.
 """

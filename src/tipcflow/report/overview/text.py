@@ -11,7 +11,9 @@ from tipcflow.report.overview.decisions import AbList, AbMetric, AbRow, Quaranti
 from tipcflow.report.overview.flaky import Flaky, Rate
 from tipcflow.report.overview.matrix import Matrix
 from tipcflow.report.overview.nodes import NodeRow, NodesOverview
+from tipcflow.report.overview.pulls import PullRow, Pulls
 from tipcflow.report.overview.today import Today
+from tipcflow.report.overview.versions import Pair, Versions
 from tipcflow.report.text.units import iso
 
 _PROBLEM = ("is_new", "kind", "status", "chain", "mode", "cluster", "environment", "framework", "run")
@@ -44,15 +46,20 @@ _CHANGE_TIMES = (
 _COVERAGE = ("chain", "suite", "declared", "lines", "passing", "legs", "legs_ran", "legs_passed", "newest_run")
 
 
+_PAIR = ("kind", "chain", "mode", "cluster", "environment")
+_PAIR_RUNS = ("base_status", "base_run", "new_status", "new_run", "reason")
+_PULL = ("repository", "number", "head_sha", "attempt", "state", "why", "created_at", "ended_at")
+_PULL_CHAIN = ("chain", "status", "run", "reason")
 _NODE = ("node", "runs", "busy", "ended_runs", "infra_failures", "lost")
 
-Overview = Today | Coverage | Flaky | Changes | Matrix | NodesOverview | QuarantineList | AbList
+Overview = Today | Coverage | Flaky | Changes | Matrix | NodesOverview | QuarantineList | AbList | Versions | Pulls
 
 
 def csv_of(overview: Overview) -> str:
     """Return the rows of an overview as CSV with a header; times are ISO 8601.
 
-    A row is a problem, chain, change, cell, node, quarantine, or metric of an A/B comparison.
+    A row is a problem, chain, change, cell, node, quarantine, pair of runs, chain of an attempt, or metric of an
+    A/B comparison.
     """
     if isinstance(overview, Today):
         names: tuple[str, ...] = (*_PROBLEM, *_PROBLEM_TIMES)
@@ -71,6 +78,10 @@ def csv_of(overview: Overview) -> str:
     if isinstance(overview, QuarantineList):
         names = tuple(QuarantineRow.model_fields)
         return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.quarantines])
+    if isinstance(overview, Versions):
+        return _csv(_PAIR + _PAIR_RUNS, [_pair(row) for row in overview.pairs])
+    if isinstance(overview, Pulls):
+        return _csv(_PULL + _PULL_CHAIN, [row for attempt in overview.attempts for row in _pull(attempt)])
     if isinstance(overview, AbList):
         names = (*(name for name in AbRow.model_fields if name != "metrics"), *AbMetric.model_fields)
         return _csv(names, [row for comparison in overview.comparisons for row in _ab(comparison)])
@@ -98,6 +109,25 @@ def _ab(comparison: AbRow) -> Iterator[dict[str, Any]]:
         yield own | metric.model_dump()
     if not comparison.metrics:
         yield own | dict.fromkeys(AbMetric.model_fields, "")
+
+
+def _pull(attempt: PullRow) -> Iterator[dict[str, Any]]:
+    own = attempt.model_dump(exclude={"chains"})
+    for chain in attempt.chains:
+        yield own | chain.model_dump()
+    if not attempt.chains:
+        yield own | dict.fromkeys(("chain", "run", "status", "reason"), "")
+
+
+def _pair(row: Pair) -> dict[str, Any]:
+    sides = {
+        f"{name}_{key}": getattr(side, key) if side else None
+        for name, side in (("base", row.base), ("new", row.new))
+        for key in ("status", "run")
+    }
+    return {
+        name: getattr(row, name) for name in ("kind", "chain", "mode", "cluster", "environment", "reason")
+    } | sides
 
 
 def _node(row: NodeRow) -> dict[str, Any]:

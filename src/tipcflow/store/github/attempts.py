@@ -118,6 +118,22 @@ class PullAttempts(Part):
             rows = connection.execute(query.order_by(pull_attempts.c.created_at, pull_attempts.c.attempt))
             return [_attempt(row) for row in rows.mappings()]
 
+    def newest(self, *, repository: str = "", number: int | None = None, limit: int = 50) -> list[PullAttempt]:
+        """Return the newest attempts, newest first.
+
+        Args:
+            repository: '' for all.
+            number: of a pull request, 0 for pushes and merge groups; None for all.
+        """
+        query = select(pull_attempts)
+        if repository:
+            query = query.where(pull_attempts.c.repository == repository)
+        if number is not None:
+            query = query.where(pull_attempts.c.number == number)
+        order = (pull_attempts.c.created_at.desc(), pull_attempts.c.attempt.desc())
+        with self._read() as connection:
+            return [_attempt(row) for row in connection.execute(query.order_by(*order).limit(limit)).mappings()]
+
     def get(self, key: tuple[str, int, str, int]) -> PullAttempt | None:
         """Return one attempt, None if there is none."""
         with self._read() as connection:

@@ -26,6 +26,8 @@ KINDS = (
 )
 # Databases limit the number of values in a query.
 _AT_ONCE = 500
+# Shortest prefix of a suite commit, a character after all of its digits, and the most runs of a version.
+_COMMIT, _AFTER, _MOST_RUNS = 7, "~", 20_000
 # The newest complete runs, from which the duration of a chain is estimated.
 _RECENT = 5
 
@@ -91,6 +93,31 @@ class States(Part):
             rows = connection.execute(_STATES).mappings().all()
         lines = [Line(**row) for row in ({**row, "status": Status(row["status"])} for row in rows)]
         return _without_unknown(lines)
+
+    def of_version(self, version: str) -> list[Line]:
+        """Return the newest run of each line that tested a version, by chain and mode.
+
+        Args:
+            version: a framework build, or the first characters of a suite commit (at least 7).
+        """
+        tested = runs.c.framework == version
+        if len(version) >= _COMMIT:
+            # A range, because LIKE ignores upper and lower case, which keeps databases from using it.
+            commits = and_(runs.c.suite_commit >= version, runs.c.suite_commit < f"{version}{_AFTER}")
+            tested = or_(tested, commits)
+        columns = ("chain", "suite", "mode", "cluster", "environment", "status", "framework", "created_at")
+        query = (
+            select(runs.c.id.label("run"), *(runs.c[name] for name in columns))
+            .where(tested, *is_state(runs))
+            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+            .limit(_MOST_RUNS)
+        )
+        newest: dict[tuple[str, str, str], Line] = {}
+        with self._read() as connection:
+            for row in connection.execute(query).mappings():
+                line = Line(**{**row, "status": Status(row["status"])})
+                newest.setdefault((line.chain, line.mode, line.environment), line)
+        return sorted(newest.values(), key=lambda line: (line.chain, line.mode, line.environment))
 
     def reds(self, lines: Iterable[Line]) -> list[Red]:
         """Return the runs that explain the lines that do not pass, in the order of the lines."""

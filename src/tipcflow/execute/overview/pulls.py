@@ -1,0 +1,56 @@
+"""Loads the attempts of pull requests and pushed commits."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import Run, Status
+from tipcflow.execute.comparison.predecessors import predecessors_of
+from tipcflow.report.overview.pulls import PullChain, PullRow, Pulls
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+    from tipcflow.store.github.attempts import PullAttempt, StartedChain
+
+MOST = 50
+# Chains of an attempt whose base is searched.
+_COMPARED = 40
+
+
+def load_pulls(store: "Store", *, repository: str = "", number: int | None = None, limit: int = MOST) -> Pulls:
+    """Return the newest attempts; of one pull request, the runs of the newest attempt have their bases.
+
+    Args:
+        repository: `owner/name`; '' for all.
+        number: pull request; 0 for pushes and merge groups; None for all.
+    """
+    attempts = store.pulls.newest(repository=repository, number=number, limit=limit)
+    runs = store.runs.known({chain.run for attempt in attempts for chain in attempt.chains if chain.run})
+    bases: dict[str, str] = {}
+    if repository and number and attempts:
+        own = [runs[chain.run] for chain in attempts[0].chains if chain.run in runs]
+        bases = {run.id: predecessors_of(store, run).accepted for run in own[:_COMPARED]}
+    rows = tuple(_row(attempt, runs, bases) for attempt in attempts)
+    return Pulls(repository=repository, number=number, attempts=rows)
+
+
+def _row(attempt: "PullAttempt", runs: Mapping[str, Run], bases: Mapping[str, str]) -> PullRow:
+    chains = [_chain(chain, runs.get(chain.run), bases) for chain in attempt.chains]
+    chains.sort(key=lambda chain: (-(chain.status.severity if chain.status else 0), chain.chain))
+    names = ("repository", "number", "head_sha", "attempt", "state", "created_at", "ended_at")
+    return PullRow(
+        **{name: getattr(attempt, name) for name in names},
+        why=attempt.cancel or str(attempt.body.get("reason") or attempt.body.get("unconcerned") or ""),
+        chains=tuple(chains),
+    )
+
+
+def _chain(chain: "StartedChain", run: Run | None, bases: Mapping[str, str]) -> PullChain:
+    status = run.status if run else Status(chain.status) if chain.status in set(Status) else None
+    return PullChain(
+        chain=chain.chain,
+        run=run.id if run else "",
+        status=status,
+        reason=chain.problem or (run.reason if run else ""),
+        base=bases.get(chain.run, ""),
+        selected=chain.selected,
+    )
