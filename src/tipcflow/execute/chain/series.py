@@ -106,6 +106,6 @@ def siblings_of(store: "Store", key: LineKey) -> tuple[list[LineKey], list[LineK
     metrics: dict[MetricKey, None] = {}
     for run in reversed(recent):
         metrics |= dict.fromkeys(numbers[run.id].values)
-    evaluated = sorted(found for found in metrics if metric(found.plain_metric).better != "none")
-    more = [LineKey(*key.group, found.step, found.leg, found.metric) for found in evaluated]
+    evaluated = sorted(own for own in metrics if metric(own.plain_metric).better != "none")
+    more = [LineKey(*key.group, own.step, own.leg, own.metric) for own in evaluated]
     return [other for other in others if other != key], [other for other in more if other != key]

@@ -39,11 +39,11 @@ def _row(store: "Store", quarantine: Quarantine, now: float) -> QuarantineRow:
 def load_ab(store: "Store", *, days: float = 90, now: float | None = None) -> AbList:
     """Return the newest A/B comparisons of the last N days."""
     now = store.now() if now is None else now
-    found = store.ab_results.newest(now - days * DAY_S, limit=MOST_AB)
+    newest = store.ab_results.newest(now - days * DAY_S, limit=MOST_AB)
     running = store.ab_results.unfinished()
     return AbList(
         at=now,
         days=days,
-        comparisons=tuple(ab_row(run, result) for run, result in found),
+        comparisons=tuple(ab_row(run, result) for run, result in newest),
         running=tuple(run.id for run in running),
     )

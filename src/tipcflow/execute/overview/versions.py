@@ -39,11 +39,11 @@ def load_versions(store: "Store", new: str, base: str = "", *, suite: str = "", 
     ]
     bad = [pair.new.run for pair in pairs if pair.new and pair.new.status not in GREEN]
     reasons = {run_id: run.reason for run_id, run in store.runs.known(bad).items()}
-    told = [
+    explained = [
         pair.model_copy(update={"reason": reasons[pair.new.run]}) if pair.new and pair.new.run in reasons else pair
         for pair in pairs
     ]
-    return versions_of(base, new, told)
+    return versions_of(base, new, explained)
 
 
 def _is_wanted(key: _Key, suite: str, chain: str) -> bool:
