@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -34,13 +35,18 @@ _OTHER = ("/api", "/assets", "/airflow", "/metrics", "/webhook", "/{path", "/run
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """axe-core from npm, which the repository does not contain; its content is pinned."""
+    """axe-core from npm or its cache, which `make test-full` fills; its content is pinned."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed")
     folder = tmp_path_factory.mktemp("axe")
     done = subprocess.run(
-        [npm, "pack", "axe-core@4.14.1"], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        [npm, "pack", "--prefer-offline", "axe-core@4.14.1"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     if done.returncode:
         pytest.skip(f"axe-core is not available: {done.stderr.strip().splitlines()[-1:]}")
@@ -71,13 +77,15 @@ def pages(app: FastAPI, home: Path) -> list[str]:
         lines = store.states.lines()
     passed = [line for line in lines if line.status is Status.PASS]
     failed = [line for line in lines if line.status in (Status.FAILED, Status.REGRESSION)]
-    query = {"/chain": f"?name={passed[0].chain}", "/compare": f"?a={passed[0].run}&b={failed[0].run}"}
+    query = {"/compare": f"?run={passed[0].run}&run={failed[0].run}"}
     found = []
     for route in app.routes:
         if not isinstance(route, Route) or "GET" not in (route.methods or ()) or route.path.startswith(_OTHER):
             continue
         if "{run_id}" in route.path:
             found += [route.path.replace("{run_id}", line.run) for line in (passed[0], failed[0])]
+        elif "{chain" in route.path:
+            found.append(re.sub(r"\{[^}]*\}", failed[0].chain, route.path))
         elif "{" not in route.path:
             found.append(route.path + query.get(route.path, ""))
     return found

@@ -7,6 +7,7 @@ import typer
 
 from tipcflow.cli.output.account import account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError, MetricKey, Run, plain_metric
 from tipcflow.domain.numbers.metrics import metric as known_metric
 from tipcflow.report.text.units import size, utc
@@ -39,12 +40,14 @@ def show(
     step: Steps = "",
     policy: Annotated[str, typer.Option(help="Policy. Default: the run's.")] = "",
     as_json: AsJson = False,
+    as_csv: AsCsv = False,
 ) -> None:
     """Show the baseline of a run's metrics, and all decisions about them."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store
 
+    refuse_both(as_json=as_json, as_csv=as_csv)
     with Store.open() as store:
         target = store.runs.find(run)
         rules = policy_of(store, target, policy, settings().config_dir)
@@ -56,6 +59,9 @@ def show(
             if (not metric or {decision.metric, plain_metric(decision.metric)} & set(metric))
             and step in ("", decision.step)
         ]
+    if as_csv:
+        print_records(rows)
+        return
     if as_json:
         active = [item.model_dump(mode="json") | {"value": _finite(item.value)} for item in decisions]
         about = {"run": target.id, "environment": target.environment, "policy": rules.name}
@@ -82,14 +88,9 @@ def show(
     echo_lines(columns(("STEP", "LEG", "METRIC", "BASELINE", "KIND", "RUNS"), table, width=width))
     if decisions:
         typer.echo("")
-        entries = sorted({(item.accepted_at, _word(item), item.run, item.who, item.why) for item in decisions})
-        echo_lines(
-            columns(
-                ("WHEN", "DECIDED", "RUN", "WHO", "BECAUSE"),
-                [(utc(at), word, about, who, why) for at, word, about, who, why in entries],
-                width=width,
-            )
-        )
+        made_by = sorted({(item.accepted_at, _word(item), item.run, item.who, item.why) for item in decisions})
+        entries = [(utc(at), *others) for at, *others in made_by]
+        echo_lines(columns(("WHEN", "DECIDED", "RUN", "WHO", "BECAUSE"), entries, width=width))
 
 
 @app.command("accept")

@@ -6,6 +6,7 @@ import typer
 
 from tipcflow.cli.output.chains import matching_chains, only_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError, Run, TipcflowError
 
 if TYPE_CHECKING:
@@ -22,12 +23,14 @@ def gate(
     of: Annotated[str, typer.Argument(help="A chain (its newest run), a run ID, or latest.", metavar="CHAIN|RUN")],
     policy: Annotated[str, typer.Option(help="Policy. Default: the run's.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: AsCsv = False,
 ) -> None:
     """Report noise, minimum detectable change and false-alert rate per metric."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store
 
+    refuse_both(as_json=as_json, as_csv=as_csv)
     with Store.open() as store:
         run = _run(store, of)
         rules = policy_of(store, run, policy, settings().config_dir)
@@ -35,6 +38,9 @@ def gate(
     if as_json:
         about = {"chain": run.chain, "mode": run.mode, "environment": run.environment, "policy": rules.name}
         print_json(about | {"metrics": rows})
+        return
+    if as_csv:
+        print_records(rows)
         return
     typer.echo(f"{run.chain} in {run.mode} on {run.environment or 'an unknown environment'}, policy {rules.name}")
     if not rows:

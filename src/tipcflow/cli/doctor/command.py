@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import Status, exit_code
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ def doctor(
         str, typer.Option("--cluster", "-c", help="Also check the nodes of this cluster (name or YAML file).")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: AsCsv = False,
 ) -> None:
     """Check this machine and a cluster's nodes, and report how to fix problems; exit code 5 if there are any."""
     from tipcflow.cli.doctor.local import check_local
@@ -23,6 +25,7 @@ def doctor(
     from tipcflow.cli.output.output import print_json
     from tipcflow.config.settings import settings
 
+    refuse_both(as_json=as_json, as_csv=as_csv)
     chosen = settings()
     findings = check_local(chosen)
     if cluster:
@@ -30,6 +33,8 @@ def doctor(
     missing = sum(not finding.ok for finding in findings)
     if as_json:
         print_json({"ok": not missing, "findings": [finding.model_dump() for finding in findings]})
+    elif as_csv:
+        print_records([finding.model_dump() for finding in findings])
     else:
         print_findings(findings, missing)
     raise typer.Exit(exit_code(Status.INFRA_FAILURE) if missing else 0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import Frozen, Status, exit_code
 
 if TYPE_CHECKING:
@@ -39,16 +40,21 @@ class Service(Frozen):
         return self.condition in ("starting", "running") and not self.note.startswith("problem")
 
 
-def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False, as_csv: AsCsv = False
+) -> None:
     """Show local nodes and the local Airflow: what runs, where, since when; exit code 5 if something is stale."""
     from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
     from tipcflow.config.settings import settings
     from tipcflow.report.text.units import utc
 
+    refuse_both(as_json=as_json, as_csv=as_csv)
     chosen = settings()
     all_services = list(services(chosen.home, chosen.config_dir))
     if as_json:
         print_json({"home": str(chosen.home), "services": [service.model_dump() for service in all_services]})
+    elif as_csv:
+        print_records([service.model_dump() for service in all_services])
     elif not all_services:
         typer.echo(f"nothing is running (TIPCFLOW_HOME is {chosen.home})")
     else:

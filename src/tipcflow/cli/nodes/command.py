@@ -8,6 +8,7 @@ from tipcflow.cli.nodes import add as nodes_add
 from tipcflow.cli.nodes import reap as nodes_reap
 from tipcflow.cli.nodes.choice import ClusterOption, chosen
 from tipcflow.cli.output.output import print_json, terminal_width
+from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import Cluster, Status, exit_code
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def nodes(
     context: typer.Context,
     cluster: ClusterOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: AsCsv = False,
 ) -> None:
     """Show the health and leases of nodes, and the queue; exit code 5 if a node is unhealthy."""
     context.obj = cluster
@@ -30,9 +32,12 @@ def nodes(
         return
     from tipcflow.cli.nodes.table import as_dict, lines_of
 
+    refuse_both(as_json=as_json, as_csv=as_csv)
     view = look(chosen(cluster), alone=cluster is not None)
     if as_json:
         print_json(as_dict(view))
+    elif as_csv:
+        print_records(as_dict(view)["nodes"])
     else:
         for line in lines_of(view, width=terminal_width()):
             typer.secho(line.text, fg=line.color, dim=line.dim, bold=line.bold)

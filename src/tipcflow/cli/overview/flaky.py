@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tipcflow.cli.output.output import columns, echo_lines, terminal_width
-from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs, refuse_both
+from tipcflow.cli.output.records import refuse_both
+from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs
 
 if TYPE_CHECKING:
     from tipcflow.report.overview.flaky import Flaky, Rate

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from tipcflow.cli.output.output import echo_lines
-from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs, refuse_both
+from tipcflow.cli.output.records import refuse_both
+from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs
 from tipcflow.domain import ConfigError, Status
 
 if TYPE_CHECKING:

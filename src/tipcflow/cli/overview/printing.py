@@ -6,7 +6,6 @@ import typer
 from pydantic import BaseModel
 
 from tipcflow.cli.output.output import print_json
-from tipcflow.domain import ConfigError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
@@ -21,16 +20,6 @@ def print_for_programs(overview: BaseModel, *, as_json: bool, as_csv: bool) -> b
     elif as_csv:
         typer.echo(csv_of(overview), nl=False)  # type: ignore[arg-type]
     return as_json or as_csv
-
-
-def refuse_both(*, as_json: bool, as_csv: bool) -> None:
-    """Refuse two formats at once.
-
-    Raises:
-        ConfigError: both are wanted.
-    """
-    if as_json and as_csv:
-        raise ConfigError("give either --json or --csv", key="--csv")
 
 
 def note_generated(is_generated: bool) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tipcflow.cli.output.output import columns, echo_lines, terminal_width
-from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs, refuse_both
+from tipcflow.cli.output.records import refuse_both
+from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs
 from tipcflow.report.text.units import duration, utc
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import typer
 
 from tipcflow.cli.output.account import account_name
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
+from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def show_list(
     chain: Annotated[str, typer.Option(help="Only quarantines of this chain.")] = "",
     ended: Annotated[bool, typer.Option("--all", help="Also list ended quarantines.")] = False,
     as_json: AsJson = False,
+    as_csv: AsCsv = False,
 ) -> None:
     """List quarantines, newest first, and release those that have their clean runs."""
     from tipcflow.cli.output.chains import find_chain
@@ -88,14 +90,18 @@ def show_list(
     from tipcflow.execute.quarantine.release import release_all_clean
     from tipcflow.store import Store
 
+    refuse_both(as_json=as_json, as_csv=as_csv)
     with Store.open() as store:
         release_all_clean(store)
         now = store.now()
         known = store.quarantines.all(chain=find_chain(store, chain, key="--chain") if chain else "")
         shown = [quarantine for quarantine in known if ended or quarantine.is_active(now)]
         progress = [_progress(store, quarantine) for quarantine in shown]
+    documents = [_document(each, now, clean) for each, (clean, _) in zip(shown, progress, strict=True)]
+    if as_csv:
+        print_records(documents)
+        return
     if as_json:
-        documents = [_document(each, now, clean) for each, (clean, _) in zip(shown, progress, strict=True)]
         print_json({"schema_version": 1, "quarantines": documents})
         return
     if not shown:

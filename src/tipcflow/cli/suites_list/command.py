@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
+
 if TYPE_CHECKING:
     from tipcflow.config.suite import Suite
 
@@ -15,6 +17,7 @@ _UNKNOWN = "nothing was run"
 def suites(
     name: Annotated[str, typer.Argument(metavar="[SUITE]", help="Show one suite with all details.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: AsCsv = False,
 ) -> None:
     """List the suites in configs/suites: source, dialects, log format, and what was verified where.
 
@@ -22,10 +25,13 @@ def suites(
     """
     from tipcflow.config.settings import settings
 
+    refuse_both(as_json=as_json, as_csv=as_csv)
     folder = settings().config_dir
     suite_list, errors = _read(folder, name)
     if as_json:
         typer.echo(json.dumps([_as_json(suite) for suite in suite_list], indent=2))
+    elif as_csv:
+        print_records([_as_json(suite) for suite in suite_list])
     elif name:
         for suite in suite_list:
             _print_one(suite)

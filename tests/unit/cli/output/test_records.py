@@ -1,0 +1,40 @@
+"""`--csv` of the commands that list something."""
+
+import csv
+import io
+from collections.abc import Callable
+
+import pytest
+from tests.unit.cli.conftest import Said
+
+from tipcflow.cli.output.records import print_records
+
+COMMANDS = [["suites"], ["quarantine", "list"], ["status"], ["doctor"]]
+
+
+def test_records_have_one_column_per_field(capsys: pytest.CaptureFixture[str]) -> None:
+    print_records([{"a": 1, "b": ["x", "y"]}, {"a": None, "c": {"k": [1]}, "b": [{"d": 2}]}])
+    out = capsys.readouterr().out
+    assert list(csv.reader(io.StringIO(out))) == [
+        ["a", "b", "c"],
+        ["1", "x; y", ""],
+        ["", '[{"d":2}]', '{"k":[1]}'],
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_list_is_available_as_csv(tipcflow: Callable[..., Said], command: list[str]) -> None:
+    said = tipcflow(*command, "--csv")
+    rows = list(csv.reader(io.StringIO(said.out)))
+    assert len({len(row) for row in rows}) <= 1, said.err
+    if command in (["suites"], ["doctor"]):
+        assert len(rows) > 3
+
+
+@pytest.mark.parametrize(
+    "command", [*COMMANDS, ["nodes"], ["gate", "latest"], ["baseline", "show", "latest"]], ids=" ".join
+)
+def test_two_formats_are_refused(tipcflow: Callable[..., Said], command: list[str]) -> None:
+    said = tipcflow(*command, "--csv", "--json")
+    assert (said.code, said.out) == (2, "")
+    assert "give either --json or --csv" in said.err
