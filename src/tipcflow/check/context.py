@@ -10,6 +10,7 @@ from tipcflow.config.references import References
 from tipcflow.config.suite import Prints
 from tipcflow.domain import Declared, Expectation, Facts, MetricKey, PastRun, Run
 from tipcflow.domain.quarantine.entry import Quarantine
+from tipcflow.domain.run.kept_files import LostFilesDocument
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class CheckContext:
         elsewhere: for a run with fewer than `min_history` runs in its environment class, the class that has most
             of the chain's accepted runs, and how many.
         quarantines: quarantines in force of the chain in this mode and environment class.
+        lost_files: fetched files that are missing or changed where the run is judged; None if none is.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
 
@@ -77,6 +79,7 @@ class CheckContext:
     elsewhere: tuple[str, int] = ("", 0)
     probes: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     quarantines: tuple[Quarantine, ...] = ()
+    lost_files: LostFilesDocument | None = None
     run: Run | None = None
 
     def past(self, key: MetricKey) -> list[float]:

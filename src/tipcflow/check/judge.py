@@ -7,7 +7,7 @@ from tipcflow.check.baseline.baseline import against_baseline
 from tipcflow.check.baseline.node_health import node_health
 from tipcflow.check.baseline.pinned import against_pinned
 from tipcflow.check.context import CheckContext
-from tipcflow.check.evidence import ran_evidence, ran_log, ran_removed, require_proofs
+from tipcflow.check.evidence import ran_evidence, ran_files, ran_log, ran_removed, require_proofs
 from tipcflow.check.numeric.accuracy import accuracy_final
 from tipcflow.check.numeric.evaluation import accuracy_evaluation
 from tipcflow.check.numeric.loss import loss_falling, loss_finite
@@ -37,6 +37,7 @@ CHECKS: tuple[Check, ...] = (
     environment_class,
     ran_steps,
     ran_evidence,
+    ran_files,
     ran_log,
     ran_world_size,
     ran_group,

@@ -1,9 +1,11 @@
 """`tipcflow certificate …`: the JSON document that links a run's configuration to its verdict."""
 
+import hashlib
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -73,6 +75,15 @@ def verify(
             help="Run ID or a prefix of it, latest, or a file; collected files next to it are checked, too.",
         ),
     ],
+    keys: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="PEM file with an Ed25519 public key; the signature next to the certificate must be by this key. "
+            "Repeat it to accept several keys.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print problems as JSON.")] = False,
 ) -> None:
     """Verify the hashes of a certificate and of collected files next to it; exit code 1 if one differs."""
@@ -91,11 +102,34 @@ def verify(
     hashes = {str(path.relative_to(file.parent)): content_hash(path) for path in beside if is_kept(path)}
     # Without collected files next to it, only the certificate's own hashes are checked.
     problems = problems_of(document, files=hashes or None)
+    if keys:
+        problems += _signature_problems(file, document, keys)
     if as_json:
-        typer.echo(json.dumps({"file": str(file), "problems": problems}))
+        typer.echo(json.dumps({"file": str(file), "problems": problems, "signed": bool(keys) and not problems}))
     else:
-        typer.echo("\n".join(problems) or f"{file}: valid ({len(hashes)} collected files checked)")
+        checked = f"{len(hashes)} of {len(beside)} collected files checked{', signature valid' if keys else ''}"
+        typer.echo("\n".join(problems) or f"{file}: valid ({checked})")
     raise typer.Exit(exit_code(Status.FAILED) if problems else 0)
+
+
+def _signature_problems(file: Path, document: dict[str, Any], keys: Sequence[Path]) -> list[str]:
+    """The problems of the signature next to a certificate."""
+    from tipcflow.execute.collect.kept_files import SIGNATURE
+    from tipcflow.execute.verdict.signature import verifier
+    from tipcflow.report import attestation
+
+    is_signed = [verifier(key) for key in keys]
+    beside = file.with_name(SIGNATURE)
+    try:
+        signature = json.loads(beside.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return [f"the certificate is not signed: {beside} does not exist"]
+    except (OSError, ValueError) as error:
+        return [f"the signature is not readable: {error}"]
+    verdict = document.get("verdict")
+    status = str(verdict.get("status")) if isinstance(verdict, dict) else ""
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    return attestation.problems_of(signature, sha256=sha256, status=status, is_signed=is_signed)
 
 
 def _certificate_file(run: str) -> Path:

@@ -7,6 +7,7 @@ _MODULES = {
     "run": (
         "alembic",
         "croniter",
+        "cryptography",
         "filelock",
         "packaging",
         "paramiko",

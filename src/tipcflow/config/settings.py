@@ -34,6 +34,11 @@ def _folder(value: object) -> Path:
     return folder
 
 
+def _file(value: object) -> Path | None:
+    """An absolute path; relative ones start at the working directory."""
+    return None if value is None else Path.cwd() / Path(str(value)).expanduser()
+
+
 def _database_url(url: str) -> str:
     if url.partition(":")[0].partition("+")[0] not in ("sqlite", "postgresql", "postgres"):
         raise ValueError("not a database URL")
@@ -92,6 +97,7 @@ class Settings(BaseSettings):
         log_limit_mb: maximum size of a file fetched from a node, 10^6 bytes.
         wheel_hosts: hosts from which framework wheels may be fetched, separated by commas (`*` and `?` match);
             '' for every host.
+        signing_key: PEM file with the Ed25519 private key that signs certificates; None: they are not signed.
     """
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
@@ -115,6 +121,7 @@ class Settings(BaseSettings):
     log_limit_mb: int = Field(default=LOG_LIMIT_MB, ge=1, description="a whole number of at least 1")
 
     wheel_hosts: str = Field(default="", description="host names separated by commas")
+    signing_key: Annotated[Path | None, BeforeValidator(_file)] = Field(default=None, description="a PEM file")
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home)!r}, database_url={safe_url(self.database_url)!r}, " + (

@@ -15,6 +15,7 @@ from tipcflow.store.engine import AWAY_S, UnreachableError, make_engine, reachab
 from tipcflow.store.github.attempts import PullAttempts
 from tipcflow.store.github.messages import Messages
 from tipcflow.store.leases.leases import Leases
+from tipcflow.store.leases.locks import Locks
 from tipcflow.store.leases.queue import LeaseQueue
 from tipcflow.store.outbox import Outbox
 from tipcflow.store.quarantines import Quarantines
@@ -73,6 +74,7 @@ class Store:
         self.quarantines, self.check_history = Quarantines(database), CheckHistory(database)
         self.ab_results = AbResults(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)
+        self.locks = Locks(database)
         self.history = History(
             database,
             runs=self.runs,

@@ -1,14 +1,24 @@
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from tests.support.bad_day import tell_failure
 from tests.support.stories import tell
 
 from tipcflow.domain.run_documents import CertificateDocument
+from tipcflow.execute.verdict.signature import sign_certificate
+from tipcflow.report import as_text
+from tipcflow.report.attestation import attested
+from tipcflow.report.canonical import sha256
+from tipcflow.report.certificate import links
 from tipcflow.store import Store, migrate
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "report" / "certificate.json"
 
 
 def test_current_then_upgrade(tipcflow: Callable[..., Any], home: Path) -> None:
@@ -92,3 +102,88 @@ def test_a_certificate_is_shown_as_markdown_and_junit(tipcflow: Callable[..., An
     assert (said.code, said.out.startswith("<?xml"), f'name="{run.id}"' in said.out) == (0, True, True)
     said = tipcflow("certificate", "show", run.id, "--format", "junit", "--json")
     assert (said.code, "--json, --format" in said.err) == (2, True)
+
+
+def key_pair(folder: Path, name: str) -> tuple[Path, Path]:
+    """PEM files of a new private key and its public key."""
+    key = Ed25519PrivateKey.generate()
+    private, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return private, public
+
+
+@pytest.fixture
+def signed(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """(certificate, its signature, public key)."""
+    private, public = key_pair(tmp_path, "site")
+    file = tmp_path / "run" / "certificate.json"
+    file.parent.mkdir()
+    file.write_text(GOLDEN.read_text())
+    return file, sign_certificate(json.loads(file.read_text()), file, private), public
+
+
+def rehashed(made: dict[str, Any]) -> str:
+    """The certificate with hashes that fit its content, as a forger writes it."""
+    made["links"] = links(made)
+    made["sha256"] = sha256({key: value for key, value in made.items() if key != "sha256"})
+    return as_text(made)
+
+
+def test_a_signed_certificate_is_valid(signed: tuple[Path, Path, Path], tipcflow: Callable[..., Any]) -> None:
+    file, signature, public = signed
+    said = tipcflow("certificate", "verify", str(file), "--key", str(public))
+    assert (said.code, "signature valid" in said.out) == (0, True), said.out + said.err
+    assert json.loads(tipcflow("certificate", "verify", str(file), "--key", str(public), "--json").out)["signed"]
+    assert not json.loads(tipcflow("certificate", "verify", str(file), "--json").out)["signed"], "not checked"
+    stated = attested(json.loads(signature.read_text()))
+    assert stated.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert stated.status == json.loads(file.read_text())["verdict"]["status"]
+
+
+def test_a_consistent_forgery_is_found(signed: tuple[Path, Path, Path], tipcflow: Callable[..., Any]) -> None:
+    file, _, public = signed
+    made = json.loads(file.read_text())
+    made["suite"]["commit"] = "f" * 40
+    file.write_text(rehashed(made))
+    assert tipcflow("certificate", "verify", str(file)).code == 0, "the hashes fit"
+    said = tipcflow("certificate", "verify", str(file), "--key", str(public))
+    expected = "the signature is for another certificate: the file's SHA-256 differs\n"
+    assert (said.code, said.out) == (1, expected)
+
+
+def test_another_key_is_refused_unless_it_is_accepted(
+    signed: tuple[Path, Path, Path], tmp_path: Path, tipcflow: Callable[..., Any]
+) -> None:
+    file, _, public = signed
+    _, other = key_pair(tmp_path, "other")
+    said = tipcflow("certificate", "verify", str(file), "--key", str(other))
+    expected = "the signature is not valid for the given key: another key signed it, or it was changed\n"
+    assert (said.code, said.out) == (1, expected)
+    assert tipcflow("certificate", "verify", str(file), "--key", str(other), "--key", str(public)).code == 0
+
+
+@pytest.mark.parametrize("broken", ["payload", "sig", "type", "text", "none"])
+def test_a_broken_signature_is_said(
+    signed: tuple[Path, Path, Path], tipcflow: Callable[..., Any], broken: str
+) -> None:
+    file, signature, public = signed
+    made = json.loads(signature.read_text())
+    if broken == "none":
+        signature.unlink()
+    elif broken == "text":
+        signature.write_text("[]")
+    else:
+        value = made["signatures"][0]["sig"] if broken == "sig" else made["payload"]
+        changed = ("B" if value[0] == "A" else "A") + value[1:]
+        if broken == "sig":
+            made["signatures"][0]["sig"] = changed
+        elif broken == "payload":
+            made["payload"] = changed
+        else:
+            made["payloadType"] = "text/plain"
+        signature.write_text(json.dumps(made))
+    said = tipcflow("certificate", "verify", str(file), "--key", str(public))
+    assert said.code == 1
+    assert "sign" in said.out
+    assert "Traceback" not in said.out + said.err

@@ -4,6 +4,7 @@ Public: `__all__`, `expected`.
 """
 
 from tipcflow.check.evidence.expected import expected
+from tipcflow.check.evidence.files import ran_files
 from tipcflow.check.evidence.found import found_in
 from tipcflow.check.evidence.log_lines import ran_log
 from tipcflow.check.evidence.missing import Missing, missing_in
@@ -19,6 +20,7 @@ __all__ = [
     "missing_in",
     "proven_by",
     "ran_evidence",
+    "ran_files",
     "ran_log",
     "ran_removed",
     "require_proofs",

@@ -27,6 +27,7 @@ from tipcflow.domain.run_documents import (
 )
 from tipcflow.execute.attempt.retry import Retries
 from tipcflow.execute.collect.collect import Collected, collect, step_folder
+from tipcflow.execute.collect.kept_files import record_kept
 from tipcflow.execute.failure import outcome
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.outcome import Outcome
@@ -137,6 +138,7 @@ class StepCloser:
                 into=folder,
             )
             added.append(self._store.measurements.add(collected.measurements))
+            record_kept(self._store, self._run, step.id, attempt, folder)
         for words in (*collected.notes, *collected.lost):
             self._say(Event(Kind.NOTE, f"attempt {attempt}: {words}", step=step.id))
         if not collected.lost:
@@ -195,6 +197,7 @@ class StepCloser:
         if failure is not None and failure.then:
             reason = f"{reason}; {failure.then}"
         records = [member.record for member in members if member.record is not None]
+        record_kept(self._store, self._run, step.id, attempt, step_folder(self._home, self._run, step.id))
         if self._store.attempts.close(self._run, step.id, attempt, status, reason, records, time.time()):
             for note in [*collected.notes, *collected.lost]:
                 self._say(Event(Kind.NOTE, note, step=step.id))
@@ -239,7 +242,12 @@ class StepCloser:
         """Serialize closers of a step: concurrent ones would fetch the same logs into the same files."""
         folder = step_folder(self._home, self._run, step.id)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with locked(folder.with_name(f".{folder.name}.closing"), seconds=CLOSING_S):
+        # Also across machines that do not share this folder: both would fetch from the nodes at once.
+        name = f"close {self._run} {step.id}"
+        with (
+            locked(folder.with_name(f".{folder.name}.closing"), seconds=CLOSING_S),
+            self._store.locks.held(name, seconds=CLOSING_S),
+        ):
             yield
 
     def _put_aside(self, step: Step, attempt: int) -> None:

@@ -1,4 +1,4 @@
 """Logs of nodes -> series and samples of the attempt; each log line counts once.
 
-Public: `log_archive`.
+Public: `kept_files`, `log_archive`.
 """

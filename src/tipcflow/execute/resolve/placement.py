@@ -18,13 +18,13 @@ _PLACING_S = 60.0
 
 
 @contextlib.contextmanager
-def placement_lock(home: Path) -> Iterator[None]:
-    """Only one run at a time chooses its nodes: two concurrent runs would choose the same.
+def placement_lock(store: "Store", home: Path) -> Iterator[None]:
+    """Only one run at a time chooses its nodes: two concurrent runs would choose the same, also on two machines.
 
     Raises:
         InfraError: another process has held the lock for a minute.
     """
-    with locked(home / "placing.lock", seconds=_PLACING_S):
+    with locked(home / "placing.lock", seconds=_PLACING_S), store.locks.held("placing", seconds=_PLACING_S):
         yield
 
 

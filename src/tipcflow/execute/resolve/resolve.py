@@ -139,7 +139,7 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
         )
     resolved = Resolved(request, suite, cluster, snapshot, policy, references, build)
     plan = resolved.plan(run_id)
-    with placement_lock(home):
+    with placement_lock(store, home):
         if not request.confirms and not request.nodes_of:
             cluster = place_nodes(cluster, len(plan.nodes), load_of(store, cluster, run_id))
             resolved = dataclasses.replace(resolved, cluster=cluster)

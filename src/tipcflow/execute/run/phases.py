@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.run_documents import JudgementDocument, LeaseDocument, LeftoversDocument
+from tipcflow.execute.collect.kept_files import note_lost_files
 from tipcflow.execute.failure.dependencies import refusal
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.request import RunRequest
@@ -224,6 +225,7 @@ def judge_run(context: TaskContext) -> tuple[Status, str]:
     known = store.runs.get(run)
     if known.status is not None and store.documents.get(run, JudgementDocument) is None:
         return known.status, known.reason
+    note_lost_files(store, run, context.home / "runs" / run)
     judged = judgement.judge_run(store, run, rules=context.policy, references=context.references)
     leftovers = (store.documents.get(run, LeftoversDocument) or LeftoversDocument()).root
     status, reason = run_status(judged.status, judged.reason, steps=context.statuses(), leftovers=leftovers)

@@ -1,4 +1,4 @@
 """Stored facts -> verdict: check context, checks, confirm runs, re-evaluation.
 
-Public: `check_context`, `conclusion`, `confirm`, `judge`, `rejudge`, `run_data`.
+Public: `check_context`, `conclusion`, `confirm`, `judge`, `rejudge`, `run_data`, `signature`.
 """

@@ -14,7 +14,13 @@ from tipcflow.config.suite import Prints
 from tipcflow.domain import Declared, MetricKey, PastRun, Run
 from tipcflow.domain.numbers.metrics import is_loss, metric
 from tipcflow.domain.quarantine.entry import Quarantine
-from tipcflow.domain.run_documents import ExpectedDocument, FoundDocument, IncomparableDocument, MergeBaseDocument
+from tipcflow.domain.run.kept_files import LostFilesDocument
+from tipcflow.domain.run_documents import (
+    ExpectedDocument,
+    FoundDocument,
+    IncomparableDocument,
+    MergeBaseDocument,
+)
 from tipcflow.domain.triggers import AB, BISECT
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict.confirmed import confirmation_of
@@ -60,7 +66,7 @@ def build_check_context(
     in_force = active_decisions(
         decision for decision in decisions if as_of is None or decision.accepted_at <= as_of
     )
-    documents = store.documents.several(run.id, (GoldensDocument, ExpectedDocument))
+    documents = store.documents.several(run.id, (GoldensDocument, ExpectedDocument, LostFilesDocument))
     goldens, recorded = documents.get(GoldensDocument), documents.get(ExpectedDocument)
     history = history_of(store, run, in_force.starts, rules, as_of=as_of)
     return CheckContext(
@@ -78,6 +84,7 @@ def build_check_context(
         prints=declared_prints(store, run.id),
         elsewhere=("", 0) if incomparable else store.history.elsewhere(run, enough=rules.min_history),
         quarantines=_quarantines(store, run, as_of),
+        lost_files=documents.get(LostFilesDocument),
         run=run,
     )
 

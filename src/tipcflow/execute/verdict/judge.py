@@ -12,6 +12,7 @@ from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.run_documents import PolicyDocument
+from tipcflow.config.settings import settings
 from tipcflow.config.suite import find_config
 from tipcflow.domain import Run, Status
 from tipcflow.domain.run_documents import (
@@ -21,12 +22,13 @@ from tipcflow.domain.run_documents import (
     GateDocument,
     WhyDocument,
 )
-from tipcflow.execute.collect.log_archive import compress_logs, content_hash, is_log, plain_name
-from tipcflow.execute.events import EVENTS
+from tipcflow.execute.collect.kept_files import CERTIFICATE, certified_files
+from tipcflow.execute.collect.log_archive import compress_logs
 from tipcflow.execute.quarantine.applied import note_quarantined
 from tipcflow.execute.quarantine.release import release_clean
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict.check_context import build_check_context, declared_prints
+from tipcflow.execute.verdict.signature import sign_certificate
 from tipcflow.report import as_text, certificate
 
 if TYPE_CHECKING:
@@ -92,7 +94,10 @@ def load_references(suite: str, config_dir: Path) -> References:
 def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
     """Create the run's certificate, store it, and write it to `<home>/runs/<run>/certificate.json`.
 
-    This is the last step of a run: its large logs are compressed then.
+    This is the last step of a run: its large logs are compressed then. With TIPCFLOW_SIGNING_KEY it is signed.
+
+    Raises:
+        ConfigError: the key is not usable; the certificate is written, without a signature.
     """
     folder = home / "runs" / run_id
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,22 +109,13 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
         store.checks.results(run_id),
         gate=gate.root if gate else None,
         evidence=evidence.root if evidence else None,
-        files=_hashes(folder),
+        files=certified_files(store, run_id, folder),
         versions={"tipcflow": version("tipcflow")},
     )
     store.documents.put(run_id, CertificateDocument(document))
-    path = folder / "certificate.json"
+    path = folder / CERTIFICATE
     path.write_text(as_text(document), encoding="utf-8")
     compress_logs(folder)
+    if key := settings().signing_key:
+        sign_certificate(document, path, key)
     return path
-
-
-def _hashes(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file collected from the nodes, by path in the run's folder; for a compressed log
-    the hash of its content under its original name."""
-    ours = {"certificate.json", EVENTS}
-    paths = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-    files = sorted(path for path in paths if path.name not in ours)
-    names = [str(path.relative_to(folder)) for path in files]
-    names = [plain_name(name) if is_log(name) else name for name in names]
-    return {name: content_hash(folder / name) for name in names}

@@ -1,0 +1,32 @@
+"""Are all files that were fetched from the nodes available, unchanged, where the run is evaluated?"""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.select import first_names
+from tipcflow.domain import CheckResult, Facts, Status
+
+NAME = "ran.files"
+_SHOWN = 3
+
+
+def ran_files(_: Facts, context: CheckContext) -> list[CheckResult]:
+    """One result for the run if a fetched file is missing or changed: `infra_failure`, because the certificate
+    would name evidence that is not kept."""
+    lost = context.lost_files
+    if lost is None or not (lost.missing or lost.changed):
+        return []
+    words = []
+    if lost.missing:
+        words.append(
+            f"{len(lost.missing)} of {lost.kept} fetched files are not on this machine: "
+            f"{first_names(list(lost.missing), _SHOWN)}"
+        )
+    if lost.changed:
+        count = len(lost.changed)
+        words.append(
+            f"{count} fetched file{'s were' if count > 1 else ' was'} changed after the step: "
+            f"{first_names(list(lost.changed), _SHOWN)}"
+        )
+    if lost.missing:
+        words.append("all workers must share one TIPCFLOW_HOME")
+    values = {"missing": list(lost.missing), "changed": list(lost.changed), "kept": lost.kept}
+    return [CheckResult(check=NAME, status=Status.INFRA_FAILURE, reason="; ".join(words), values=values)]

@@ -1,0 +1,95 @@
+"""The files that a run's closers kept, by hash in the database: the verdict needs all of them, wherever it runs.
+
+Without the record, a certificate made on a machine that lacks a worker's files would only be shorter.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tipcflow.domain.run.kept_files import KeptDocument, LostFilesDocument
+from tipcflow.execute.collect.log_archive import content_hash, is_kept, is_log, plain_name
+from tipcflow.execute.events import EVENTS
+from tipcflow.remote import paths
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+# Files of a run's folder that no node wrote.
+CERTIFICATE = "certificate.json"
+SIGNATURE = "certificate.dsse.json"
+_OURS = frozenset({CERTIFICATE, SIGNATURE, EVENTS})
+
+
+def hashes_in(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file collected from the nodes, by path in `folder`.
+
+    A compressed log has the hash of its content under its original name.
+    """
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    names = sorted(str(path.relative_to(folder)) for path in files)
+    plain = [plain_name(name) if is_log(name) else name for name in names if name not in _OURS]
+    return {name: content_hash(folder / name) for name in plain}
+
+
+def record_kept(store: "Store", run: str, step: str, attempt: int, folder: Path) -> dict[str, str]:
+    """Store the hashes of an attempt's files before the attempt is closed; return them.
+
+    Args:
+        folder: the attempt's folder on this machine.
+    """
+    hashes = hashes_in(folder)
+    store.documents.merge(run, KeptDocument, {KeptDocument.key(step, attempt): hashes})
+    return hashes
+
+
+def kept_by_attempt(store: "Store", run: str) -> dict[str, dict[str, str]]:
+    """Return attempt (`<step>~<attempt>`) -> path in the attempt's folder -> SHA-256."""
+    document = store.documents.get(run, KeptDocument)
+    return dict(document.root) if document else {}
+
+
+def kept_files(store: "Store", run: str) -> dict[str, str]:
+    """Return path in the run's folder -> SHA-256 of every file that was kept.
+
+    The last attempt of a step has its files in `<step>`, an earlier one in `<step>~<attempt>`.
+    """
+    folders = folders_of(store, run)
+    return {
+        f"{folders[key]}/{name}": sha256
+        for key, files in kept_by_attempt(store, run).items()
+        for name, sha256 in files.items()
+    }
+
+
+def folders_of(store: "Store", run: str) -> dict[str, str]:
+    """Return attempt (`<step>~<attempt>`) -> name of its folder in the run's folder."""
+    last: dict[str, int] = {}
+    for entry in store.attempts.of(run):
+        last[entry.step] = max(entry.attempt, last.get(entry.step, 0))
+    folders = {}
+    for key in kept_by_attempt(store, run):
+        step, number = KeptDocument.parts(key)
+        name = paths.safe_name(step)
+        folders[key] = name if number >= last.get(step, 0) else f"{name}~{number}"
+    return folders
+
+
+def note_lost_files(store: "Store", run: str, folder: Path) -> LostFilesDocument:
+    """Compare what was kept with the files in the run's folder, and store the difference for the checks."""
+    kept = kept_files(store, run)
+    missing = [name for name in kept if not is_kept(folder / name)]
+    gone = frozenset(missing)
+    changed = [name for name, sha256 in kept.items() if name not in gone and content_hash(folder / name) != sha256]
+    lost = LostFilesDocument(missing=tuple(sorted(missing)), changed=tuple(sorted(changed)), kept=len(kept))
+    store.documents.put(run, lost)
+    return lost
+
+
+def certified_files(store: "Store", run: str, folder: Path) -> Mapping[str, str]:
+    """Return path -> SHA-256 for the certificate: everything that was kept, and everything in the run's folder.
+
+    A kept file has the hash of the moment at which it was kept, so that a later change or loss shows.
+    """
+    files = {**hashes_in(folder), **kept_files(store, run)}
+    return dict(sorted(files.items()))

@@ -1,0 +1,105 @@
+"""What closers kept is in the database: a machine that lacks a file says so, and certifies the same list."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.stories import T0, TRAIN, a_plan, a_run, open_store
+from tests.support.two_nodes import NODES, stored
+
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.domain import Status
+from tipcflow.execute.collect.kept_files import SIGNATURE, hashes_in, kept_files, note_lost_files, record_kept
+from tipcflow.execute.collect.log_archive import compress_logs
+from tipcflow.execute.verdict import judge as judgement
+from tipcflow.report import verify
+from tipcflow.store import Store
+
+RULES, REFERENCES = Policy(name="mine"), References(suite="sample")
+LOG = "node-a/logs/main.log"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "tipcflow.db") as opened:
+        yield opened
+
+
+def written(folder: Path, text: str = "loss 1.0\n") -> Path:
+    """A step's folder with a log, as a closer leaves it."""
+    log = folder / LOG
+    log.parent.mkdir(parents=True)
+    log.write_text(text)
+    (folder / ".attempt").write_text("1")
+    return folder
+
+
+def judged(store: Store, run: str) -> tuple[Status, str]:
+    said = judgement.judge_run(store, run, rules=RULES, references=REFERENCES)
+    store.runs.finish(run, said.status, said.reason, T0 + 50)
+    return said.status, said.reason
+
+
+def test_files_of_another_workers_folder_are_missing_and_said(store: Store, tmp_path: Path) -> None:
+    run = stored(store, 0, lambda _: 1.0, NODES)
+    step = store.plans.get(run).steps[0].id
+    ours, theirs = tmp_path / "worker-1", tmp_path / "worker-2"
+    record_kept(store, run, step, 1, written(ours / "runs" / run / step))
+    for home, status in ((ours, Status.PASS), (theirs, Status.INFRA_FAILURE)):
+        note_lost_files(store, run, home / "runs" / run)
+        found, reason = judged(store, run)
+        assert found is status, reason
+        made = json.loads(judgement.write_certificate(store, run, home).read_text())
+        assert list(made["files"]) == [f"{step}/{LOG}"], "the same list on both machines"
+        assert verify(made) == []
+    assert reason == (
+        f"ran.files: 1 of 1 fetched files are not on this machine: {step}/{LOG}; "
+        "all workers must share one TIPCFLOW_HOME"
+    )
+    assert verify(made, files={}) == [f"file {step}/{LOG} is missing"]
+
+
+def test_a_file_that_was_changed_after_its_step_is_said(store: Store, tmp_path: Path) -> None:
+    run = stored(store, 0, lambda _: 1.0, NODES)
+    step = store.plans.get(run).steps[0].id
+    folder = written(tmp_path / "runs" / run / step)
+    record_kept(store, run, step, 1, folder)
+    (folder / LOG).write_text("loss 0.1\n")
+    note_lost_files(store, run, folder.parent)
+    assert judged(store, run) == (
+        Status.INFRA_FAILURE,
+        f"ran.files: 1 fetched file was changed after the step: {step}/{LOG}",
+    )
+    made = json.loads(judgement.write_certificate(store, run, tmp_path).read_text())
+    assert verify(made, files={f"{step}/{LOG}": hashes_in(folder)[LOG]}) == [f"file {step}/{LOG} was changed"]
+
+
+def test_a_compressed_log_is_the_same_file(store: Store, tmp_path: Path) -> None:
+    run = stored(store, 0, lambda _: 1.0, NODES)
+    step = store.plans.get(run).steps[0].id
+    folder = written(tmp_path / "runs" / run / step, "loss 1.0\n" * 20_000)
+    record_kept(store, run, step, 1, folder)
+    assert compress_logs(folder.parent) == 1
+    lost = note_lost_files(store, run, folder.parent)
+    assert (lost.missing, lost.changed, lost.kept) == ((), (), 1)
+
+
+def test_an_earlier_attempt_has_its_own_folder(store: Store, tmp_path: Path) -> None:
+    store.runs.create(a_run(), a_plan())
+    run = a_run().id
+    for number in (1, 2):
+        attempt = store.attempts.open(run, TRAIN, ["node-a"], T0 + number)
+        record_kept(store, run, TRAIN, attempt, written(tmp_path / str(number), f"attempt {number}\n"))
+        store.attempts.close(run, TRAIN, attempt, Status.FAILED, "exit code 1", [], T0 + number)
+    names = {sha256: name for name, sha256 in kept_files(store, run).items()}
+    first, second = (names[hashes_in(tmp_path / str(number))[LOG]] for number in (1, 2))
+    assert first.removesuffix(f"/{LOG}") == second.removesuffix(f"/{LOG}") + "~1"
+
+
+def test_only_files_of_nodes_count(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run" / "step").parent
+    for own in ("certificate.json", "events.jsonl", SIGNATURE):
+        (folder / own).write_text("{}")
+    assert list(hashes_in(folder)) == [f"step/{LOG}"]
