@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tipcflow.config.loader import message_and_expected
 from tipcflow.domain import ConfigError
 from tipcflow.execute.ab.progress import Limits
 from tipcflow.execute.request import RunRequest
@@ -94,7 +95,8 @@ def _bounds(given: Mapping[str, Any]) -> _Bounds:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(first["msg"], key=key, found=repr(first.get("input"))[:80]) from error
+        message, expected = message_and_expected(first)
+        raise ConfigError(message, key=key, found=repr(first.get("input"))[:80], expected=expected) from error
 
 
 def param_error(error: ConfigError, names: Mapping[str, str] | None = None) -> ConfigError:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tipcflow.config.loader import message_and_expected
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError
 from tipcflow.execute.request import RunRequest
@@ -88,13 +89,11 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         is_rule = first["type"] in ("string_pattern_mismatch", "greater_than_equal")
-        expected = _EXPECTED.get(key, "") if is_rule else ""
-        raise ConfigError(
-            "invalid value" if expected else first["msg"],
-            key=key,
-            found=repr(first.get("input"))[:80],
-            expected=expected,
-        ) from error
+        message, expected = message_and_expected(first)
+        if is_rule and key in _EXPECTED:
+            message, expected = "invalid value", _EXPECTED[key]
+        shown = "" if first["type"] == "missing" else repr(first.get("input"))[:80]
+        raise ConfigError(message, key=key, found=shown, expected=expected) from error
     if conf.mode not in ALL_MODES:
         raise ConfigError("unknown mode", key="mode", found=conf.mode, expected=f"one of {', '.join(ALL_MODES)}")
     check_source(conf.framework_wheel or "", conf.framework_sha256 or "", only_names=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from tipcflow.config.base import ConfigModel
+from tipcflow.config.loader import message_and_expected
 from tipcflow.domain.errors import ConfigError
 from tipcflow.domain.keys import GoldenKey
 
@@ -72,9 +73,9 @@ def load_goldens(config_dir: Path, chain: str, mode: str) -> Goldens | None:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(
-            first["msg"], file=str(path), key=key, found=str(first["input"])[:120], hint=_HINT
-        ) from error
+        message, expected = message_and_expected(first)
+        shown = "" if first["type"] == "missing" else str(first["input"])[:120]
+        raise ConfigError(message, file=str(path), key=key, found=shown, expected=expected, hint=_HINT) from error
 
 
 _HINT = "generate this file with `tipcflow golden record`"

@@ -11,6 +11,28 @@ from tipcflow.domain.errors import ConfigError
 
 # Longer messages and keys of a file are cut off.
 _LONGEST = 300
+# Type of pydantic's error -> expected value; fields in braces are the context of the error.
+_EXPECTED = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "keys with values",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "mapping_type": "keys with values",
+    "model_type": "keys with values",
+    "string_too_short": "at least {min_length} character(s)",
+    "string_type": "text",
+    "tuple_type": "a list",
+}
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -54,15 +76,34 @@ def first_error(error: ValidationError, lines: Lines, file: str, model: type[Bas
     # An error about several keys has the whole mapping as input, which is not helpful.
     whole = isinstance(first["input"], dict) and first["type"] == "value_error"
     value = "" if first["type"] == "missing" or whole else str(first["input"])[:120]
-    expected = ""
+    message, expected = message_and_expected(first)
     if first["type"] == "extra_forbidden":
         expected = f"one of {', '.join(_known_keys(first['loc'], model))}"
-    # Remove the prefix that pydantic adds to messages of validators.
-    message = first["msg"].removeprefix("Value error, ")[:_LONGEST]
-    message = message[0].lower() + message[1:]
     return ConfigError(
-        message + more, file=file, line=_line(first["loc"], lines), key=key, found=value, expected=expected
+        message[:_LONGEST] + more,
+        file=file,
+        line=_line(first["loc"], lines),
+        key=key,
+        found=value,
+        expected=expected,
     )
+
+
+def message_and_expected(error: ErrorDetails) -> tuple[str, str]:
+    """Return (message, expected value) of a validation error.
+
+    Returns:
+        The expected value is '' if the message states it, as that of a validator of ours.
+    """
+    if error["type"] == "missing":
+        return "is required", ""
+    if error["type"] == "extra_forbidden":
+        return "unknown key", ""
+    if expected := _EXPECTED.get(error["type"]):
+        return "invalid value", expected.format_map(error.get("ctx", {}))
+    # Remove the prefix that pydantic adds to messages of validators.
+    message = error["msg"].removeprefix("Value error, ")
+    return message[:1].lower() + message[1:], ""
 
 
 def _line(loc: tuple[str | int, ...], lines: Lines) -> int:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from tipcflow.config.base import ConfigModel
+from tipcflow.config.loader import message_and_expected
 from tipcflow.config.waits import Waits
 from tipcflow.domain import plain_metric
 from tipcflow.domain.numbers.metrics import judged, metric
@@ -321,7 +322,9 @@ class Policy(ConfigModel):
             except ValidationError as error:
                 first = error.errors()[0]
                 where = ".".join(str(part) for part in first["loc"])
-                raise ValueError(f"override {number}: {where}: {first['msg']}") from None
+                message, expected = message_and_expected(first)
+                wanted = f"; expected {expected}" if expected else ""
+                raise ValueError(f"override {number}: {where}: {message}{wanted}") from None
         return self
 
     def floor_of(self, name: str) -> float:

@@ -28,9 +28,9 @@ def test_good_file() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "key", "words"),
     [
-        (GOOD + "    slotz: 2\n", 7, "nodes.0.slotz", ["not permitted", "'2'", "slots"]),
-        (GOOD + "    slots: none\n", 7, "nodes.0.slots", ["integer", "'none'"]),
-        (GOOD + "    slots: 0\n", 7, "nodes.0.slots", ["greater than or equal to 1"]),
+        (GOOD + "    slotz: 2\n", 7, "nodes.0.slotz", ["unknown key", "'2'", "slots"]),
+        (GOOD + "    slots: none\n", 7, "nodes.0.slots", ["a whole number", "'none'"]),
+        (GOOD + "    slots: 0\n", 7, "nodes.0.slots", ["at least 1"]),
         (GOOD.replace("    address: 10.0.0.1\n", ""), 3, "nodes.0.address", ["required"]),
         (GOOD + "    address: 10.0.0.2\n", 7, "address", ["duplicate key"]),
         (GOOD.replace("/usr/bin/python3", "python3"), 5, "nodes.0.python", ["'python3'"]),

@@ -41,9 +41,9 @@ def test_references(path: Path) -> None:
     [
         ("name: x\nmetrics:\n  batchcost: {}\n", 3, "metric 'batchcost' cannot be evaluated"),
         ("name: x\nmetrics:\n  lr: {}\n", 3, "metric 'lr' cannot be evaluated"),
-        ("name: x\nmin_history: 1\n", 2, "greater than or equal to 2"),
-        ("name: x\nfloors: {speed: 0}\n", 2, "greater than 0"),
-        ("name: x\nfloor: {speed: 0.2}\n", 2, "not permitted"),
+        ("name: x\nmin_history: 1\n", 2, "expected at least 2"),
+        ("name: x\nfloors: {speed: 0}\n", 2, "expected more than 0"),
+        ("name: x\nfloor: {speed: 0.2}\n", 2, "unknown key"),
         ("name: x\nparity:\n  rtol: .inf\n", 3, "finite"),
         ("name: x\nparity: {atol: .nan}\n", 2, "finite"),
         ("name: x\nloss: {rtol: .inf}\n", 2, "finite"),
@@ -116,10 +116,10 @@ def test_overrides_change_what_they_name(suite: str, model: str, floor: float, z
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ("{nonsense: 1}", "override 1: nonsense: Extra inputs are not permitted"),
+        ("{nonsense: 1}", "override 1: nonsense: unknown key"),
         ("{metrics: {lr: {}}}", "metric 'lr' cannot be evaluated"),
         ("{name: y}", "cannot set name"),
-        ("{z: -1}", "override 1: z: Input should be greater than 0"),
+        ("{z: -1}", "override 1: z: invalid value; expected more than 0"),
     ],
 )
 def test_a_wrong_override_is_refused(wrong: str, words: str) -> None:

@@ -44,8 +44,8 @@ def test_defaults_are_those_of_the_command() -> None:
     ("wrong", "words"),
     [
         ({"marign": 0.1}, "marign: unknown param.*did you mean margin"),
-        ({"margin": 0.6}, "margin: .*less than or equal to 0.5; found '0.6'"),
-        ({"pairs": -1}, "pairs: .*greater than or equal to 0; found '-1'"),
+        ({"margin": 0.6}, "margin: .*found .0.6.; expected at most 0.5"),
+        ({"pairs": -1}, "pairs: .*found .-1.; expected at least 0"),
         ({"metric": "ips"}, "metric: "),
         (
             {"framework_b": "pa ddle"},
