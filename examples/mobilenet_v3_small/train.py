@@ -12,7 +12,7 @@ from pathlib import Path
 # The processes of a group share the node's cores. It counts only before Paddle is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from mobilenet.arguments import DEFAULT_SEED, MODELS, parse, positive, refuse, switch
+from mobilenet.arguments import DEFAULT_SEED, MODELS, mixing, parse, positive, refuse, switch
 from mobilenet.inject import parse_fault
 
 
@@ -26,6 +26,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=positive, default=5)
     parser.add_argument("--max-iters", type=positive, default=0, help="iterations in total, instead of --epochs")
     parser.add_argument("--batch-size", type=positive, default=4, help="per process")
+    parser.add_argument("--auto-cast", choices=("fp32", "amp"), default="fp32", help="amp needs a GPU")
+    parser.add_argument("settings", nargs="*", metavar="Global.KEY=VALUE", help="settings of mixed precision")
     parser.add_argument("--lr", type=float, default=0.006)
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="equal seeds give equal losses")
     parser.add_argument("--print-freq", type=positive, default=1, help="iterations per printed line")
@@ -40,6 +42,7 @@ def arguments() -> argparse.Namespace:
     if args.seed < 0:
         refuse(f"--seed={args.seed}: expected 0 or more")
     args.inject = parse_fault(args.inject)
+    args.mixing = mixing(args.auto_cast, args.settings)
     return args
 
 
@@ -50,6 +53,7 @@ def main() -> None:
     from mobilenet.data import read_list
     from mobilenet.distributed import fix_seed, start
     from mobilenet.meter import Log
+    from mobilenet.mixed import Precision
     from mobilenet.model import MobileNetV3Small
     from mobilenet.prototypes import CLASSES
     from mobilenet.training import evaluate, train
@@ -59,12 +63,15 @@ def main() -> None:
     place = start(args.use_gpu)
     fix_seed(args.seed)
     log = Log(args.output_dir / "train.log" if place.leads and not args.test_only else None)
-    log(f"rank {place.rank} of {place.world}, backend {place.backend}, device {place.device}, seed {args.seed}")
+    precision = Precision(args.mixing)
+    used = f", precision {precision.word}" if not args.test_only else ""
+    group = f"rank {place.rank} of {place.world}, backend {place.backend}"
+    log(f"{group}, device {place.device}{used}, seed {args.seed}")
     model = MobileNetV3Small(CLASSES)
     if args.pretrained not in ("", "null"):
         load_weights(model, args.pretrained)
     if not args.test_only:
-        train(model, read_list(args.data_path, "train"), args, place, log)
+        train(model, read_list(args.data_path, "train"), args, place, precision, log)
     if place.leads:
         if not args.test_only:
             save_weights(model, args.output_dir / "latest.pdparams")

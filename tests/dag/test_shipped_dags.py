@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 CHAINS = {
     "mobilenet_v3_small.mobilenet_v3_small.train_fleet_infer_python",
     "mobilenet_v3_small.mobilenet_v3_small.train_infer_python",
+    "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_amp_infer_python_linux_gpu_cpu",
     "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu",
     *(
         f"pytorch_multinode.{test}.train_{launch}"

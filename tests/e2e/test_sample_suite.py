@@ -207,6 +207,22 @@ def test_a_gpu_that_is_not_there(suite: Path, exported: Path, python: Run) -> No
     assert not (suite / "output/gpu").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("--auto-cast=amp Global.use_amp=True Global.scale_loss=1024.0", 3, "has no mixed precision"),
+        ("--auto-cast=fp16", 2, "invalid choice: 'fp16'"),
+        ("--auto-cast=amp Global.use_amp=False", 2, "--auto-cast=amp contradicts Global.use_amp=False"),
+        ("--auto-cast=amp Global.scale_loss=0", 2, "Global.scale_loss=0: expected 1 or more"),
+        ("--auto-cast=amp Global.level=O2", 2, "unknown setting Global.level=O2"),
+    ],
+)
+def test_mixed_precision_is_refused_on_a_cpu(python: Run, words: str, code: int, message: str) -> None:
+    done = python(f"train.py --use-gpu=False --output-dir=./amp {words}")
+    assert done.returncode == code, done.stdout
+    assert message in done.stdout
+
+
 def test_nan_on_request(python: Run) -> None:
     done = python("train.py --epochs=1 --batch-size=16 --output-dir=output/nan --inject=nan@3")
     lines = [line for line in done.stdout.splitlines() if line.startswith("[Epoch")]

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import dataclass
 from typing import NoReturn
 
 MODELS = ("mobilenet_v3_small",)
@@ -32,6 +33,39 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, found {text!r}")
     return int(text)
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """Scaling of the loss in a training with mixed precision."""
+
+    scale: float = 1024.0
+    dynamic: bool = True
+
+
+def mixing(auto_cast: str, settings: list[str]) -> Mixing | None:
+    """Returns the settings of mixed precision, None for fp32; ends the process with 2 if they contradict.
+
+    Args:
+        settings: `Global.use_amp=True`, `Global.scale_loss=1024.0`, `Global.use_dynamic_loss_scaling=True`, which
+            test scripts append to `--auto-cast=amp`.
+    """
+    known = {"Global.use_amp": "", "Global.scale_loss": "1024.0", "Global.use_dynamic_loss_scaling": "True"}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if name not in known or not equals:
+            refuse(f"unknown setting {text}: expected KEY=VALUE with KEY one of {', '.join(known)}")
+        known[name] = value
+    try:
+        used = switch(known["Global.use_amp"]) if known["Global.use_amp"] else auto_cast == "amp"
+        scaling = Mixing(float(known["Global.scale_loss"]), switch(known["Global.use_dynamic_loss_scaling"]))
+    except (ValueError, argparse.ArgumentTypeError) as problem:
+        refuse(f"settings {' '.join(settings)}: {problem}")
+    if used != (auto_cast == "amp"):
+        refuse(f"--auto-cast={auto_cast} contradicts Global.use_amp={used}")
+    if scaling.scale < 1.0:
+        refuse(f"Global.scale_loss={scaling.scale:g}: expected 1 or more")
+    return scaling if used else None
 
 
 def parse(parser: argparse.ArgumentParser, words: list[str] | None = None) -> argparse.Namespace:

@@ -12,6 +12,7 @@ from mobilenet.data import in_order, load, shard
 from mobilenet.distributed import Place
 from mobilenet.inject import before_step, loss_factor
 from mobilenet.meter import Log, Meter, hits
+from mobilenet.mixed import Precision
 
 EVAL_BATCH = 20
 WARM_UP_STEPS = 4
@@ -26,7 +27,9 @@ def _schedule(rate: float, steps: int) -> paddle.optimizer.lr.LRScheduler:
     return paddle.optimizer.lr.LinearWarmup(cosine, WARM_UP_STEPS, start_lr=rate / 10, end_lr=rate)
 
 
-def train(model: nn.Layer, items: Items, args: argparse.Namespace, place: Place, log: Log) -> None:
+def train(
+    model: nn.Layer, items: Items, args: argparse.Namespace, place: Place, precision: Precision, log: Log
+) -> None:
     """Trains in place. Every rank prints its own lines; the loss printed is that of the rank's own pictures."""
     split = {"seed": args.seed, "rank": place.rank, "world": place.world, "batch": args.batch_size}
     epoch_steps = len(shard(len(items), epoch=0, **split))
@@ -42,12 +45,13 @@ def train(model: nn.Layer, items: Items, args: argparse.Namespace, place: Place,
             before_step(args.inject, step, place.rank)
             pictures, labels = load([items[index] for index in indices])
             meter.read()
-            logits = network(paddle.to_tensor(pictures))
+            with precision.forward():
+                logits = network(paddle.to_tensor(pictures))
+            # The loss is computed in fp32, and so are the printed values.
+            logits = logits.astype("float32")
             loss = functional.cross_entropy(logits, paddle.to_tensor(labels))
             loss = loss * loss_factor(args.inject, step, place.rank)
-            loss.backward()
-            optimizer.step()
-            optimizer.clear_grad()
+            precision.update(loss, optimizer)
             meter.done(float(loss), logits.numpy(), labels)
             if (iteration + 1) % args.print_freq == 0 or iteration + 1 == epoch_steps or step + 1 == steps:
                 log(meter.line(epoch, iteration, optimizer.get_lr()))

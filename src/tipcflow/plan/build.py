@@ -21,7 +21,7 @@ from tipcflow.plan.source.texts import check_texts
 from tipcflow.plan.source.variants import as_variant
 from tipcflow.plan.spec.as_steps import BashPlanner
 from tipcflow.plan.spec.container import contained
-from tipcflow.plan.spec.feasible import check_any_device
+from tipcflow.plan.spec.feasible import check_any_device, check_any_training
 from tipcflow.plan.spec.planner import SpecPlanner
 from tipcflow.plan.spec.planners import planner_for
 
@@ -160,6 +160,7 @@ def _check_cluster(params: ParamsFile, reader: Reader, planner: SpecPlanner, clu
 
 def _check_devices(steps: list[Step], cluster: Cluster | None, file: str) -> None:
     if cluster is not None:
+        check_any_training(steps, cluster=cluster.name, file=file)
         legs = [leg for step in steps for leg in step.legs]
         check_any_device(legs, cluster=cluster.name, file=file)
 

@@ -110,7 +110,6 @@ def make_plan(
     needs = suite.needs(framework=framework, device=device, mode=request.mode, params=snapshot.params_file)
     own = suite.environment == "run" or bool(needs.packages or build)
     interpreters = {node.name: node.step_python for node in cluster.nodes} if cluster else {}
-    cluster = _with_own_python(cluster, run) if cluster and own else cluster
     plan = build_plan(
         snapshot.params_text,
         file=snapshot.params_file,
@@ -119,7 +118,7 @@ def make_plan(
         dialects=suite.dialects,
         mode=request.mode,
         compat=request.compat,
-        cluster=cluster,
+        cluster=_with_own_python(cluster, run) if cluster and own else cluster,
         options=PlanOptions(
             seed=DEFAULT_SEED if request.seed is None else request.seed,
             seed_argument=suite.seed_argument,
@@ -131,6 +130,7 @@ def make_plan(
             launch=launch_of(needs, cluster),
             start_port=start_port(run) if port is None else port,
             cpu_flags=None if cpu_flags is None else dict(cpu_flags),
+            mixed_on_cpu=_mixes_on_cpu(request, suite),
             step_deadline_s=step_deadline_s,
             files=ListedFiles(sorted(snapshot.names)),
             prepare=suite.prepare,
@@ -146,6 +146,11 @@ def make_plan(
 def _deterministic(request: RunRequest, suite: Suite, device: str) -> Deterministic | None:
     """What makes a training deterministic; `compat bash` runs exactly what the suite's script would run."""
     return suite.deterministic_on(device) if request.compat is Compat.SPEC else None
+
+
+def _mixes_on_cpu(request: RunRequest, suite: Suite) -> bool:
+    """Whether trainings with mixed precision run on CPUs: Paddle ignores it; `compat bash` runs them anyway."""
+    return suite.framework != "paddlepaddle" or request.compat is Compat.BASH
 
 
 def _with_own_python(cluster: Cluster, run: str) -> Cluster:

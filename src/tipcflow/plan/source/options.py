@@ -22,6 +22,8 @@ class PlanOptions(Frozen):
         launch: launcher of distributed trainings; ignored by `compat bash`, which uses the script's launcher.
         start_port: first port of a multi-node training; ranks use consecutive ports from it.
         cpu_flags: node name -> CPU flags; None if unknown, and then no leg is excluded because of CPU flags.
+        mixed_on_cpu: whether the framework trains with mixed precision on CPUs; otherwise such variants are
+            `not_run` on nodes without a GPU.
         step_deadline_s: time limit of a step in seconds.
         files: the suite's checkout.
         prepare: the suite's preparation script, relative to the suite's root; '' for none.
@@ -43,6 +45,7 @@ class PlanOptions(Frozen):
     launch: Launch = Launch.IPS
     start_port: int = Field(default=6070, ge=1, le=65535)
     cpu_flags: dict[str, frozenset[str]] | None = None
+    mixed_on_cpu: bool = True
     step_deadline_s: float = Field(default=900.0, gt=0)
     files: FileView = NoFiles()
     prepare: str = "test_tipc/prepare.sh"

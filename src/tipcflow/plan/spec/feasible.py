@@ -1,12 +1,14 @@
-"""Feasibility of legs: whether a node supports a leg's device and precision."""
+"""Feasibility of legs and trainings: whether a node supports their device and precision."""
 
-from tipcflow.domain import ConfigError, Leg
+from tipcflow.domain import ConfigError, Leg, Step, StepKind
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
 
 NO_GPU = "node {node} has no GPU"
 # CPU flags required by a precision; without them the framework silently runs fp32.
 _NEEDS = {"int8": ("avx512_vnni", "amx_int8"), "bf16": ("avx512_bf16", "amx_bf16")}
+# Precision words of trainings with mixed precision, in params files and benchmark sections.
+_MIXED = frozenset({"amp", "fp16", "bf16", "true"})
 
 
 def unsupported_reason(device: str, precision: str, host: Host, options: PlanOptions) -> str:
@@ -29,4 +31,31 @@ def check_any_device(legs: list[Leg], *, cluster: str, file: str) -> None:
             key="inference",
             found=f"{len(legs)} legs; {legs[0].not_run}",
             expected="a leg that a node of the cluster can run",
+        )
+
+
+def untrainable_reason(precision: str, host: Host, options: PlanOptions) -> str:
+    """Return why a training in a precision cannot run on a host; '' if it can."""
+    if options.mixed_on_cpu or host.device != "cpu" or precision.lower() not in _MIXED:
+        return ""
+    ignored = f"on CPUs, Paddle ignores mixed precision ({precision}) and trains in fp32"
+    return f"{NO_GPU.format(node=host.name)}: {ignored}"
+
+
+def without_running(step: Step, reason: str) -> Step:
+    """Return a step that is `not_run` with all of its legs; each leg keeps a reason of its own."""
+    legs = tuple(leg.model_copy(update={"not_run": leg.not_run or reason}) for leg in step.legs)
+    return step.model_copy(update={"not_run": reason, "legs": legs})
+
+
+def check_any_training(steps: list[Step], *, cluster: str, file: str) -> None:
+    """Raise ConfigError if there are trainings and the cluster supports none of them."""
+    trainings = [step for step in steps if step.kind is StepKind.TRAIN]
+    if trainings and all(step.not_run for step in trainings):
+        raise ConfigError(
+            f"cluster '{cluster}' supports none of the trainings",
+            file=file,
+            key="trainer",
+            found=f"{len(trainings)} training{'s' if len(trainings) > 1 else ''}; {trainings[0].not_run}",
+            expected="a variant that the nodes of the cluster can train",
         )

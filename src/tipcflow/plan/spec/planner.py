@@ -17,6 +17,7 @@ from tipcflow.plan.source.options import PlanOptions
 from tipcflow.plan.source.reader import Reader
 from tipcflow.plan.source.scope import Scope, amp_variables, base_variables, model_name, weights_scope
 from tipcflow.plan.source.variants import spec_groups, spec_points, spec_trainers, world_size
+from tipcflow.plan.spec.feasible import untrainable_reason, without_running
 from tipcflow.plan.spec.legs import spec_legs, tidy
 from tipcflow.plan.spec.steps import infer_steps, plain_step
 
@@ -93,8 +94,11 @@ class SpecPlanner:
     def training(self) -> Iterator[Step]:
         """Yield the steps of all points and repeats."""
         for point in self.points:
+            host = hosts_of(point.group, self.cluster)[0]
+            reason = untrainable_reason(point.autocast, host, self.options)
             for repeat in range(1, self.options.repeats + 1):
-                yield from self.variant(point, repeat)
+                steps = self.variant(point, repeat)
+                yield from (without_running(step, reason) for step in steps) if reason else steps
 
     def step(self, **fields: object) -> Step:
         """Return a step of the given fields, by default after preparation."""

@@ -7,13 +7,15 @@ import pytest
 
 from tipcflow.config.needs import Needs
 from tipcflow.config.suite import Suite
-from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Node, Plan
+from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Node, Plan, StepKind
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve.planning import DEFAULT_SEED, launch_of, make_plan, start_port
 from tipcflow.execute.source.snapshot import take_snapshot
 
 TOY = Path(__file__).parents[3] / "support" / "toy_suite"
 PARAMS = "test_tipc/configs/toy/train_infer_python.txt"
+
+IGNORED = "node a has no GPU: on CPUs, Paddle ignores mixed precision (amp) and trains in fp32"
 
 
 def made(tmp_path: Path, *, seed_argument: str = "--seed={seed}", **fields: Any) -> Plan:
@@ -84,3 +86,34 @@ def test_the_suite_says_how_its_trainings_start_else_the_cluster() -> None:
     plain, newer = Cluster(name="c", nodes=(node,)), Cluster(name="c", nodes=(node,), launch=Launch.MASTER)
     assert [launch_of(own, None), launch_of(own, plain), launch_of(own, newer)] == ["ips", "ips", "master"]
     assert [launch_of(torch, None), launch_of(torch, newer)] == ["torchrun", "torchrun"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "compat", "reasons"),
+    [
+        ("paddlepaddle", Compat.SPEC, ["", IGNORED]),
+        ("paddlepaddle", Compat.BASH, ["", ""]),
+        ("torch", Compat.SPEC, ["", ""]),
+    ],
+)  # fmt: skip
+def test_mixed_precision_on_a_cpu_is_a_matter_of_the_framework(
+    tmp_path: Path, framework: str, compat: Compat, reasons: list[str]
+) -> None:
+    folder = TOY.parents[2] / "examples" / "mobilenet_v3_small"
+    params = "test_tipc/configs/mobilenet_v3_small/train_linux_gpu_fleet_amp_infer_python_linux_gpu_cpu.txt"
+    suite = Suite(name="sample", folder=str(folder), dialects=("models/template",), framework=framework)
+    request = RunRequest(
+        params=params,
+        suite="sample",
+        mode="lite_train_lite_infer",
+        cluster="c",
+        config_dir=tmp_path,
+        compat=compat,
+    )
+    nodes = tuple(
+        Node(name=name, address=f"10.0.0.{place}", slots=2, python="/env/bin/python", workspace="/w")
+        for place, name in enumerate("ab", start=1)
+    )
+    snapshot = take_snapshot(suite, params, None, cache=tmp_path)
+    plan = make_plan(request, suite, Cluster(name="c", nodes=nodes), snapshot, run="r")
+    assert [step.not_run for step in plan.steps if step.kind is StepKind.TRAIN] == reasons

@@ -166,3 +166,43 @@ def test_without_a_cluster_the_files_addresses_are_the_nodes(plan: Make, short_t
     assert made.nodes == ("192.168.0.1", "192.168.0.2")
     assert made.substitutions == ()
     assert "--gpus=0,1" in made.step(f"{FLEET}/train").commands["192.168.0.2"].text
+
+
+MIXED = "norm_train_gpus_0,1_autocast_amp_nodes_2"
+
+
+@pytest.fixture
+def amp_text(norm_text: str) -> str:
+    """A file with one training in fp32 and one with mixed precision, on two nodes."""
+    lines = norm_text.split("\n")
+    lines[3] = f"{lines[3].partition(':')[0]}:192.168.0.1,192.168.0.2;0,1"
+    lines[5] = "--auto-cast:fp32|amp"
+    return "\n".join(lines)
+
+
+def test_mixed_precision_is_not_run_where_the_framework_ignores_it(
+    plan: Make, amp_text: str, cluster: Callable[..., Cluster]
+) -> None:
+    made = plan(amp_text, cluster=cluster(), mixed_on_cpu=False)
+    reason = "node a has no GPU: on CPUs, Paddle ignores mixed precision (amp) and trains in fp32"
+    mixed = [step for step in made.steps if step.variant == MIXED]
+    assert {step.not_run for step in mixed} == {reason}
+    assert {leg.not_run for step in mixed for leg in step.legs if leg.device == "cpu"} == {reason}
+    assert {leg.not_run for step in mixed for leg in step.legs if leg.device == "gpu"} == {"node a has no GPU"}
+    others = [step for step in steps_of(made, StepKind.TRAIN) if step.variant != MIXED]
+    assert [step.not_run for step in others] == [""]
+    for other in (
+        plan(amp_text, cluster=cluster()),
+        plan(amp_text, cluster=cluster(device="gpu"), mixed_on_cpu=False),
+    ):
+        assert {step.not_run for step in steps_of(other, StepKind.TRAIN)} == {""}
+
+
+def test_a_cluster_that_supports_no_training_is_refused(
+    plan: Make, amp_text: str, cluster: Callable[..., Cluster]
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan(amp_text.replace("fp32|amp", "amp"), cluster=cluster(), mixed_on_cpu=False)
+    error = str(caught.value)
+    assert "supports none of the trainings" in error
+    assert "1 training; node a has no GPU: on CPUs, Paddle ignores mixed precision (amp)" in error

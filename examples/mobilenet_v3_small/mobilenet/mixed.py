@@ -1,0 +1,60 @@
+"""Mixed precision of a training: forward pass in float16 where that is safe (level O1), losses scaled."""
+
+from contextlib import AbstractContextManager
+
+import paddle
+
+from mobilenet.arguments import MACHINE_CANNOT, Mixing, refuse
+
+
+class Precision:
+    """How this process trains: in fp32, or with mixed precision."""
+
+    def __init__(self, mixing: Mixing | None) -> None:
+        """Checks that the device computes in float16 if it is declared; ends the process with 3 if it does not.
+
+        Args:
+            mixing: loss scaling of a training with mixed precision; None for fp32.
+        """
+        self.mixed = mixing is not None
+        self._scaler = None
+        if mixing is None:
+            return
+        computed = _computed()
+        if computed != "float16":
+            refuse(
+                f"--auto-cast=amp: Paddle on {paddle.device.get_device()} has no mixed precision, "
+                f"a product of matrices is {computed} there",
+                MACHINE_CANNOT,
+            )
+        self._scaler = paddle.amp.GradScaler(
+            init_loss_scaling=mixing.scale, use_dynamic_loss_scaling=mixing.dynamic
+        )
+
+    @property
+    def word(self) -> str:
+        """The precision as params files write it."""
+        return "amp" if self.mixed else "fp32"
+
+    def forward(self) -> AbstractContextManager[None]:
+        """The context of a forward pass."""
+        return paddle.amp.auto_cast(enable=self.mixed, level="O1", dtype="float16")
+
+    def update(self, loss: paddle.Tensor, optimizer: paddle.optimizer.Optimizer) -> None:
+        """Runs the backward pass and changes the weights; with scaled losses, only if all gradients are finite."""
+        if self._scaler is None:
+            loss.backward()
+            optimizer.step()
+        else:
+            self._scaler.scale(loss).backward()
+            self._scaler.step(optimizer)
+            self._scaler.update()
+        optimizer.clear_grad()
+
+
+def _computed() -> str:
+    """The type in which a product of matrices is computed under mixed precision: Paddle ignores it on CPUs."""
+    matrix = paddle.ones([8, 8])
+    with paddle.no_grad(), paddle.amp.auto_cast(level="O1", dtype="float16"):
+        product = paddle.matmul(matrix, matrix)
+    return str(product.dtype).rpartition(".")[2]
