@@ -20,19 +20,6 @@ def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral:
         f"## {_status(run.status)}{' (neutral: it does not block)' if neutral else ''}: {cell(run.chain)}",
         cell(run.reason),
         table(("", ""), _about(facts, run)),
-        "### Checks",
-        table(
-            ("check", "about", "status", "reason"),
-            [(row.name, row.about, row.status, row.text) for row in verdict_rows(results)],
-        ),
-        "### Steps",
-        table(
-            ("step", "nodes", "status", "took", "reason"),
-            [
-                (row.step, row.nodes, row.status, duration(row.seconds or None), row.reason)
-                for row in step_rows(facts)
-            ],
-        ),
     ]
     wrong = [(row.step, row.failure) for row in step_rows(facts) if row.failure is not None]
     if wrong:
@@ -40,13 +27,14 @@ def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral:
             (step, failure.failure_class.value, failure.culprit, failure.remedy.advice) for step, failure in wrong
         ]
         parts += ["### What went wrong", table(("step", "class", "root cause", "what to do"), failures)]
-    legs = leg_rows(facts)
-    if legs:
-        rows = [
-            (str(LegKey(row.step, row.leg)), row.settings, row.status, milliseconds(row.latency_ms), row.reason)
-            for row in legs
-        ]
-        parts += ["### Inference legs", table(("leg", "settings", "status", "ms per batch", "reason"), rows)]
+    verdicts = [(row.name, row.about, row.status, row.text) for row in verdict_rows(results)]
+    if verdicts:
+        parts += ["### Checks", table(("check", "about", "status", "reason"), verdicts)]
+    steps = [
+        (row.step, row.nodes, row.status, duration(row.seconds or None), row.reason) for row in step_rows(facts)
+    ]
+    parts += ["### Steps", table(("step", "nodes", "status", "took", "reason"), steps)]
+    parts += _legs(facts)
     if facts.plan.substitutions:
         changed = [
             (substitution.what, substitution.found, substitution.used, substitution.because)
@@ -60,6 +48,21 @@ def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral:
             table(("quirk", "line", "script", "here"), quirks),
         ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _legs(facts: Facts) -> list[str]:
+    """Return the section of the inference legs; of those that are blocked, only the number."""
+    legs = leg_rows(facts)
+    blocked = sum(row.status == Status.BLOCKED for row in legs)
+    rows = [
+        (str(LegKey(row.step, row.leg)), row.settings, row.status, milliseconds(row.latency_ms), row.reason)
+        for row in legs
+        if row.status != Status.BLOCKED
+    ]
+    parts = ["### Inference legs"] if legs else []
+    parts += [table(("leg", "settings", "status", "ms per batch", "reason"), rows)] if rows else []
+    parts += [f"Blocked legs: {blocked} of {len(legs)}; a step before them did not succeed."] if blocked else []
+    return parts
 
 
 def _about(facts: Facts, run: Run) -> list[tuple[str, str]]:
