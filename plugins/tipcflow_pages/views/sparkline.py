@@ -11,11 +11,15 @@ from tipcflow_pages.views.words import word
 
 
 def strip(past: Iterable[EarlierRun], root: str) -> Markup:
-    """Return one mark per run, oldest first, with status word and time as text for screen readers."""
+    """Return one mark per run, oldest first, with status word and time as text for screen readers.
+
+    The marks are no tab stops: a page with 50 rows would have hundreds. Next to them, a link leads to all runs.
+    """
     runs = f"{escape(root)}/runs"
     marks = [
         f'<a class="dot st-{word(run.status)}" href="{runs}/{quote(run.id, safe="", errors="replace")}"'
-        f' title="{word(run.status)}, {utc(run.created_at)} UTC"><span class="sr">{word(run.status)}</span></a>'
+        f' tabindex="-1" title="{word(run.status)}, {utc(run.created_at)} UTC">'
+        f'<span class="sr">{word(run.status)}</span></a>'
         for run in past
     ]
     return Markup(f'<span class="strip">{"".join(marks)}</span>')  # noqa: S704 - all parts are ours or quoted
