@@ -9,6 +9,7 @@ from typing import Any
 
 from tipcflow.config.repository import Repository
 from tipcflow.domain import CheckResult, Plan, Run, Status, StepKind
+from tipcflow.github.flow.queue import Forecast, forecast_waits
 from tipcflow.github.report import (
     Action,
     Annotation,
@@ -41,25 +42,29 @@ LINE_KEYS = {
 
 @dataclass(frozen=True)
 class SeenChain:
-    """One chain: its final status, or the step that runs now."""
+    """One chain: its final status, the step that runs now, or its place in the queue for slots."""
 
     chain: StartedChain
     run: Run | None
     status: Status | None
     step: str = ""
+    waits: Forecast | None = None
 
 
 def seen_chains(store: Store, attempt: PullAttempt) -> list[SeenChain]:
     """The current state of an attempt's chains."""
     runs = store.runs.known([chain.run for chain in attempt.chains if chain.run])
+    queue: dict[str, Forecast] | None = None
     states = []
     for chain in attempt.chains:
         run = runs.get(chain.run)
         status = Status(chain.status) if chain.status else run.status if run else None
-        step = ""
+        step, waits = "", None
         if run is not None and status is None:
             step = next((tried.step for tried in store.attempts.of(run.id) if tried.ended_at is None), "")
-        states.append(SeenChain(chain, run, status, step))
+            queue = forecast_waits(store) if queue is None and not step else queue
+            waits = None if step else (queue or {}).get(run.id)
+        states.append(SeenChain(chain, run, status, step, waits))
     return states
 
 
@@ -113,7 +118,11 @@ def _is_part(attempt: PullAttempt) -> bool:
 def digest(attempt: PullAttempt, chains: Iterable[SeenChain]) -> str:
     """What a report depends on: equal digests give equal reports."""
     parts: list[Any] = [attempt.state, attempt.cancel]
-    parts += [[seen.chain.chain, seen.status.value if seen.status else "", seen.step] for seen in chains]
+    parts += [
+        [seen.chain.chain, seen.status.value if seen.status else "", seen.step]
+        + ([seen.waits.place] if seen.waits else [])
+        for seen in chains
+    ]
     return json.dumps(parts, separators=(",", ":"))
 
 
@@ -158,12 +167,17 @@ def facts_of(
     reason = attempt.cancel or str(body.get("reason") or "")
     if state is State.UNCONCERNED:
         reason = str(body.get("unconcerned") or "no chain is concerned by the change")
+    waits = [seen.waits for seen in chains if seen.waits]
+    first = min(waits, key=lambda wait: wait.place, default=None)
+    starts = [wait.start_s for wait in waits if wait.start_s is not None]
     return PullFacts(
         key=RunKey(attempt.repository, attempt.number, attempt.head_sha, attempt.attempt),
         state=state,
         chains=tuple(_chain_facts(store, seen, done=state is State.DONE, site=site) for seen in chains),
         why=Why(body["why"]) if body.get("why") in set(Why) else None,
         reason=reason,
+        place=first.place if first else 0,
+        start_minutes=min(starts) / 60 if starts else None,
         partial=known.partial,
         unproven=known.unproven,
         accuracy=tuple(_accuracy(store, chains)) if state is State.DONE else (),

@@ -1,9 +1,6 @@
 """Whether work waits, and the report of an attempt as stored messages."""
 
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from tests.support.stories import a_run, tell
 
 from tipcflow.config.repository import Repository
@@ -16,12 +13,6 @@ from tipcflow.store import Store
 from tipcflow.store.github.attempts import HELD, NEW, PullAttempt, StartedChain
 
 SHA = "a" * 40
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
-        yield store
 
 
 def attempt(repository: Repository, state: str = NEW, **fields: object) -> PullAttempt:
