@@ -10,7 +10,7 @@ from tipcflow.budget import Fit
 from tipcflow.config.repository import Repository
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import ConfigError, InfraError, LegKey, Status, TipcflowError, dag_id_of, run_id_of
-from tipcflow.execute.changes import Candidates, candidates, changed_between, choose, fit_chains
+from tipcflow.execute.changes import Candidates, candidates, changed_between, choose, fit_chains, with_opened
 from tipcflow.execute.changes.choose import folder_of, inside, lines_of
 from tipcflow.github.client import PullState
 from tipcflow.github.flow.observe import seen_chains
@@ -162,6 +162,8 @@ def _selected(
             expected="a glob that matches a chain which supports this mode",
         )
     change = _change(attempt, repository, client, config_dir, cache)
+    if not change.chains:
+        candidate_set = with_opened(candidate_set, change, repository, store, config_dir, cache=cache, mode=mode)
     choice = choose(candidate_set, change, repository)
     body = {**attempt.body, "mode": mode}
     if change.chains and not choice.chosen:

@@ -12,7 +12,6 @@ from tipcflow_operators.weekly.table import Row, totals
 _BROKEN = (Status.REGRESSION, Status.FAILED)
 # The model was not proven, for reasons outside of it.
 _LOST = (Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR, Status.UNCONFIRMED)
-NOT_MEASURED = "not measured: this version does not record which regressions the selection would have missed"
 _STYLE = "border:1px solid #999;padding:2px 6px;text-align:left"
 
 
@@ -31,15 +30,31 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Section:
-    """One table; `empty` is the text without rows."""
+    """One table; `empty` is the text without rows, `note` a line above it."""
 
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     empty: str
+    note: str = ""
 
 
-def sections(rows: Sequence[Row], earlier: dict[str, Earlier], not_run: Mapping[str, str]) -> list[Section]:
+@dataclass(frozen=True)
+class Selector:
+    """What the selection for pull requests would have done.
+
+    Attributes:
+        line: the false-green rate of the last months.
+        rows: (chain, repository, why the chain would have run) of this week's new regressions.
+    """
+
+    line: str
+    rows: tuple[tuple[str, str, str], ...] = ()
+
+
+def sections(
+    rows: Sequence[Row], earlier: dict[str, Earlier], not_run: Mapping[str, str], selector: Selector
+) -> list[Section]:
     """The parts of the report.
 
     Args:
@@ -47,7 +62,7 @@ def sections(rows: Sequence[Row], earlier: dict[str, Earlier], not_run: Mapping[
         not_run: chains that were left out, with the reason.
     """
     broken = [row for row in rows if row.run is not None and row.run.status in _BROKEN]
-    new = [row for row in broken if earlier.get(row.chain, Earlier()).status not in _BROKEN]
+    new = newly_broken(rows, earlier)
     old = [row for row in broken if row not in new]
     reasons = ("chain", "status", "reason")
     accuracy = tuple((row.chain, ", ".join(row.accuracy)) for row in rows if row.accuracy)
@@ -62,8 +77,20 @@ def sections(rows: Sequence[Row], earlier: dict[str, Earlier], not_run: Mapping[
         Section("Accuracy", ("chain", "accuracy"), accuracy, "no accuracy was evaluated"),
         Section("Trend", ("chain", "metric", "oldest to newest"), trends, "no earlier accuracy"),
         Section("Did not run, or proved nothing", reasons, tuple(_unproven(rows, not_run)), "none"),
-        Section("False-green rate of the selection", (), (), NOT_MEASURED),
+        Section(
+            "False-green rate of the selection",
+            ("chain", "repository", "selected because"),
+            selector.rows,
+            "",
+            selector.line,
+        ),
     ]
+
+
+def newly_broken(rows: Sequence[Row], earlier: Mapping[str, Earlier]) -> list[Row]:
+    """The rows of chains that got worse since their last run."""
+    broken = [row for row in rows if row.run is not None and row.run.status in _BROKEN]
+    return [row for row in broken if earlier.get(row.chain, Earlier()).status not in _BROKEN]
 
 
 def _reason(row: Row) -> tuple[str, str, str]:
@@ -89,7 +116,10 @@ def as_markdown(parts: Sequence[Section]) -> str:
     """The sections in Markdown."""
     lines = []
     for part in parts:
-        lines += [f"### {cell(part.title)}", "", table(part.head, part.rows) if part.rows else part.empty, ""]
+        texts = [cell(part.note) if part.note else "", table(part.head, part.rows) if part.rows else part.empty]
+        lines += [f"### {cell(part.title)}", ""]
+        for text in filter(None, texts):
+            lines += [text, ""]
     return "\n".join(lines)
 
 
@@ -98,7 +128,8 @@ def as_html(title: str, parts: Sequence[Section]) -> str:
     body = [f"<h2>{escape(title)}</h2>"]
     for part in parts:
         body.append(f"<h3>{escape(part.title)}</h3>")
-        body.append(_html_table(part) if part.rows else f"<p>{escape(part.empty)}</p>")
+        body += [f"<p>{escape(text)}</p>" for text in (part.note, "" if part.rows else part.empty) if text]
+        body += [_html_table(part)] if part.rows else []
     return f'<!DOCTYPE html>\n<html><head><meta charset="utf-8"></head><body>\n{"".join(body)}\n</body></html>\n'
 
 

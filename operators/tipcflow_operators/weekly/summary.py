@@ -13,8 +13,17 @@ from tipcflow_operators.airflow.child_runs import MOST_RUNS, child_run_id
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.tasks.verdict import set_note
 from tipcflow_operators.weekly.notify import send
-from tipcflow_operators.weekly.report import Earlier, as_html, as_markdown, as_slack, headline, sections
+from tipcflow_operators.weekly.report import (
+    Earlier,
+    as_html,
+    as_markdown,
+    as_slack,
+    headline,
+    newly_broken,
+    sections,
+)
 from tipcflow_operators.weekly.select import NOT_RUN, SELECT
+from tipcflow_operators.weekly.selector import measure_selector
 from tipcflow_operators.weekly.table import Row, accuracies, markdown, totals, values_of
 
 if TYPE_CHECKING:
@@ -40,9 +49,10 @@ class SummaryOperator(BaseOperator):
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             rows = [_row(store, chain, dag_run.run_id, dag_run.run_after) for chain in chains]
             earlier = {row.chain: _earlier(store, row.run) for row in rows if row.run is not None}
+            selector = measure_selector(store, newly_broken(rows, earlier), settings())
         not_run = context["ti"].xcom_pull(task_ids=SELECT, key=NOT_RUN) or {}
         title = f"weekly {dag_run.run_id}"
-        parts = sections(rows, earlier, not_run)
+        parts = sections(rows, earlier, not_run, selector)
         text = markdown(title, rows, not_run) + "\n" + as_markdown(parts)
         path = summary_path(settings().home, dag_run.run_id)
         path.parent.mkdir(parents=True, exist_ok=True)

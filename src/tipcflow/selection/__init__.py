@@ -4,7 +4,7 @@ Public: `__all__`, `globs`, `select`.
 """
 
 from tipcflow.selection.graph import Tree, reachable
-from tipcflow.selection.select import Because, Change, Choice, Chosen, TracedChain, missed_share, select
+from tipcflow.selection.select import Because, Change, Choice, Chosen, TracedChain, select
 
 __all__ = [
     "Because",
@@ -13,7 +13,6 @@ __all__ = [
     "Chosen",
     "TracedChain",
     "Tree",
-    "missed_share",
     "reachable",
     "select",
 ]

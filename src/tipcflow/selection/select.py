@@ -28,11 +28,13 @@ class TracedChain:
     Attributes:
         roots: its params file, relative to the suite's root, and further files that it starts from.
         opened: files that a recorded run opened, relative to the suite's root; None without a record.
+        is_stale: whether some of these have changed since, beside the change: they may use other files now.
     """
 
     chain: str
     roots: tuple[str, ...]
     opened: frozenset[str] | None = None
+    is_stale: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,8 @@ def select(change: Change, chains: Sequence[TracedChain], tree: Tree, rules: Sel
     """Select the chains that a change concerns.
 
     A chain with recorded files is selected by these, its params file and the configs that it includes; a chain
-    without a record also by the imports of its scripts. If a shared or unknown file changed, the sentinels run; if
-    no sentinel is declared, all chains run.
+    without a record, or with a stale one, also by the imports of its scripts. If a shared or unknown file changed,
+    the sentinels run; if no sentinel is declared, all chains run.
     """
     traced = {entry.chain: entry for entry in chains}
     problems: list[str] = []
@@ -132,12 +134,6 @@ def select(change: Change, chains: Sequence[TracedChain], tree: Tree, rules: Sel
     return _sorted(selected, traced, change, unknown, problems)
 
 
-def missed_share(selected: Collection[str], regressed: Iterable[str]) -> tuple[int, int]:
-    """(regressions of a full run in chains that the selector left out, all regressions): the false-green rate."""
-    bad = list(dict.fromkeys(regressed))
-    return sum(chain not in selected for chain in bad), len(bad)
-
-
 def _by_paths(
     paths: Collection[str],
     traced: Mapping[str, TracedChain],
@@ -148,7 +144,10 @@ def _by_paths(
 ) -> list[str]:
     """Add the chains that use a changed path; return the paths that concern no chain."""
     tree = tree.with_changed(paths)
-    needed = {name: reachable(entry.roots, tree, imports=entry.opened is None) for name, entry in traced.items()}
+    needed = {
+        name: reachable(entry.roots, tree, imports=entry.opened is None or entry.is_stale)
+        for name, entry in traced.items()
+    }
     declared = {
         glob: list(_matching(names, traced, f"glob {glob}", problems)) for glob, names in rules.globs.items()
     }

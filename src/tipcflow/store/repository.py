@@ -27,6 +27,7 @@ from tipcflow.store.queries.history import History
 from tipcflow.store.queries.matrix import MatrixQueries
 from tipcflow.store.queries.node_use import NodeUse
 from tipcflow.store.queries.numbers import Numbers
+from tipcflow.store.queries.opened import OpenedFiles
 from tipcflow.store.queries.repeats import Repeats
 from tipcflow.store.queries.states import States
 from tipcflow.store.recorded import Recorded
@@ -71,6 +72,7 @@ class Store:
         self.recorded, self.states, self.repeats = Recorded(database), States(database), Repeats(database)
         self.coverage, self.alerts = CoverageQueries(database), Alerts(database)
         self.matrix, self.node_use = MatrixQueries(database), NodeUse(database)
+        self.opened = OpenedFiles(database)
         self.quarantines, self.check_history = Quarantines(database), CheckHistory(database)
         self.ab_results = AbResults(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tipcflow.config.repository import Labels, Selection
-from tipcflow.selection import Because, Change, TracedChain, Tree, missed_share, reachable, select
+from tipcflow.selection import Because, Change, TracedChain, Tree, reachable, select
 from tipcflow.selection.globs import matches
 
 FILES = {
@@ -178,6 +178,15 @@ def test_globs(path: str, glob: str, same: bool) -> None:
     assert bool(matches(path, (glob,))) == same
 
 
-def test_the_share_of_missed_regressions() -> None:
-    assert missed_share((A,), [A, B, B]) == (1, 2)
-    assert missed_share((A,), []) == (0, 0)
+def test_stale_record_is_completed_by_the_imports() -> None:
+    recorded = TracedChain("s/r/train", ("tipc/a/train.txt",), frozenset({"tools/train.py"}))
+    tree = Tree(
+        {**FILES, "tools/train.py": "import late\n", "tools/late.py": ""},
+        lambda path: {**FILES, "tools/train.py": "import late\n", "tools/late.py": ""}[path],
+    )
+    change = Change(("tools/late.py",))
+    rules = Selection(ignored=("**/late.py",))
+    assert select(change, [recorded], tree, rules, Labels()).chains == ()
+    stale = TracedChain(recorded.chain, recorded.roots, recorded.opened, is_stale=True)
+    (chosen,) = select(change, [stale], tree, rules, Labels()).chosen
+    assert (chosen.because, chosen.detail) == (Because.NEEDED, "tools/train.py uses tools/late.py")

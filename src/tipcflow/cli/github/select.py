@@ -7,6 +7,7 @@ import typer
 from tipcflow.domain import ConfigError
 
 if TYPE_CHECKING:
+    from tipcflow.execute.changes import Candidates, FalseGreen
     from tipcflow.selection import Change, Choice
 
 
@@ -19,7 +20,11 @@ def select(
     ] = None,
     label: Annotated[list[str] | None, typer.Option(help="Label of the pull request; may be repeated.")] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also list the chains that are not selected.")
+        bool,
+        typer.Option(
+            "--explain",
+            help="Also list the chains that are not selected, and the false-green rate of the selection.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -28,7 +33,8 @@ def select(
     from tipcflow.config.repository import load_repository
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import find_config
-    from tipcflow.execute.changes import candidates, choose
+    from tipcflow.execute.changes import candidates, choose, false_green, with_opened
+    from tipcflow.store import Store
 
     if bool(base) == bool(path):
         raise ConfigError("give either --base or --path", expected="--base main")
@@ -37,11 +43,14 @@ def select(
     rules, cache = load_repository(file, config.config_dir), config.home / "suites"
     candidate_set = candidates(rules, head, config.config_dir, cache=cache)
     change = _change(rules.suite, base, candidate_set.commit, tuple(path or ()), tuple(label or ()))
+    with Store.open() as store:
+        candidate_set = with_opened(candidate_set, change, rules, store, config.config_dir, cache=cache)
+        rate = false_green(store, rules.name)
     choice = choose(candidate_set, change, rules)
     if as_json:
-        print_json(_as_dict(choice, change, candidate_set.commit))
+        print_json({**_as_dict(choice, change, candidate_set.commit), "false_green": _rate(rate)})
         return
-    _print(choice, change, explain=explain)
+    _print(choice, change, records=_records(candidate_set, rate) if explain else None)
 
 
 def _change(suite: str, base: str, head: str, paths: tuple[str, ...], labels: tuple[str, ...]) -> "Change":
@@ -74,19 +83,33 @@ def _as_dict(choice: "Choice", change: "Change", commit: str) -> dict[str, Any]:
     }
 
 
-def _print(choice: "Choice", change: "Change", *, explain: bool) -> None:
+def _rate(rate: "FalseGreen") -> dict[str, Any]:
+    missed = [{"chain": chain, "run": run} for chain, run in rate.missed]
+    return {"missed": missed, "regressions": rate.regressions, "days": rate.days}
+
+
+def _records(options: "Candidates", rate: "FalseGreen") -> list[str]:
+    recorded = [traced for traced in options.chains if traced.opened is not None]
+    stale = sum(traced.is_stale for traced in recorded)
+    line = f"{len(recorded)} of {len(options.chains)} chains have a record of the files that they open"
+    older = f"; {stale} of these are older than a change of such a file" if stale else ""
+    return [line + older, rate.line, *(f"missed: {chain} in run {run}" for chain, run in rate.missed[:10])]
+
+
+def _print(choice: "Choice", change: "Change", *, records: list[str] | None) -> None:
+    """Print the choice; `records` are the last lines of --explain, None without it."""
     from tipcflow.cli.output.output import columns, echo_lines, terminal_width
 
     width = terminal_width()
     rows = [(chosen.chain, chosen.because.value, chosen.reason) for chosen in choice.chosen]
     if rows:
         echo_lines(columns(("SELECTED", "BY", "BECAUSE"), rows, width=width))
-    if explain and choice.others:
+    if records is not None and choice.others:
         typer.echo("")
         echo_lines(columns(("NOT SELECTED", "BECAUSE"), sorted(choice.others.items()), width=width))
-    if explain:
-        for path in choice.unknown:
-            typer.echo(f"no chain is known to use {path}")
+    if records is not None:
+        for line in (*(f"no chain is known to use {path}" for path in choice.unknown), *records):
+            typer.echo(line)
     for problem in choice.problems:
         typer.echo(f"problem: {problem}")
     total = len(choice.chosen) + len(choice.others)

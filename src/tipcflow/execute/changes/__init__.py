@@ -5,5 +5,16 @@ Public: `__all__`, `choose`, `fitted`.
 
 from tipcflow.execute.changes.choose import Candidates, candidates, changed_between, choose
 from tipcflow.execute.changes.fitted import fit_chains
+from tipcflow.execute.changes.recorded import FalseGreen, false_green, measure, with_opened
 
-__all__ = ["Candidates", "candidates", "changed_between", "choose", "fit_chains"]
+__all__ = [
+    "Candidates",
+    "FalseGreen",
+    "candidates",
+    "changed_between",
+    "choose",
+    "false_green",
+    "fit_chains",
+    "measure",
+    "with_opened",
+]

@@ -36,6 +36,7 @@ JOB_FILES = (
     "evidence.json",
     "artefacts.json",
     "before.json",
+    "opened.txt",
 )
 
 

@@ -71,7 +71,17 @@ def load_coverage(
     )
     chains = [_chain(evidence, name) for name in sorted({*declared, *by_chain})]
     passed = sum(report.NEVER_PASSED not in chain.gaps and chain.lines > 0 for chain in chains)
-    return report.make_coverage(chains, passed, at=now, days=days, problems=targets.problems)
+    made = report.make_coverage(chains, passed, at=now, days=days, problems=targets.problems)
+    return made.model_copy(update={"selection": _selection(store, config_dir)})
+
+
+def _selection(store: "Store", config_dir: Path) -> str:
+    """The false-green rate of the selection; '' if no repository is configured."""
+    if not any((config_dir / "repositories").glob("*.yaml")):
+        return ""
+    from tipcflow.execute.changes import false_green
+
+    return false_green(store).line
 
 
 def _chain(evidence: _Evidence, name: str) -> report.ChainCoverage:

@@ -21,6 +21,7 @@ from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.run.deploy import deploy
 from tipcflow.execute.run.inspection import inspect, settle
 from tipcflow.execute.run.step import StepTask
+from tipcflow.execute.source.opened import note_opened
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict import judge as judgement
 from tipcflow.execute.verdict.conclusion import run_status
@@ -249,6 +250,7 @@ def finish_run(context: TaskContext) -> Run:
         status, reason = judged.status, judged.reason
     store.runs.finish(run, status, reason, time.time())
     if judged is not None:
+        note_opened(store, run, context.home)
         judgement.write_certificate(store, run, context.home)
     return store.runs.get(run)
 

@@ -40,6 +40,15 @@ def kept_archive(home: Path, sha256: str) -> bytes:
     return _read(_folder(home) / f"{sha256}.tar.gz")
 
 
+def kept_names(home: Path, sha256: str) -> frozenset[str]:
+    """Return the paths of the archive's files, relative to the suite's root.
+
+    Raises:
+        InfraError: as `kept_archive`.
+    """
+    return frozenset(json.loads(_read(_folder(home) / f"{sha256}.names")))
+
+
 def kept_snapshot(home: Path, kept: SourceDocument) -> Snapshot:
     """Return the snapshot that `keep_snapshot` wrote.
 
@@ -48,14 +57,13 @@ def kept_snapshot(home: Path, kept: SourceDocument) -> Snapshot:
     """
     if kept.mark:
         _read(_mark(_folder(home), kept.sha256, kept.mark))
-    names = json.loads(_read(_folder(home) / f"{kept.sha256}.names"))
     return Snapshot(
         commit=kept.commit,
         archive=kept_archive(home, kept.sha256),
         sha256=kept.sha256,
         params_file=kept.params_file,
         params_text=kept.params_text,
-        names=frozenset(names),
+        names=kept_names(home, kept.sha256),
     )
 
 

@@ -34,16 +34,16 @@ def forecasts(places: Sequence[Place], durations: Mapping[str, float]) -> dict[s
         for lease in place.held:
             took = durations.get(lease.run)
             free[lease.node, lease.slot] = None if took is None else max(0.0, lease.acquired_at + took - place.at)
-    found: dict[str, Forecast] = {}
+    expected: dict[str, Forecast] = {}
     for place in places:
         waits = [free.get(slot, 0.0) for slot in place.request.slots]
         known = [wait for wait in waits if wait is not None]
         start = max(known, default=0.0) if len(known) == len(waits) else None
-        found[place.request.run] = Forecast(place.position, start)
+        expected[place.request.run] = Forecast(place.position, start)
         took = durations.get(place.request.run)
         end = None if start is None or took is None else start + took
         free.update(dict.fromkeys(place.request.slots, end))
-    return found
+    return expected
 
 
 def forecast_waits(store: Store) -> dict[str, Forecast]:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from . import container, oom, stack_signal
+from . import container, oom, opened_files, stack_signal
 from .before import Before
 from .cgroup import group_name, make_group
 from .ending import DISK_FULL, job_record, write_record
@@ -208,7 +208,8 @@ class Job:
         env = {name: value for name, value in os.environ.items() if name != "TIPCFLOW_RUNNER"}
         env.update({**self.spec["env"], **command["env"]})
         stacks = bool(self.spec.get("hang_s") and self.spec.get("hang_signal"))
-        stack_signal.prepare(env, self.folder, stacks=stacks, probe=bool(self.spec.get("framework_probe")))
+        probe = bool(self.spec.get("framework_probe"))
+        stack_signal.prepare(env, self.folder, stacks=stacks, probe=probe, root=root)
         if self.spec.get("container"):
             save(self.path(container.MARK), self.spec["container"])
         name = self.path(log_name(self.leg))
@@ -333,6 +334,7 @@ class Job:
                 record["message"] += f"; the disk of {self.spec['root']} is full"
         record["disk_full"] = self.disk_full
         self.before.end()
+        opened_files.merge(self.folder)
         root, since = self.spec["root"], self.since_ns
         record["outputs"] = []
         if self.records and not reason:

@@ -1,4 +1,4 @@
-"""`sitecustomize` of a job's Python processes: stack dumps on a signal, and the framework probe and its reports.
+"""`sitecustomize` of a job's Python processes: stack dumps on a signal, the framework probe, and opened files.
 
 PYTHONFAULTHANDLER is not sufficient: Paddle handles SIGABRT itself, and the process would end.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
+from . import opened_files
 from .files import Json, load, save
 
 NUMBER = signal.SIGRTMAX - 3  # unused: libraries and launchers use the first and the last real-time signals
@@ -18,6 +19,11 @@ WORDS = ("framework", "version", "script", "rank", "backend", "device", "dtype")
 NUMBERS = ("world_size", "steps", "static_runs", "parallel", "predictions", "dropped")
 LISTS = ("first", "last", "saved", "loaded", "exported", "notes")
 LONGEST, ENTRIES, GREATEST = 200, 320, 1 << 53
+SOURCES = (
+    ("opened_files", "tipcflow_opened"),
+    ("probe_tensors", "tipcflow_tensors"),
+    ("framework_probe", "tipcflow_probe"),
+)
 # Runs in every Python of the job, of any version; the environment's own module of that name runs, too.
 HOOK = f"""# Written by tipcflow.
 import sys
@@ -28,12 +34,14 @@ def probe():
 
     here = os.path.dirname(os.path.abspath(__file__))
     # Not imported: Paddle reads the file names of its callers' frames, and fails on a comma in the job's path.
-    for name in ("tipcflow_tensors", "tipcflow_probe"):
+    for name in ("tipcflow_opened", "tipcflow_tensors", "tipcflow_probe"):
         with open(os.path.join(here, name + ".py")) as source:
             code = compile(source.read(), "<" + name + ">", "exec")
         sys.modules[name] = module = type(sys)(name)
         exec(code, module.__dict__)
     module.install(os.path.join(here, "reports"))
+    if ROOT:
+        sys.modules["tipcflow_opened"].install(os.path.join(os.path.dirname(here), {opened_files.NAME!r}), ROOT)
 
 
 def ask():
@@ -67,13 +75,14 @@ chain()
 """
 
 
-def prepare(env: dict[str, str], folder: str, *, stacks: bool = True, probe: bool = False) -> None:
+def prepare(env: dict[str, str], folder: str, *, stacks: bool = True, probe: bool = False, root: str = "") -> None:
     """Change an environment so that its Python processes load the parts of tipcflow.
 
     Args:
         folder: the job's; no change if its path contains a colon, which would split the PYTHONPATH entry.
         stacks: the processes can dump their stacks on request.
-        probe: they report what a framework does in them.
+        probe: they report what a framework does in them, and which files below `root` they open.
+        root: the suite's folder; '' records no opened files.
     """
     place = os.path.join(folder, "python")
     if ":" in place or not (stacks or probe):
@@ -82,11 +91,11 @@ def prepare(env: dict[str, str], folder: str, *, stacks: bool = True, probe: boo
     try:
         os.makedirs(os.path.join(place, "reports"), exist_ok=True)
         if probe:
-            for source, name in (("framework_probe", "tipcflow_probe"), ("probe_tensors", "tipcflow_tensors")):
+            for source, name in SOURCES:
                 with open(os.path.join(os.path.dirname(__file__), f"{source}.py"), "rb") as handle:
                     text = handle.read().decode().replace("from .probe_tensors", "from tipcflow_tensors")
                 save(os.path.join(place, f"{name}.py"), text)
-        save(os.path.join(place, "sitecustomize.py"), HOOK.replace("PARTS", parts))
+        save(os.path.join(place, "sitecustomize.py"), HOOK.replace("PARTS", parts).replace("ROOT", repr(root)))
     except OSError:
         return
     env["PYTHONPATH"] = ":".join([place, *[part for part in [env.get("PYTHONPATH", "")] if part]])

@@ -68,6 +68,7 @@ class Coverage(_Model):
             `legs_ran`, `legs_passed`).
         gaps: gap -> number of chains.
         problems: configuration files that could not be read.
+        selection: the false-green rate of the selection for pull requests, one line; '' without repositories.
     """
 
     schema_version: int = 1
@@ -78,6 +79,7 @@ class Coverage(_Model):
     reasons: tuple[Reason, ...]
     chains: tuple[ChainCoverage, ...]
     problems: tuple[str, ...] = ()
+    selection: str = ""
 
 
 def make_coverage(

@@ -1,6 +1,5 @@
 """Whether work waits, and the report of an attempt as stored messages."""
 
-
 from tests.support.stories import a_run, tell
 
 from tipcflow.config.repository import Repository

@@ -3,7 +3,7 @@ from pathlib import Path
 from tests.support.stories import T0, a_run
 
 from tipcflow.domain import Run, Status
-from tipcflow_operators.weekly.report import Earlier, as_html, as_markdown, as_slack, headline, sections
+from tipcflow_operators.weekly.report import Earlier, Selector, as_html, as_markdown, as_slack, headline, sections
 from tipcflow_operators.weekly.table import Row
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "operators"
@@ -30,10 +30,15 @@ EARLIER = {
     "clas/lost/train": Earlier(Status.PASS),
     "clas/old/train": Earlier(Status.REGRESSION),
 }
+SELECTOR = Selector(
+    "false-green rate: 50%: the selection would have missed 1 of 2 regressions of full runs in the last 182 days",
+    (("clas/lost/train", "owner/models", "missed: a pull request would not have run it"),),
+)
+NOTHING = Selector("false-green rate: no regression of a full run was measured in the last 182 days")
 
 
 def test_the_report_that_a_user_reads() -> None:
-    parts = sections(ROWS, EARLIER, NOT_RUN)
+    parts = sections(ROWS, EARLIER, NOT_RUN, SELECTOR)
     assert as_markdown(parts) == (GOLDEN / "weekly_report.md").read_text(encoding="utf-8")
     title = headline("weekly manual__x", ROWS, NOT_RUN)
     assert as_html(title, parts) == (GOLDEN / "weekly_report.html").read_text(encoding="utf-8")
@@ -41,14 +46,20 @@ def test_the_report_that_a_user_reads() -> None:
 
 
 def test_slack_mentions_nobody_and_has_a_limit() -> None:
-    text = as_slack("weekly <!channel>", sections(ROWS, EARLIER, {}))
+    text = as_slack("weekly <!channel>", sections(ROWS, EARLIER, {}, NOTHING))
     assert "<" not in text
     assert "• clas/lost/train: regression: speed: 12 % slower | &lt;b&gt; @all" in text
     many = [Row(f"clas/{number}/train") for number in range(500)]
-    assert len(as_slack("weekly", sections(many, {}, {}))) <= 3000
+    assert len(as_slack("weekly", sections(many, {}, {}, NOTHING))) <= 3000
 
 
 def test_a_chain_that_failed_for_the_first_time_is_new() -> None:
-    parts = sections([ROWS[2]], {}, {})
+    parts = sections([ROWS[2]], {}, {}, NOTHING)
     assert [row[0] for row in parts[0].rows] == ["clas/old/train"]
     assert parts[1].rows == ()
+
+
+def test_without_a_measured_regression_the_rate_is_a_line() -> None:
+    parts = sections([], {}, {}, NOTHING)
+    assert as_markdown(parts).endswith(f"### False-green rate of the selection\n\n{NOTHING.line}\n")
+    assert f"<p>{NOTHING.line}</p>" in as_html("x", parts)
