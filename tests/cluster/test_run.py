@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.support.certify import Site
+from tests.support.github.world import make_repository
 
 from devcluster.local_nodes.nodes import LocalNodes
+from tipcflow.config.run_documents import OpenedDocument
 from tipcflow.domain import Status
 
 pytestmark = pytest.mark.cluster
@@ -41,6 +43,20 @@ def test_pass_from_one_command_to_a_verdict(site: Site) -> None:
     second = site.run()
     assert second.code == 0, second.output
     assert "equal those of run" in second.output
+
+
+def test_accepted_run_of_a_commit_records_the_files_that_it_opened(site: Site) -> None:
+    head = make_repository(site.suite)
+    done = site.run()
+    assert done.code == 0, done.output
+    with site.store() as store:
+        record = store.documents.get(done.run.id, OpenedDocument)
+    assert record is not None
+    assert record.commit == head
+    assert {"train.py", "tools/export_model.py", "deploy/infer.py"} <= set(record.paths)
+    dropped = site.run("--drop", "*/infer_cpu/*onednn_True*")
+    with site.store() as store:
+        assert store.documents.get(dropped.run.id, OpenedDocument) is None
 
 
 def test_dropped_legs_are_counted_and_a_wrong_name_starts_nothing(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""Documents of a run with its resolved configuration; the base and all others are in `tipcflow.domain`."""
+"""Documents of a run: its resolved configuration, and what the selection reads; others are in `domain`."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Suite
-from tipcflow.domain.run_documents import Root
+from tipcflow.domain.run_documents import Fields, Root
 
 
 class SuiteDocument(Root[Suite]):
