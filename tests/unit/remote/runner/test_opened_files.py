@@ -117,3 +117,13 @@ def test_source_of_compiled_files() -> None:
     assert source_of("a/__pycache__/b.cpython-311.opt-1.pyc") == "a/b.py"
     assert source_of("a/b.pyc") == "a/b.py"
     assert source_of("a/b.yaml") == "a/b.yaml"
+
+
+def test_job_leaves_the_record_in_its_folder(bench) -> None:
+    text = (
+        r"""printf 'import helper2\nopen("l.txt").read()\n' > t.py; echo > helper2.py; echo a > l.txt; """
+        f"{sys.executable} t.py; {sys.executable} t.py"
+    )
+    bench.end_of(text, framework_probe=True)
+    (record,) = bench.workspace.rglob(NAME)
+    assert record.read_text().splitlines() == ["helper2.py", "l.txt", "t.py"]
