@@ -211,7 +211,14 @@ def test_make_test_with_a_flaky_test(tmp_path: Path, entry: str) -> None:
     for name in ("test.sh", "quarantine.py"):
         shutil.copy(ROOT / "tools" / name, tmp_path / "tools")
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\nmarkers = full: slow\n")
-    names = ("dag/test_d", "ui/test_u", "cluster/test_c", "unit/docker/test_k", "e2e/faults/test_f")
+    names = (
+        "dag/test_d",
+        "ui/test_u",
+        "cluster/test_c",
+        "unit/docker/test_k",
+        "e2e/faults/test_f",
+        "e2e/suites/test_s",
+    )
     for name in (*names, "e2e/liars/test_l", "e2e/test_demo_a", "e2e/test_sample_suite", "e2e/test_e"):
         file = tmp_path / "tests" / f"{name}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
