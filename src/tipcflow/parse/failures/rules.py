@@ -238,7 +238,10 @@ RULES = (
     Rule(
         "archive broken",
         Is.DATA_MISSING,
-        re(r"^tar: .*(?:Error is not recoverable|Unexpected EOF)|BadZipFile|gzip: .*unexpected end of file"),
+        re(
+            r"^tar: .*(?:Error is not recoverable|Unexpected EOF|does not look like a tar archive)|BadZipFile|"
+            r"gzip: .*(?:unexpected end of file|not in gzip format)|End-of-central-directory signature not found"
+        ),
         "tar: Error is not recoverable: exiting now",
         "GNU tar, in a suite's prepare.sh",
     ),
