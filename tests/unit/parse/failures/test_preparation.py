@@ -21,9 +21,9 @@ mv: cannot stat 'ILSVRC2012': No such file or directory
         (CLAS, FailureClass.DOWNLOAD, "failed: Temporary failure in name resolution."),
         ("tar: Unexpected EOF in archive\n", FailureClass.DOWNLOAD, "tar: "),
         # An error page instead of the archive.
-        ("tar: This does not look like a tar archive\ntar: Skipping to next header\n", FailureClass.DOWNLOAD, "tar: "),
+        ("tar: This does not look like a tar archive\n", FailureClass.DOWNLOAD, "tar: "),
         ("gzip: stdin: not in gzip format\n", FailureClass.DOWNLOAD, "gzip: "),
-        ("  End-of-central-directory signature not found.  Either this file is not\n", FailureClass.DOWNLOAD, "End-of"),
+        ("  End-of-central-directory signature not found.\n", FailureClass.DOWNLOAD, "End-of"),
         ("tar: a: Cannot write: No space left on device\n", FailureClass.DISK, "No space left"),
         ("mkdir: cannot create directory 'dataset': File exists\nINFO all done\n", None, ""),
         ("rm: cannot remove 'ILSVRC2012': No such file or directory\n", None, ""),
