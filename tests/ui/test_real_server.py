@@ -124,6 +124,7 @@ def test_nothing_is_wider_than_the_window(
     assert page.ask("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.full
 def test_zoom_and_two_runs_of_a_series(page: chromium.Page, served: server.ApiServer, series: str) -> None:
     """A zoom is in the URL, a click with Shift chooses a run, and a second one compares them."""
     page.show(1280, 900)
