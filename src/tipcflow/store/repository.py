@@ -44,6 +44,7 @@ from tipcflow.store.series.frames import Frames
 from tipcflow.store.series.measurements import Measurements
 from tipcflow.store.series.rollup import Rollup
 from tipcflow.store.series.summaries import Summaries
+from tipcflow.store.tracked_alerts import TrackedAlerts
 
 # How long a task waits for the rest of an upgrade; Airflow retries it twice, which makes a quarter of an hour.
 SCHEMA_WAIT_S = 300.0
@@ -74,7 +75,7 @@ class Store:
         self.matrix, self.node_use = MatrixQueries(database), NodeUse(database)
         self.opened = OpenedFiles(database)
         self.quarantines, self.check_history = Quarantines(database), CheckHistory(database)
-        self.ab_results = AbResults(database)
+        self.ab_results, self.tracked_alerts = AbResults(database), TrackedAlerts(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)
         self.locks = Locks(database)
         self.history = History(

@@ -251,6 +251,20 @@ COMMANDS = (
         },
     ),
     LazyCommand(
+        "alerts",
+        "tipcflow.cli.alerts.command:app",
+        _JUDGE,
+        "Regressions: state, owner, suspects and history.",
+        "tipcflow alerts list",
+        {
+            "list": "tipcflow alerts list --state all --days 30",
+            "show": "tipcflow alerts show 1",
+            "set": "tipcflow alerts set 1 acknowledged --owner kernels --because 'bisection runs'",
+            "assign": "tipcflow alerts assign 1 kernels",
+            "comment": "tipcflow alerts comment 1 'only with oneDNN'",
+        },
+    ),
+    LazyCommand(
         "quarantine",
         "tipcflow.cli.quarantine.command:app",
         _JUDGE,

@@ -1,4 +1,4 @@
 """Overviews of all chains, from the metrics database and the configuration: the same for pages and commands.
 
-Public: `changes`, `coverage`, `decisions`, `flaky`, `matrix`, `nodes`, `pulls`, `today`, `versions`.
+Public: `alerts`, `changes`, `coverage`, `decisions`, `flaky`, `matrix`, `nodes`, `pulls`, `today`, `versions`.
 """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.run_documents import JudgementDocument, LeaseDocument, LeftoversDocument
+from tipcflow.execute.alerts.track import track_alerts
 from tipcflow.execute.collect.kept_files import note_lost_files
 from tipcflow.execute.failure.dependencies import refusal
 from tipcflow.execute.node.nodes import Nodes
@@ -248,6 +249,9 @@ def finish_run(context: TaskContext) -> Run:
         status, reason = Status.INFRA_FAILURE, "the run could not be judged: see the log of task `judge`"
     else:
         status, reason = judged.status, judged.reason
+        ended = known.model_copy(update={"status": status, "reason": reason})
+        # Before the run has its status: a task that dies here is repeated, and tracks the same run once.
+        track_alerts(store, ended, store.checks.results(run))
     store.runs.finish(run, status, reason, time.time())
     if judged is not None:
         note_opened(store, run, context.home)

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tipcflow.report.overview.alerts import Alerts
 from tipcflow.report.overview.changes import Changes
 from tipcflow.report.overview.coverage import Coverage
 from tipcflow.report.overview.decisions import AbList, AbMetric, AbRow, QuarantineList, QuarantineRow
@@ -52,14 +53,29 @@ _PULL = ("repository", "number", "head_sha", "attempt", "state", "why", "created
 _PULL_CHAIN = ("chain", "status", "run", "reason")
 _NODE = ("node", "runs", "busy", "ended_runs", "infra_failures", "lost")
 
-Overview = Today | Coverage | Flaky | Changes | Matrix | NodesOverview | QuarantineList | AbList | Versions | Pulls
+_ALERT = ("number", "group", "state", "owner", "chain", "suite", "mode", "environment", "about", "suspects")
+_ALERT_RUNS = ("first", "first_at", "last_good", "newest", "newest_at", "runs", "gone", "gone_at")
+
+Overview = (
+    Alerts
+    | Today
+    | Coverage
+    | Flaky
+    | Changes
+    | Matrix
+    | NodesOverview
+    | QuarantineList
+    | AbList
+    | Versions
+    | Pulls
+)
 
 
 def csv_of(overview: Overview) -> str:
     """Return the rows of an overview as CSV with a header; times are ISO 8601.
 
-    A row is a problem, chain, change, cell, node, quarantine, pair of runs, chain of an attempt, or metric of an
-    A/B comparison.
+    A row is a problem, chain, change, alert, cell, node, quarantine, pair of runs, chain of an attempt, or
+    metric of an A/B comparison.
     """
     if isinstance(overview, Today):
         names: tuple[str, ...] = (*_PROBLEM, *_PROBLEM_TIMES)
@@ -69,6 +85,9 @@ def csv_of(overview: Overview) -> str:
         return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.chains])
     if isinstance(overview, Changes):
         names = (*_CHANGE, *_CHANGE_TIMES)
+        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.rows])
+    if isinstance(overview, Alerts):
+        names = (*_ALERT, *_ALERT_RUNS)
         return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.rows])
     if isinstance(overview, Matrix):
         names = ("suite", "model", overview.by, "status", "run", "started_at", "runs", "bad")

@@ -3,6 +3,7 @@
 Public: `__all__`.
 """
 
+from tipcflow.store.schema.alerts import alert_events, alerts
 from tipcflow.store.schema.quarantines import quarantines
 from tipcflow.store.schema.tables import (
     CHECK_WORDS,
@@ -33,6 +34,8 @@ __all__ = [
     "CHECK_WORDS",
     "RUN_WORDS",
     "STEP_WORDS",
+    "alert_events",
+    "alerts",
     "approvals",
     "attempts",
     "baselines",

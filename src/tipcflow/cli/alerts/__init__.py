@@ -1,0 +1,4 @@
+"""`tipcflow alerts`: regressions with state, owner and history.
+
+Public: nothing.
+"""
