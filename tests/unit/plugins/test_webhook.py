@@ -149,3 +149,20 @@ def test_a_delivery_takes_less_than_200_ms(client: TestClient, store: Store, ope
         took.append(time.perf_counter() - started)
     assert quantiles(took, n=20)[-1] < 0.2
     assert store.outbox.waiting() == 60
+
+
+def test_every_example_of_github_passes_the_route_and_only_configured_ones_are_stored(
+    client: TestClient, store: Store
+) -> None:
+    packed = (TESTS / "golden" / "github" / "webhooks-examples.json.xz").read_bytes()
+    examples: dict[str, list[dict[str, Any]]] = json.loads(lzma.decompress(packed))
+    statuses = set()
+    for event, bodies in examples.items():
+        for payload in bodies:
+            answer = post(client, json.dumps(payload).encode(), **{"X-GitHub-Event": event})
+            statuses.add(answer.status_code)
+            assert answer.status_code < 500, (event, payload.get("action"), answer.text)
+    assert {200, 202, 404} >= statuses >= {202}
+    rows = store.outbox.rows(limit=1000)
+    assert rows
+    assert {row.repository for row in rows} <= {"Codertocat/Hello-World", ""}
