@@ -41,7 +41,7 @@ def test_the_password_is_not_printed(tipcflow: Callable[..., Any], monkeypatch: 
     monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "postgresql://me:hunter2@/x?host=/nowhere")
     for command in (["db", "current"], ["db", "upgrade"], ["runs"]):
         said = tipcflow(*command)
-        assert said.code == 2
+        assert said.code == 5
         assert said.err.startswith("infra_failure: cannot use the database postgresql://me:***@/x?host=/nowhere: ")
         assert "hunter2" not in said.err + said.out
         assert "Traceback" not in said.err
