@@ -157,7 +157,7 @@ def _sentence(groups: Sequence[ChangeGroup], days: float) -> str:
     parts = []
     if worse:
         where = f" with {ranges} change{'' if ranges == 1 else 's'} of framework or suite"
-        parts.append(f"{_counted(chains)} became worse{where} ({still} still)")
+        parts.append(f"{_counted(chains)} became worse{where} ({still} still worse)")
     if better:
         parts.append(f"{_counted(better)} became better")
     return f"{', '.join(parts)} {period}"

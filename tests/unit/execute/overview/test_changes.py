@@ -64,7 +64,7 @@ def test_a_change_begins_after_a_run_without_it_and_lasts(store: Store) -> None:
     assert (group.title, group.suite, group.worse, group.still) == ("framework 0 -> 1", "", 1, 1)
     assert (row.status, row.direction, round(row.percent or 0)) == (R, "worse", 20)
     assert changes.sentence == (
-        "1 chain became worse with 1 change of framework or suite (1 still) in the last 30 days"
+        "1 chain became worse with 1 change of framework or suite (1 still worse) in the last 30 days"
     )
 
 

@@ -18,15 +18,15 @@ def a_change(**fields: object) -> Change:
     ("changes", "sentence"),
     [
         ([], "no metric changed in the last 1 day"),
-        ([{}], "1 chain became worse with 1 change of framework or suite (1 still) in the last 1 day"),
+        ([{}], "1 chain became worse with 1 change of framework or suite (1 still worse) in the last 1 day"),
         (
             [{}, {"metric": "loss"}, {"chain": "s/b/f", "state": "over", "changed": ()}],
-            "2 chains became worse with 2 changes of framework or suite (1 still) in the last 1 day",
+            "2 chains became worse with 2 changes of framework or suite (1 still worse) in the last 1 day",
         ),
         ([{"direction": "better"}], "1 chain became better in the last 1 day"),
         (
             [{}, {"direction": "better", "chain": "s/b/f"}],
-            "1 chain became worse with 1 change of framework or suite (1 still), 1 chain became better"
+            "1 chain became worse with 1 change of framework or suite (1 still worse), 1 chain became better"
             " in the last 1 day",
         ),
     ],
