@@ -13,6 +13,7 @@ from tipcflow.domain import Cluster, ConfigError, InfraError, Node, SshTarget, S
 
 if TYPE_CHECKING:
     from tipcflow.cli.nodes.host import Host
+    from tipcflow.config.settings import Settings
     from tipcflow.transport.login import HostKey
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -48,6 +49,9 @@ def add(
         str, typer.Option(help="Interpreter of an environment on the host. Default: CPU PaddlePaddle, installed.")
     ] = "",
     workspace: Annotated[str, typer.Option(help="Folder on the host that belongs to tipcflow alone.")] = "",
+    airflow_key_file: Annotated[
+        str, typer.Option(help="Path of the private key where the Airflow of TIPCFLOW_AIRFLOW_URL runs.")
+    ] = "",
 ) -> None:
     """Check a host, install the nodes' environment on it, and add it to a cluster file.
 
@@ -57,7 +61,7 @@ def add(
     from tipcflow.config.settings import settings
 
     chosen = settings()
-    _check_options(device, python, workspace, identity)
+    _check_options(device, python, workspace, identity, airflow_key_file)
     file = _cluster_file(cluster or context.obj or "lab", chosen.config_dir)
     known = cluster_text.known_cluster(file)
     draft = _draft(host, user, port, identity, address)
@@ -68,12 +72,12 @@ def add(
         node = _set_up(draft, trusted, known, file, _Wanted(name, device, slots, python, workspace), chosen.home)
     keys = file.with_suffix(".known_hosts")
     node = node.model_copy(update={"ssh": node.ssh.model_copy(update={"known_hosts": str(keys)})})
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    text = cluster_text.with_node(text, file.stem, node, file=str(file))
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    text = cluster_text.with_node(before, file.stem, node, file=str(file))
     _remember(keys, key)
     cluster_text.write(file, text)
     typer.echo(f"node {node.name} added to {file}")
-    raise typer.Exit(_finish(file.stem, node, chosen.home, chosen.config_dir))
+    raise typer.Exit(_finish(file.stem, node, chosen, airflow_key_file))
 
 
 class _Wanted:
@@ -81,10 +85,10 @@ class _Wanted:
         self.name, self.device, self.slots, self.python, self.workspace = name, device, slots, python, workspace
 
 
-def _check_options(device: str, python: str, workspace: str, identity: Path | None) -> None:
+def _check_options(device: str, python: str, workspace: str, identity: Path | None, key_file: str) -> None:
     if device not in ("", "cpu", "gpu"):
         raise ConfigError("unknown device", key="--device", found=device, expected="cpu or gpu")
-    for option, value in (("--python", python), ("--workspace", workspace)):
+    for option, value in (("--python", python), ("--workspace", workspace), ("--airflow-key-file", key_file)):
         if value and not value.startswith("/"):
             raise ConfigError("not an absolute path on the host", key=option, found=value, expected="/…")
     if identity is not None and not identity.expanduser().is_file():
@@ -221,34 +225,19 @@ def _remember(file: Path, key: "HostKey") -> None:
     write(file, "".join([*(line for line in lines if line.split(" ", 1)[0] != key.name), key.line]))
 
 
-def _finish(cluster: str, node: Node, home: Path, config_dir: Path) -> int:
-    """Check the cluster's nodes and create the Airflow connection. Returns: the exit code."""
+def _finish(cluster: str, node: Node, chosen: "Settings", key_file: str) -> int:
+    """Create the Airflow connection and check the cluster's nodes. Returns: the exit code."""
     from tipcflow.cli.doctor.command import print_findings
     from tipcflow.cli.doctor.nodes import check_nodes
+    from tipcflow.cli.nodes.airflow import add_connection
 
-    _connect(node, cluster, home)
-    findings = check_nodes(cluster, config_dir)
+    connected = add_connection(node, cluster, chosen.home, key_file)
+    findings = check_nodes(cluster, chosen.config_dir)
     missing = sum(not finding.ok for finding in findings)
     print_findings(findings, missing)
-    return exit_code(Status.INFRA_FAILURE) if missing else 0
-
-
-def _connect(node: Node, cluster: str, home: Path) -> None:
-    from devcluster.keep.connect import connect_nodes, running_airflow
-
-    airflow = running_airflow(home)
-    if airflow is None:
-        typer.echo(
-            f"an Airflow elsewhere needs a connection {node.connection}: type SSH, host {node.ssh.host}, port "
-            f"{node.ssh.port}, login {node.ssh.user}, with private_key and host_key in its extra field"
-        )
-        return
-    with airflow:
-        made, refused = connect_nodes(airflow, [Cluster(name=cluster, nodes=(node,))])
-    for line in refused:
-        _note(line)
-    if made:
-        typer.echo(f"connection {made[0]} in the local Airflow")
+    if missing:
+        return exit_code(Status.INFRA_FAILURE)
+    return 0 if connected else exit_code(Status.CONFIG_ERROR)
 
 
 def _note(line: str) -> None:

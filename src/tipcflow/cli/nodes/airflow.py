@@ -1,0 +1,68 @@
+"""The Airflow connection of a new node: in the local Airflow, or in the one that TIPCFLOW_AIRFLOW_URL names."""
+
+import os
+from pathlib import Path
+
+import typer
+
+from tipcflow.domain import Cluster, ConfigError, Node
+
+
+def add_connection(node: Node, cluster: str, home: Path, key_file: str) -> bool:
+    """Create the connection, or print what it must contain.
+
+    The private key never leaves this machine: the connection names a file where Airflow runs.
+
+    Args:
+        key_file: the private key's path where an Airflow elsewhere runs, '' if unknown.
+
+    Returns:
+        whether the connection exists, or could not be expected to.
+
+    Raises:
+        InfraError: Airflow does not respond.
+    """
+    from devcluster.keep.connect import connect_nodes, running_airflow
+
+    if os.environ.get("TIPCFLOW_AIRFLOW_URL", "").strip():
+        return _elsewhere(node, key_file)
+    airflow = running_airflow(home)
+    if airflow is None:
+        typer.echo(
+            f"an Airflow elsewhere needs a connection {node.connection}: type SSH, host {node.ssh.host}, port "
+            f"{node.ssh.port}, login {node.ssh.user}, with private_key and host_key in its extra field; with "
+            "TIPCFLOW_AIRFLOW_URL and a login this command creates it"
+        )
+        return True
+    with airflow:
+        made, refused = connect_nodes(airflow, [Cluster(name=cluster, nodes=(node,))])
+    for line in refused:
+        typer.echo(line, err=True)
+    if made:
+        typer.echo(f"connection {made[0]} in the local Airflow")
+    return True
+
+
+def _elsewhere(node: Node, key_file: str) -> bool:
+    from devcluster.airflow.connections import connection_of
+    from tipcflow.airflow_api import Airflow
+    from tipcflow.config.airflow_login import airflow_login
+
+    login = airflow_login()
+    connection = connection_of(node)
+    extra = dict(connection["extra"]) if isinstance(connection["extra"], dict) else {}
+    del extra["key_file"]  # a path of this machine
+    extra |= {"key_file": key_file} if key_file else {}
+    try:
+        with Airflow(login.url, user=login.user, password=login.password, token=login.token) as airflow:
+            airflow.put_connection(node.connection, {**connection, "extra": extra})
+    except ConfigError as error:
+        typer.echo(f"no connection {node.connection} in Airflow at {login.url}: {error.message}", err=True)
+        return False
+    typer.echo(f"connection {node.connection} in Airflow at {login.url}")
+    if not key_file:
+        typer.echo(
+            "it has no private key yet: add private_key to its extra field in Airflow, or run the command again "
+            "with --airflow-key-file, the key's path where Airflow runs"
+        )
+    return True
