@@ -209,7 +209,7 @@ class Job:
         env.update({**self.spec["env"], **command["env"]})
         stacks = bool(self.spec.get("hang_s") and self.spec.get("hang_signal"))
         probe = bool(self.spec.get("framework_probe"))
-        stack_signal.prepare(env, self.folder, stacks=stacks, probe=probe, root=root)
+        stack_signal.prepare(env, self.folder, stacks=stacks, probe=probe, source=root)
         if self.spec.get("container"):
             save(self.path(container.MARK), self.spec["container"])
         name = self.path(log_name(self.leg))

@@ -88,8 +88,9 @@ class Recorder:
 
 def install(place: str, root: str) -> None:
     """Record what this process and its forks open from now on; see Recorder."""
-    if hasattr(sys, "addaudithook"):
-        sys.addaudithook(Recorder(place, root).hook)
+    add_hook = getattr(sys, "addaudithook", None)
+    if add_hook is not None:
+        add_hook(Recorder(place, root).hook)
 
 
 def merge(folder: str) -> None:

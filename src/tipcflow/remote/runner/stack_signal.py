@@ -75,14 +75,16 @@ chain()
 """
 
 
-def prepare(env: dict[str, str], folder: str, *, stacks: bool = True, probe: bool = False, root: str = "") -> None:
+def prepare(
+    env: dict[str, str], folder: str, *, stacks: bool = True, probe: bool = False, source: str = ""
+) -> None:
     """Change an environment so that its Python processes load the parts of tipcflow.
 
     Args:
         folder: the job's; no change if its path contains a colon, which would split the PYTHONPATH entry.
         stacks: the processes can dump their stacks on request.
-        probe: they report what a framework does in them, and which files below `root` they open.
-        root: the suite's folder; '' records no opened files.
+        probe: they report what a framework does in them, and which files below `source` they open.
+        source: the suite's folder; '' records no opened files.
     """
     place = os.path.join(folder, "python")
     if ":" in place or not (stacks or probe):
@@ -95,7 +97,7 @@ def prepare(env: dict[str, str], folder: str, *, stacks: bool = True, probe: boo
                 with open(os.path.join(os.path.dirname(__file__), f"{source}.py"), "rb") as handle:
                     text = handle.read().decode().replace("from .probe_tensors", "from tipcflow_tensors")
                 save(os.path.join(place, f"{name}.py"), text)
-        save(os.path.join(place, "sitecustomize.py"), HOOK.replace("PARTS", parts).replace("ROOT", repr(root)))
+        save(os.path.join(place, "sitecustomize.py"), HOOK.replace("PARTS", parts).replace("ROOT", repr(source)))
     except OSError:
         return
     env["PYTHONPATH"] = ":".join([place, *[part for part in [env.get("PYTHONPATH", "")] if part]])
