@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,11 +49,17 @@ def is_kept(path: Path) -> bool:
 def content_hash(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal; for a compressed file that of its uncompressed content.
 
+    A node may have written a file that is only named like a compressed log, or was cut: its own bytes count.
+
     Raises:
-        OSError: the file does not exist or cannot be decompressed.
+        OSError: the file does not exist or cannot be read.
     """
-    with path.open("rb") if path.is_file() else open_kept(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") if path.is_file() else open_kept(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        with path.with_name(path.name + ZIPPED).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def compress_logs(folder: Path, *, least: int = LEAST) -> int:

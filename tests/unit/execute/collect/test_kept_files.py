@@ -1,5 +1,7 @@
 """What closers kept is in the database: a machine that lacks a file says so, and certifies the same list."""
 
+import gzip
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,3 +105,9 @@ def test_only_files_of_nodes_count(tmp_path: Path) -> None:
     for own in ("certificate.json", "events.jsonl", SIGNATURE):
         (folder / own).write_text("{}")
     assert list(hashes_in(folder)) == [f"step/{LOG}"]
+
+
+@pytest.mark.parametrize("data", [b"no gzip", gzip.compress(b"loss 1.0" * 999)[:-9]])
+def test_a_file_that_is_only_named_like_a_compressed_log_counts_as_it_is(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "train.log.gz").write_bytes(data)
+    assert hashes_in(tmp_path) == {"train.log": hashlib.sha256(data).hexdigest()}
