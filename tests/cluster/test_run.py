@@ -45,6 +45,7 @@ def test_pass_from_one_command_to_a_verdict(site: Site) -> None:
     assert "equal those of run" in second.output
 
 
+@pytest.mark.full
 def test_accepted_run_of_a_commit_records_the_files_that_it_opened(site: Site) -> None:
     head = make_repository(site.suite)
     done = site.run()
