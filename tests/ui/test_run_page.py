@@ -154,7 +154,8 @@ def test_curves(machine: TestClient, store: Store, home: Path) -> None:
     run = failed(store, home)
     (curve,) = machine.get(f"/certification/api/runs/{run.id}/curves").json()["curves"]
     assert curve == {
-        "step": TRAIN, "short": "train", "name": "rank 0 on node-a", "x": [0.0, 1.0], "y": [2.0, None],
+        "step": TRAIN, "short": "train", "name": "rank 0 on node-a", "x": [0.0, 1.0], "iterations": [0.0, 1.0],
+        "y": [2.0, None],
         "broken": [1.0], "total": 2,
     }  # fmt: skip
 
