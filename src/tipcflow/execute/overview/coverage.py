@@ -30,6 +30,7 @@ class _Evidence:
     """Everything that is known, by chain or by run."""
 
     declared: frozenset[str]
+    quarantined: frozenset[str]
     lines: dict[str, list["Line"]]
     legs: dict[str, list["LegCount"]]
     accepted: dict[str, tuple[bool, bool]]
@@ -61,6 +62,9 @@ def load_coverage(
     targets, goldens = _Targets(config_dir), golden_names(config_dir)
     evidence = _Evidence(
         declared=declared,
+        quarantined=frozenset(
+            store.check_history.quarantined([line.run for line in lines if line.status in GREEN])
+        ),
         lines=by_chain,
         legs=legs,
         accepted=store.coverage.accepted(lines, ENOUGH),
@@ -97,7 +101,7 @@ def _chain(evidence: _Evidence, name: str) -> report.ChainCoverage:
         suite=name.partition("/")[0],
         declared=name in evidence.declared,
         lines=len(lines),
-        passing=sum(line.status in GREEN for line in lines),
+        passing=sum(line.status in GREEN and line.run not in evidence.quarantined for line in lines),
         legs=sum(count.count for count in counts),
         legs_ran=sum(count.count for count in counts if count.status not in _IDLE),
         legs_passed=sum(count.count for count in counts if count.status is Status.PASS),

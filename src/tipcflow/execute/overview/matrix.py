@@ -58,7 +58,11 @@ def load_matrix(
         if grid.suite in ("", line.suite) and grid.chain.lower() in line.chain.lower():
             lines["/".join(suite_and_model(line.chain))].append(line)
     states = {model: [line.status for line in members] for model, members in lines.items()}
-    passing = sum(all(status in GREEN for status in members) for members in states.values())
+    every = [line for members in lines.values() for line in members]
+    marked = store.check_history.quarantined([line.run for line in every if line.status in GREEN])
+    passing = sum(
+        all(line.status in GREEN and line.run not in marked for line in members) for members in lines.values()
+    )
     models = worst_models(states)
     if grid.problems:
         models = [model for model in models if not all(status in GREEN for status in states[model])]

@@ -30,7 +30,8 @@ class ChainCoverage(_Model):
     """The coverage of one chain, over its modes and environment classes.
 
     Attributes:
-        lines: number of its (mode, environment class) with runs; `passing` is the number whose newest run passed.
+        lines: number of its (mode, environment class) with runs; `passing` is the number whose newest run passed
+            without a quarantined failure.
         legs: number of legs in the plans of the newest runs, how many of them ran, and how many passed.
         not_run: reason -> number of legs.
         newest_at: start of its newest run with a verdict, seconds since the epoch; None if it never ran.

@@ -78,7 +78,7 @@ class Matrix(_Model):
 
     Attributes:
         by: kind of the columns.
-        models: number of models; the newest runs of `passing` of them all pass.
+        models: number of models; the newest runs of `passing` of them all pass without a quarantined failure.
         total: number of models with a row, of which `rows` may be a part.
     """
 

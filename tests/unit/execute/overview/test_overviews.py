@@ -15,6 +15,7 @@ from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.domain.run_documents import QuarantinedDocument
 from tipcflow.execute.overview.coverage import load_coverage
 from tipcflow.execute.overview.flaky import load_flaky
+from tipcflow.execute.overview.matrix import load_matrix
 from tipcflow.execute.overview.today import Scope, load_today
 from tipcflow.store import Store
 
@@ -55,7 +56,7 @@ def test_new_problems_have_what_changed_since_the_last_green_run(store: Store) -
     assert len(load_today(store, now=NOW, new_days=9).new) == 3
 
 
-def test_quarantined_runs_are_counted_beside_the_passing_ones(store: Store) -> None:
+def test_quarantined_runs_are_counted_beside_the_passing_ones(store: Store, tmp_path: Path) -> None:
     put(store, 9, Status.PASS)
     put(store, 9, Status.PASS, "s/beta/a")
     put(store, 1, Status.PASS, "s/gone/a")
@@ -69,6 +70,15 @@ def test_quarantined_runs_are_counted_beside_the_passing_ones(store: Store) -> N
         "quarantined (1): `tipcflow quarantine list`",
         "beta-9  s/beta/a on local",
     ]
+    matrix = load_matrix(store, now=NOW)
+    assert (matrix.models, matrix.passing) == (3, 1)
+    coverage = load_coverage(store, tmp_path, now=NOW)
+    assert {chain.chain: chain.passing for chain in coverage.chains} == {
+        "s/alpha/a": 1,
+        "s/beta/a": 0,
+        "s/gone/a": 0,
+    }
+    assert coverage.totals["passing"] == 1
 
 
 def test_a_flaky_failure_is_proposed_until_it_is_quarantined(store: Store) -> None:
