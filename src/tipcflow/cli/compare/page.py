@@ -69,8 +69,8 @@ def _metrics(compared: "Comparison", width: int | None, every: bool) -> list[str
     head = (*letters, *(f"{letter}/A" for letter in letters[1:]), "CHANGE/NOISE", "VERDICT (LIMIT)", "METRIC")
     lines = columns(head, [_metric(compared, row) for row in shown], width=width) if shown else []
     hidden = len(compared.metrics) - len(shown)
-    are = "more metrics are" if hidden > 1 else "more metric is"
-    return lines + ([f"{hidden} {are} within the limit: --all"] if hidden else [])
+    more, are = "more " if shown else "", "metrics are" if hidden > 1 else "metric is"
+    return lines + ([f"{hidden} {more}{are} within the limit: --all"] if hidden else [])
 
 
 def _metric(compared: "Comparison", row: "MetricRow") -> tuple[str, ...]:
