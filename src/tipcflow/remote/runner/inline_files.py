@@ -18,6 +18,7 @@ RECORDS = (
     "evidence.json",
     "artefacts.json",
     "before.json",
+    "opened.txt",
 )
 
 

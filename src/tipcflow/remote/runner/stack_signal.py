@@ -93,8 +93,8 @@ def prepare(
     try:
         os.makedirs(os.path.join(place, "reports"), exist_ok=True)
         if probe:
-            for source, name in SOURCES:
-                with open(os.path.join(os.path.dirname(__file__), f"{source}.py"), "rb") as handle:
+            for module, name in SOURCES:
+                with open(os.path.join(os.path.dirname(__file__), f"{module}.py"), "rb") as handle:
                     text = handle.read().decode().replace("from .probe_tensors", "from tipcflow_tensors")
                 save(os.path.join(place, f"{name}.py"), text)
         save(os.path.join(place, "sitecustomize.py"), HOOK.replace("PARTS", parts).replace("ROOT", repr(source)))

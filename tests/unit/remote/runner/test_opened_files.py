@@ -29,7 +29,7 @@ class Suite:
         (self.root / "a.jpg").write_text("")
         (folder / "other.yaml").write_text("")
         self.env = {"PATH": os.environ["PATH"]}
-        prepare(self.env, str(self.job), stacks=False, probe=True, root=str(self.root))
+        prepare(self.env, str(self.job), stacks=False, probe=True, source=str(self.root))
 
     def run(self, code: str) -> int:
         (self.root / "train.py").write_text(textwrap.dedent(code))
