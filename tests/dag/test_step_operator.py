@@ -22,6 +22,8 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "spare"):
         monkeypatch.setenv(f"AIRFLOW_CONN_SSH_{name.upper()}", f"ssh://ci@{name}.example:22?host_key={KEY}")
     monkeypatch.setenv("AIRFLOW_CONN_SSH_OPEN", "ssh://ci@open.example:22?no_host_key_check=true")
+    # Only the asynchronous hook of triggers obeys it.
+    monkeypatch.setenv("AIRFLOW_CONN_SSH_ANY", "ssh://ci@any.example:22?known_hosts=None")
 
 
 @pytest.fixture
@@ -86,9 +88,10 @@ def test_a_hook_without_a_connection_id_is_rejected() -> None:
         operator(ssh_hook=hook)
 
 
-def test_host_keys_are_checked_whatever_the_connection_says() -> None:
-    with pytest.raises(InfraError, match="node a: Airflow connection ssh_open disables"):
-        operator(ssh_conn_id="ssh_open").get_hook()
+@pytest.mark.parametrize("connection", ["ssh_open", "ssh_any"])
+def test_host_keys_are_checked_whatever_the_connection_says(connection: str) -> None:
+    with pytest.raises(InfraError, match=f"node a: Airflow connection {connection} disables"):
+        operator(ssh_conn_id=connection).get_hook()
     hook = SSHHook(ssh_conn_id="ssh_open")
     with pytest.raises(InfraError, match="disables host key verification"):
         connecting.connect(node("a"), hook)

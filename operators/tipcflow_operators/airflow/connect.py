@@ -109,10 +109,18 @@ def checked(hook: "SSHHook", node: str) -> "SSHHook":
     Raises:
         InfraError: the hook or its connection disables host key verification.
     """
-    if hook.no_host_key_check or hook.allow_host_key_change:
+    if hook.no_host_key_check or hook.allow_host_key_change or _trusts_any_key(hook):
         raise InfraError.of_node(
             node,
             f"Airflow connection {hook.ssh_conn_id} disables host key verification",
-            hint="remove no_host_key_check and allow_host_key_change, and set `host_key`",
+            hint="remove no_host_key_check, allow_host_key_change and `known_hosts: none`, and set `host_key`",
         )
     return hook
+
+
+def _trusts_any_key(hook: "SSHHook") -> bool:
+    """Whether the connection has `known_hosts: none`, which only the asynchronous hook of triggers obeys."""
+    if not hook.ssh_conn_id:
+        return False
+    known_hosts = hook.get_connection(hook.ssh_conn_id).extra_dejson.get("known_hosts")
+    return str(known_hosts).strip().lower() == "none" and known_hosts is not None

@@ -32,4 +32,4 @@ for name do
 done
 echo
 [ $# -gt 0 ] || set -- --files-from=/dev/null
-exec tar -cf - --exclude='"'"'envlog.*'"'"' --exclude='"'"'backup_env.*'"'"' --exclude='"'"'*.??????.log'"'"' "$@"' tipcflow /data/root 100 100 16777216 'a b' c
+exec tar -cf - --exclude='"'"'envlog.*'"'"' --exclude='"'"'backup_env.*'"'"' --exclude='"'"'*.[a-z][a-z][a-z][a-z][a-z][a-z].log'"'"' "$@"' tipcflow /data/root 100 100 16777216 'a b' c

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from tipcflow.domain import InfraError, JobSpec, NodeFacts, StoppedBy
 from tipcflow.domain.build import FrameworkBuild
 from tipcflow.execute.node.containers import usable_image
@@ -82,7 +84,11 @@ class NodeSession(NodeLink):
         if image:
             reported["container"] = image
         skew = round(clock - middle, 3) if clock else 0.0
-        return NodeFacts.model_validate({**reported, "node": self._node.name, "clock_skew_s": skew})
+        try:
+            return NodeFacts.model_validate({**reported, "node": self._node.name, "clock_skew_s": skew})
+        except ValidationError as error:
+            keys = ", ".join(str(one["loc"][0]) for one in error.errors() if one["loc"])
+            raise InfraError.of_node(self._node.name, f"reported unusable facts: {keys}") from error
 
     def deploy(self, run: str, archive: bytes, sha256: str, *, below: str = "", cached: bool = False) -> None:
         """Install the suite's code and the run's interpreter shims.

@@ -14,8 +14,9 @@ HASH_LIMIT = 2 * 1024**3
 _LOOKED_AT = 1 << 16
 _ZIP_END = (1 << 16) + 22
 _PICKLES = (".pdparams", ".pdopt", ".pkl")
-# Paddle's launcher writes the whole environment into these files: they never leave the node.
-SECRET = ("envlog.*", "backup_env.*", "*.??????.log")  # the last is <job id>.<pod name>.log
+# Paddle's launcher writes the whole environment into these files: they never leave the node. The last is
+# <job id>.<pod name>.log, whose pod name is six lowercase letters; `rank.000001.log` is a suite's own.
+SECRET = ("envlog.*", "backup_env.*", f"*.{'[a-z]' * 6}.log")
 
 
 def is_secret(path: str) -> bool:

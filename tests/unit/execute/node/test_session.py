@@ -47,3 +47,9 @@ def test_a_command_that_always_ends_by_a_signal_is_an_error() -> None:
     with pytest.raises(InfraError, match="node a could not list its processes: ended by a signal"):
         NodeSession(NODE, connects).ask("list", "list its processes")
     assert connects.made <= 3
+
+
+def test_facts_that_cannot_be_used_name_the_node_and_the_keys() -> None:
+    connects = Connects(Completed(0, b'{"cpu_count": "many", "clock": 0}', b""))
+    with pytest.raises(InfraError, match="node a: reported unusable facts: cpu_count"):
+        NodeSession(NODE, connects).facts({})

@@ -78,7 +78,10 @@ def test_artefacts_are_listed_without_the_launchers_environment(bench):
 def test_secret_names():
     assert is_secret("a/envlog.0")
     assert is_secret("backup_env.1.json")
+    assert is_secret("a/default.kqzvbd.log")
     assert not is_secret("a/workerlog.0")
+    assert not is_secret("rank.000001.log")
+    assert not is_secret("default.gpu.log")
     assert not is_secret("envlog.0/train.log")
 
 
