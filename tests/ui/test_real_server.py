@@ -68,7 +68,7 @@ def page(served: server.ApiServer) -> Iterator[chromium.Page]:
 
 def routes(app: FastAPI, run: Run) -> list[tuple[str, str]]:
     """(method, path) of everything that the app answers, for a run that there is."""
-    known = {"run_id": run.id, "chain": run.chain, "name": "app.css", "path": "nowhere"}
+    known = {"run_id": run.id, "chain": run.chain, "name": "app.css", "path": "nowhere", "number": "1"}
     return [
         (method, re.sub(r"\{(\w+)[^}]*\}", lambda found: known[found[1]], route.path))
         for route in app.routes

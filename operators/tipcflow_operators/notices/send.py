@@ -4,6 +4,7 @@ import json
 from importlib import import_module
 from typing import Any
 from urllib.error import URLError
+from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from tipcflow.config.teams.team import Mail, Team
@@ -49,8 +50,13 @@ def _connection(name: str) -> Any:
 
 
 def _without_secrets(text: str, connection: Any) -> str:
-    """Mask the password. Slack's is the path of its webhook, which HTTP clients quote in their errors."""
-    password = str(connection.password or "")
+    """Mask the password, and the path of a webhook, which may be a token: HTTP clients quote both in their errors.
+
+    Slack's password is the path of its webhook.
+    """
+    password, host = str(connection.password or ""), str(connection.host or "")
+    if "/" in host.partition("://")[2]:
+        text = text.replace(host, f"{host.partition('://')[0]}://{urlsplit(host).hostname}/***")
     for secret in (password, password.rpartition("/services/")[2]):
         if secret:
             text = text.replace(secret, "***")

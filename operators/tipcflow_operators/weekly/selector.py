@@ -33,8 +33,10 @@ def measure_selector(store: "Store", rows: Sequence[Row], known: Settings) -> Se
         try:
             repositories = tuple(load_repositories(known.config_dir))
             measured = measure(store, row.run, before, repositories, known.config_dir, cache=known.home / "suites")
-        except TipcflowError as error:
-            lines.append((row.chain, "", f"not measured: {error.message}"))
+        except Exception as error:
+            # The weekly report is worth more than this measurement.
+            why = error.message if isinstance(error, TipcflowError) else repr(error)
+            lines.append((row.chain, "", f"not measured: {why}"))
             continue
         for name, why in measured.verdicts.items() if measured else ():
             lines.append((row.chain, name, why or MISSED))

@@ -24,6 +24,7 @@ LISTED = 60
 Hours = Annotated[float, Query(ge=1, le=LONGEST_H, allow_inf_nan=False)]
 Days = Annotated[float, Query(ge=1, le=LONGEST, allow_inf_nan=False)]
 _MARKS = 5
+_FIRST_YEAR = 1970
 
 
 @router.get("/nodes")
@@ -81,6 +82,8 @@ def _time(text: str) -> float | None:
         at = datetime.fromisoformat(text)
     except ValueError as error:
         raise HTTPException(422, f"until: found {text[:50]!r}, expected a time like 2026-11-24T12:00Z") from error
+    if at.year <= _FIRST_YEAR:
+        raise HTTPException(422, f"until: found {text[:50]!r}, expected a time after {_FIRST_YEAR}")
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 

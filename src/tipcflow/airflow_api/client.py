@@ -173,19 +173,23 @@ class Airflow:
             )
         return model_of(RunFacts, self._good(answer), self.url)
 
-    def put_connection(self, identity: str, connection: Mapping[str, Any]) -> None:
-        """Create a connection, or replace an existing one.
+    def put_connection(self, identity: str, connection: Mapping[str, Any], *, replace: bool = True) -> bool:
+        """Create a connection, or replace an existing one; return whether it was written.
 
         Args:
             connection: `conn_type`, `host`, `port`, `login`, and `extra` as an object.
+            replace: False leaves an existing connection unchanged, which may have secrets that this one lacks.
         """
         fields = {key: value for key, value in connection.items() if key != "extra"}
         extra = json.dumps(connection.get("extra") or {})
         body = {"connection_id": identity, **fields, "extra": extra}
         answer = self._http.call("POST", f"{_API}/connections", json=body)
         if answer.status_code == 409:
+            if not replace:
+                return False
             answer = self._http.call("PATCH", self._connection(identity), json=body)
         self._good(answer)
+        return True
 
     def remove_connection(self, identity: str) -> None:
         """Remove a connection. Idempotent."""

@@ -175,7 +175,7 @@ def _set_wal(connection: sqlite3.Connection) -> None:
     retrying(connection.execute, "PRAGMA journal_mode=WAL")
 
 
-def _connected(engine: Engine) -> Connection:
+def connected(engine: Engine) -> Connection:
     """Return a connection; wait for an unavailable server if this engine has reached it before.
 
     Pages do not wait, to keep requests short (option `tipcflow_waits`).
@@ -196,7 +196,7 @@ def _connected(engine: Engine) -> Connection:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """Open a connection whose statements all see one snapshot."""
-    with _connected(engine) as connection:
+    with connected(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection = connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
@@ -206,7 +206,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """Open one transaction; on SQLite it holds the write lock from its start, so it never fails half-way."""
-    with _connected(engine) as connection:
+    with connected(engine) as connection:
         connection = connection.execution_options(tipcflow_write=True)
         with connection.begin():
             yield connection

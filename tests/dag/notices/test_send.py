@@ -99,6 +99,14 @@ def test_a_webhook_that_refuses_is_an_error_without_the_token(hook: Hook, status
     assert len(hook.requests) == 1
 
 
+def test_the_path_of_a_webhook_may_be_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = "http://127.0.0.1:9/open-apis/bot/v2/hook/t0ken"
+    monkeypatch.setenv("AIRFLOW_CONN_PATH", json.dumps({"conn_type": "http", "host": address}))
+    with pytest.raises(InfraError, match=r"POST http://127\.0\.0\.1/\*\*\*: ") as error:
+        send(Team(name="vision", webhook="path"), MESSAGE)
+    assert "t0ken" not in str(error.value)
+
+
 def test_a_missing_connection_is_named() -> None:
     with pytest.raises(ConfigError, match="Airflow has no such connection; found 'nowhere'"):
         send(Team(name="vision", webhook="nowhere"), MESSAGE)

@@ -48,17 +48,28 @@ def _elsewhere(node: Node, key_file: str) -> bool:
     from tipcflow.airflow_api import Airflow
     from tipcflow.config.airflow_login import airflow_login
 
-    login = airflow_login()
     connection = connection_of(node)
     extra = dict(connection["extra"]) if isinstance(connection["extra"], dict) else {}
     del extra["key_file"]  # a path of this machine
     extra |= {"key_file": key_file} if key_file else {}
+    where = os.environ["TIPCFLOW_AIRFLOW_URL"]
     try:
+        login = airflow_login()
         with Airflow(login.url, user=login.user, password=login.password, token=login.token) as airflow:
-            airflow.put_connection(node.connection, {**connection, "extra": extra})
+            # Without the key file, an existing connection may have a private key that this one lacks.
+            # An existing one may have a private key, which this one lacks without the key file.
+            written = airflow.put_connection(
+                node.connection, {**connection, "extra": extra}, replace=bool(key_file)
+            )
     except ConfigError as error:
-        typer.echo(f"no connection {node.connection} in Airflow at {login.url}: {error.message}", err=True)
+        typer.echo(f"no connection {node.connection} in Airflow at {where}: {error.message}", err=True)
         return False
+    if not written:
+        typer.echo(
+            f"connection {node.connection} exists in Airflow at {login.url} and was not changed: check its host, "
+            "or replace it with --airflow-key-file"
+        )
+        return True
     typer.echo(f"connection {node.connection} in Airflow at {login.url}")
     if not key_file:
         typer.echo(

@@ -138,7 +138,7 @@ class StepCloser:
                 into=folder,
             )
             added.append(self._store.measurements.add(collected.measurements))
-            record_kept(self._store, self._run, step.id, attempt, folder)
+            record_kept(self._store, self._run, step.id, attempt, folder, late=True)
         for words in (*collected.notes, *collected.lost):
             self._say(Event(Kind.NOTE, f"attempt {attempt}: {words}", step=step.id))
         if not collected.lost:

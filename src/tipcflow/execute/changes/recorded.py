@@ -7,7 +7,7 @@ from pathlib import Path
 from tipcflow.config.repository import Repository
 from tipcflow.config.run_documents import SelectorDocument
 from tipcflow.config.suite import load_suite
-from tipcflow.domain import Run
+from tipcflow.domain import InfraError, Run
 from tipcflow.execute.changes.choose import Candidates, candidates, changed_between, choose
 from tipcflow.selection import Change
 from tipcflow.store import Store
@@ -30,19 +30,20 @@ def with_opened(
 ) -> Candidates:
     """The candidates with the files that their newest recorded runs opened.
 
-    A record is stale if the commit differs from the recorded one in an opened file that the change does not touch.
+    A record is stale if the commit differs from the recorded one in an opened file that the change does not touch,
+    or if that is unknown because the git server is unreachable.
 
     Args:
         mode: of the runs that are selected, '' means the repository's mode.
-
-    Raises:
-        InfraError: the suite's git server is unreachable.
     """
     records = store.opened.newest([traced.chain for traced in options.chains], (mode or repository.mode, WHOLE))
     suite = load_suite(repository.suite, config_dir)
     since: dict[str, tuple[frozenset[str], bool]] = {}
     for commit in {record.commit for record in records.values()} - {options.commit}:
-        paths, complete = changed_between(suite, commit, options.commit, cache=cache)
+        try:
+            paths, complete = changed_between(suite, commit, options.commit, cache=cache)
+        except InfraError:
+            paths, complete = (), False
         since[commit] = frozenset(paths) - set(change.paths), complete
     chains = []
     for traced in options.chains:

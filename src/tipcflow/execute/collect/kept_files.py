@@ -32,13 +32,19 @@ def hashes_in(folder: Path) -> dict[str, str]:
     return {name: content_hash(folder / name) for name in plain}
 
 
-def record_kept(store: "Store", run: str, step: str, attempt: int, folder: Path) -> dict[str, str]:
+def record_kept(
+    store: "Store", run: str, step: str, attempt: int, folder: Path, *, late: bool = False
+) -> dict[str, str]:
     """Store the hashes of an attempt's files before the attempt is closed; return them.
 
     Args:
         folder: the attempt's folder on this machine.
+        late: the attempt is closed, and more of its files were fetched: those that are recorded stay as they were,
+            whether or not this machine has them.
     """
     hashes = hashes_in(folder)
+    if late:
+        hashes |= kept_by_attempt(store, run).get(KeptDocument.key(step, attempt), {})
     store.documents.merge(run, KeptDocument, {KeptDocument.key(step, attempt): hashes})
     return hashes
 

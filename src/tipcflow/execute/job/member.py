@@ -285,7 +285,7 @@ class Member:
         except InfraError:
             return None
         logs = beat.get("progress", {}).values() if isinstance(beat, dict) else ()
-        return any(float(log["idle_s"]) < self.spec.hang_s / 2 for log in logs)
+        return any(float(log["idle_s"]) < self.spec.hang_s for log in logs)
 
     def settle_silence(self, *, active: bool) -> None:
         """Report to the runner whether the peers of this silent member make progress; if not, it hangs.

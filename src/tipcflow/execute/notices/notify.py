@@ -74,11 +74,11 @@ def _send_changes(
 ) -> str | None:
     """Send what began and ended; returns None if nothing is due, '' if it was sent, otherwise the error.
 
-    The end of a problem that another kind of problem follows is not reported: the other one is.
+    The end of a problem is not reported if another kind of problem follows that the team gets: the other one is.
     """
     began = [each for each in today.new if each.kind in team.kinds and each.first_bad not in known]
     current = {each.first_bad for each in today.problems}
-    places = {(each.chain, each.mode, each.environment) for each in today.problems}
+    places = {(each.chain, each.mode, each.environment) for each in today.problems if each.kind in team.kinds}
     over: dict[str, Notified] = {}
     ended = []
     for run, mark in known.items():

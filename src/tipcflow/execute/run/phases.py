@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
+from tipcflow.domain import ConfigError, Plan, Run, Status, Step, TipcflowError
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.run_documents import JudgementDocument, LeaseDocument, LeftoversDocument
 from tipcflow.execute.alerts.track import track_alerts
@@ -251,12 +251,27 @@ def finish_run(context: TaskContext) -> Run:
         status, reason = judged.status, judged.reason
         ended = known.model_copy(update={"status": status, "reason": reason})
         # Before the run has its status: a task that dies here is repeated, and tracks the same run once.
-        track_alerts(store, ended, store.checks.results(run))
+        _aside(context, "its alerts", lambda: track_alerts(store, ended, store.checks.results(run)))
     store.runs.finish(run, status, reason, time.time())
     if judged is not None:
-        note_opened(store, run, context.home)
-        judgement.write_certificate(store, run, context.home)
+        _aside(context, "the files that it opened", lambda: note_opened(store, run, context.home))
+        _certify(context)
     return store.runs.get(run)
+
+
+def _aside(context: TaskContext, what: str, store: Callable[[], object]) -> None:
+    """Store something that is not part of the verdict; an error in it must not replace the verdict."""
+    try:
+        store()
+    except Exception as error:
+        context.note(f"{what} could not be stored: {error!r}")
+
+
+def _certify(context: TaskContext) -> None:
+    try:
+        judgement.write_certificate(context.store, context.run_id, context.home)
+    except ConfigError as error:
+        context.note(f"the certificate is not signed: {error}")
 
 
 def record_own_failure(context: TaskContext, step_id: str, error: BaseException) -> None:

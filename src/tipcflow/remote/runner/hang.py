@@ -18,7 +18,6 @@ from .workers import Workers
 LOOK_S = 1.0
 COLLECT_S = 30.0  # time limit for the process that collects evidence
 LATE_S = 10.0  # the same, for a command that reaches its deadline
-WORD_S = 300.0  # how long to wait for a controller's report about the peers
 WORD = "peers.json"  # that report, in the job's folder: {"active": whether a peer makes progress}
 
 
@@ -73,7 +72,8 @@ class Hang:
     def is_settled(self) -> bool:
         """Return whether it is known that the command hangs, although this node cannot tell alone.
 
-        A peer with progress ends the suspicion. Without a controller's report for `WORD_S` the silence counts.
+        A peer with progress ends the suspicion. Without a controller's report nothing is known: the deadline, or
+        the lease if no controller is left, ends the command.
         """
         if not self.unsure:
             return True
@@ -82,7 +82,7 @@ class Hang:
         if active:
             self.progress.clear()
             self.begin()
-        elif active is not None or time.monotonic() - self.since > WORD_S:
+        elif active is not None:
             self.unsure, self.since = False, time.monotonic()
             self.collect("hang", self.message)
         return False

@@ -4,12 +4,13 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from tipcflow.domain import InfraError
 from tipcflow.domain.numbers.limits import limit
 from tipcflow.store.base import Part
+from tipcflow.store.engine import connected
 
 # First key of these locks, so that they never meet the advisory locks of other parts; 'tipf' as a number.
 _CLASS = 0x74697066
@@ -32,19 +33,38 @@ class Locks(Part):
         if engine.dialect.name != "postgresql":
             yield
             return
-        with engine.connect() as connection:
-            session = connection.execution_options(isolation_level="AUTOCOMMIT")
-            _acquire(session, name, seconds)
+        until = time.monotonic() + seconds
+        with contextlib.ExitStack() as stack:
+            session = _session(engine, stack)
+            while not _is_acquired(session, name, seconds, until):
+                stack.close()  # the server was restarted
+                session = _session(engine, stack)
             try:
                 yield
             finally:
                 _release(session, name)
 
 
-def _acquire(session: Connection, name: str, seconds: float) -> None:
+def _session(engine: Engine, stack: contextlib.ExitStack) -> Connection:
+    """Return a connection that `stack` closes; wait for a server that is away."""
+    return stack.enter_context(connected(engine)).execution_options(isolation_level="AUTOCOMMIT")
+
+
+def _is_acquired(session: Connection, name: str, seconds: float, until: float) -> bool:
+    """Acquire the lock; return False if the connection broke before `until`."""
+    try:
+        _acquire(session, name, seconds, until)
+    except OperationalError:
+        if time.monotonic() >= until:
+            raise
+        session.invalidate()
+        return False
+    return True
+
+
+def _acquire(session: Connection, name: str, seconds: float, until: float) -> None:
     """Poll, so that the wait has its own deadline instead of the server's for statements."""
     wanted = text("SELECT pg_try_advisory_lock(:kind, hashtext(:name))")
-    until = time.monotonic() + seconds
     while not session.execute(wanted, {"kind": _CLASS, "name": name}).scalar_one():
         if time.monotonic() >= until:
             raise InfraError(

@@ -26,8 +26,9 @@ KINDS = (
 )
 # Databases limit the number of values in a query.
 _AT_ONCE = 500
-# Shortest prefix of a suite commit, a character after all of its digits, and the most runs of a version.
-_COMMIT, _AFTER, _MOST_RUNS = 7, "~", 20_000
+# Shortest prefix of a suite commit, the character after all of its digits in every collation, and the most runs
+# of a version.
+_COMMIT, _AFTER, _MOST_RUNS = 7, "g", 20_000
 # The newest complete runs, from which the duration of a chain is estimated.
 _RECENT = 5
 

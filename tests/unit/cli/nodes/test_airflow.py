@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tipcflow.cli.nodes.airflow import add_connection
-from tipcflow.domain import ConfigError, InfraError, Node, SshTarget
+from tipcflow.domain import InfraError, Node, SshTarget
 
 
 class Server:
@@ -99,8 +99,23 @@ def test_an_airflow_that_does_not_respond_is_a_fault_of_the_infrastructure(
 
 
 def test_a_missing_login_is_named(
-    server: Server, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server,
+    node: Node,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The node is in the cluster file by then: the command continues with its checks."""
     monkeypatch.delenv("TIPCFLOW_AIRFLOW_PASSWORD")
-    with pytest.raises(ConfigError, match="TIPCFLOW_AIRFLOW_PASSWORD"):
-        add_connection(node, "lab", tmp_path, "/k")
+    assert not add_connection(node, "lab", tmp_path, "/k")
+    assert "TIPCFLOW_AIRFLOW_PASSWORD" in capsys.readouterr().err
+
+
+def test_an_existing_connection_keeps_its_key(
+    server: Server, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only POST is answered: a PATCH would replace the whole extra field."""
+    server.status = 409
+    assert add_connection(node, "lab", tmp_path, "")
+    assert len(server.got) == 1
+    assert f"connection node_a exists in Airflow at {server.url} and was not changed" in capsys.readouterr().out

@@ -111,3 +111,17 @@ def test_only_files_of_nodes_count(tmp_path: Path) -> None:
 def test_a_file_that_is_only_named_like_a_compressed_log_counts_as_it_is(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "train.log.gz").write_bytes(data)
     assert hashes_in(tmp_path) == {"train.log": hashlib.sha256(data).hexdigest()}
+
+
+def test_a_late_fetch_elsewhere_keeps_what_was_recorded(store: Store, tmp_path: Path) -> None:
+    """The other machine has only the file that it fetched."""
+    run = stored(store, 0, lambda _: 1.0, NODES)
+    step = store.plans.get(run).steps[0].id
+    folder = written(tmp_path / "here" / "runs" / run / step)
+    record_kept(store, run, step, 1, folder)
+    there = tmp_path / "there" / "runs" / run / step
+    (there / "node-b").mkdir(parents=True)
+    (there / "node-b" / "late.log").write_text("loss 2.0\n")
+    record_kept(store, run, step, 1, there, late=True)
+    assert set(kept_files(store, run)) == {f"{step}/{LOG}", f"{step}/node-b/late.log"}
+    assert kept_files(store, run)[f"{step}/{LOG}"] == hashes_in(folder)[LOG]
