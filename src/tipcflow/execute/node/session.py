@@ -87,7 +87,7 @@ class NodeSession(NodeLink):
         try:
             return NodeFacts.model_validate({**reported, "node": self._node.name, "clock_skew_s": skew})
         except ValidationError as error:
-            keys = ", ".join(str(one["loc"][0]) for one in error.errors() if one["loc"])
+            keys = ", ".join(str(detail["loc"][0]) for detail in error.errors() if detail["loc"])
             raise InfraError.of_node(self._node.name, f"reported unusable facts: {keys}") from error
 
     def deploy(self, run: str, archive: bytes, sha256: str, *, below: str = "", cached: bool = False) -> None:
