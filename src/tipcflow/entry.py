@@ -21,6 +21,8 @@ def main() -> None:
     """Import the CLI and run it."""
     with exit_on_interrupt():
         from tipcflow.cli.main import main as run
+        from tipcflow.cli.run import end_process_with_command
+    end_process_with_command()
     try:
         run()
     except SystemExit as ended:

@@ -54,9 +54,12 @@ def _without_secrets(text: str, connection: Any) -> str:
 
     Slack's password is the path of its webhook.
     """
-    password, host = str(connection.password or ""), str(connection.host or "")
-    if "/" in host.partition("://")[2]:
-        text = text.replace(host, f"{host.partition('://')[0]}://{urlsplit(host).hostname}/***")
+    password, address = str(connection.password or ""), _address(connection)
+    parts = urlsplit(address)
+    token = parts._replace(scheme="", netloc="").geturl()
+    for quoted, shown in ((address, f"{_origin(address)}/***"), (token, "/***")):
+        if len(token) > 1:
+            text = text.replace(quoted, shown)
     for secret in (password, password.rpartition("/services/")[2]):
         if secret:
             text = text.replace(secret, "***")
@@ -99,13 +102,25 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
+def _address(connection: Any) -> str:
+    """The URL of an HTTP connection: its host, which may begin with a scheme, and may have a path."""
+    address = str(connection.host or "")
+    if address.startswith(("https://", "http://")):
+        return address
+    host, slash, path = address.partition("/")
+    port = f":{connection.port}" if connection.port else ""
+    return f"{connection.schema or 'https'}://{host}{port}{slash}{path}"
+
+
+def _origin(address: str) -> str:
+    """Scheme, host and port of an address, without user, path and query."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
 def _webhook(connection: Any, message: Message) -> None:
     """POST the message as JSON to the connection's host; its password is the bearer token."""
-    address = str(connection.host or "")
-    if not address.startswith(("https://", "http://")):
-        scheme = connection.schema or "https"
-        port = f":{connection.port}" if connection.port else ""
-        address = f"{scheme}://{address}{port}"
+    address = _address(connection)
     body = {"subject": message.subject, "text": message.text, "links": message.links, **message.facts}
     headers = {"Content-Type": "application/json"}
     if connection.password:
@@ -115,4 +130,4 @@ def _webhook(connection: Any, message: Message) -> None:
         with build_opener(_NoRedirect).open(request, timeout=WEBHOOK_S):
             pass
     except URLError as error:
-        raise InfraError(f"POST {address}: {error}") from error
+        raise InfraError(f"POST {_origin(address)}: {error}") from error

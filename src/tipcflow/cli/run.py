@@ -92,7 +92,7 @@ def run(
         owner=owner_of_this_process(),
         command=tuple(sys.argv),
     )
-    raise typer.Exit(certify(request, as_json=as_json))
+    raise typer.Exit(certify(request, as_json=as_json, last=True))
 
 
 def check_names(request: "RunRequest") -> None:
@@ -114,10 +114,13 @@ def check_names(request: "RunRequest") -> None:
         )
 
 
-def certify(request: "RunRequest", *, as_json: bool = False) -> int:
+def certify(request: "RunRequest", *, as_json: bool = False, last: bool = False) -> int:
     """Execute a request with a live display, print the verdict and return the exit code of its status.
 
     Progress is printed to stderr; the verdict (table or JSON) to stdout, with the status as its last line.
+
+    Args:
+        last: the command does nothing afterwards; see `executed`.
 
     Raises:
         ConfigError: the request names no suite, cluster, policy or mode; there is no run then.
@@ -132,7 +135,7 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
     chosen = settings()
     with Store.open() as store:
         spool.apply(chosen.home, store)
-        with executed(request, store, chosen.home) as finished:
+        with executed(request, store, chosen.home, last=last) as finished:
             try:
                 print_run(store, finished, chosen.home, as_json=as_json)
                 sys.stdout.flush()
@@ -143,13 +146,21 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
 
 @contextmanager
 def executed(
-    request: "RunRequest", store: Any, home: Path, *, run: str = "", heir: Callable[[], str] | None = None
+    request: "RunRequest",
+    store: Any,
+    home: Path,
+    *,
+    run: str = "",
+    heir: Callable[[], str] | None = None,
+    last: bool = False,
 ) -> Iterator[Run]:
     """Execute a request with a live display on stderr; yields the finished run. Signals cancel the run, and are
     ignored from its end on, until the context ends.
 
     Args:
         run, heir: as of `ChainRun`.
+        last: the process does nothing after the context. Signals then stay ignored until the process ends, if it
+            began as the command `tipcflow`: between two handlers, a signal would change the exit code.
     """
     from tipcflow.cli.bus_error import report_bus_errors
     from tipcflow.cli.output.live import LiveDisplay
@@ -162,7 +173,8 @@ def executed(
         chain_run = ChainRun(request, store, home=home, listener=MaskedListener(display.take), run=run, heir=heir)
         display.bind(lambda: plan_of(store, chain_run.id))
         kept = partial(spool.keep, home, chain_run.id, Status.INFRA_FAILURE)
-        with report_bus_errors(kept), cancel_on_signals(chain_run.cancel, display.note):
+        stay_ignored = last and _process_ends_with_command
+        with report_bus_errors(kept), cancel_on_signals(chain_run.cancel, display.note, stay_ignored=stay_ignored):
             finished = chain_run.execute()
             ignore_signals()  # Ctrl-C pressed again neither hides the verdict nor changes the exit code
             display.close()
@@ -180,6 +192,13 @@ def plan_of(store: Any, run_id: str) -> Any:
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_process_ends_with_command = False
+
+
+def end_process_with_command() -> None:
+    """Say that this process ends with its command: it is `tipcflow`, not a program or test that calls one."""
+    global _process_ends_with_command  # noqa: PLW0603  # a fact about the process
+    _process_ends_with_command = True
 
 
 def ignore_signals() -> None:
@@ -189,8 +208,12 @@ def ignore_signals() -> None:
 
 
 @contextmanager
-def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP cancel the run, which then cleans up; they never kill it half-way."""
+def cancel_on_signals(cancel: threading.Event, note: Any, *, stay_ignored: bool = False) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP cancel the run, which then cleans up; they never kill it half-way.
+
+    Args:
+        stay_ignored: signals that are ignored at the context's end stay ignored.
+    """
 
     def handler(number: int, _frame: FrameType | None) -> None:
         first = not cancel.is_set()
@@ -205,7 +228,8 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
         yield
     finally:
         for number, old in before.items():
-            signal.signal(number, old)
+            if not (stay_ignored and signal.getsignal(number) is signal.SIG_IGN):
+                signal.signal(number, old)
 
 
 def print_run(store: Any, run: Run, home: Path, *, as_json: bool) -> None:

@@ -41,6 +41,12 @@ def _run(module: str, *, ignored: bool = False) -> subprocess.CompletedProcess[s
     )
 
 
+def _default_signals() -> None:
+    """Tests under nohup or a shell's background job inherit ignored signals."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("module", ["tipcflow.cli.main", "pydantic.main", "tipcflow.domain.masking"])
 def test_an_interrupted_import_is_cancelled_without_a_traceback(module: str) -> None:
     ended = _run(module)
@@ -84,7 +90,7 @@ def test_a_signal_during_or_after_the_command(during: str, after: str, code: int
         text=True,
         timeout=60,
         check=False,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=_default_signals,
     )
     assert (ended.returncode, ended.stderr) == (code, "")
     assert ended.stdout == ("verdict\n" if "verdict" in during else "")
@@ -99,3 +105,37 @@ def test_an_ignored_signal_stays_ignored() -> None:
 def test_the_command_uses_this_entry_point() -> None:
     (command,) = entry_points(group="console_scripts", name="tipcflow")
     assert command.value == "tipcflow.entry:main"
+
+
+# The command's body ends as `tipcflow run` does: signals are ignored, then the context ends, then the command.
+BETWEEN = """
+    import os, signal, sys, threading
+    import tipcflow.cli.main as cli
+    from tipcflow.cli.run import cancel_on_signals, ignore_signals
+    import tipcflow.cli.run as command
+    from tipcflow.entry import main
+
+    def finished():
+        with cancel_on_signals(threading.Event(), print, stay_ignored=command._process_ends_with_command):
+            ignore_signals()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+        print("verdict")
+        raise SystemExit(1)
+
+    cli.app.command("finished")(finished)
+    sys.argv = ["tipcflow", "finished"]
+    main()
+"""
+
+
+def test_a_signal_between_the_run_and_the_exit_keeps_the_exit_code() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", dedent(BETWEEN)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=_default_signals,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "verdict\n", "")

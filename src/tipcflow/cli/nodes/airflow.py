@@ -56,7 +56,6 @@ def _elsewhere(node: Node, key_file: str) -> bool:
     try:
         login = airflow_login()
         with Airflow(login.url, user=login.user, password=login.password, token=login.token) as airflow:
-            # Without the key file, an existing connection may have a private key that this one lacks.
             # An existing one may have a private key, which this one lacks without the key file.
             written = airflow.put_connection(
                 node.connection, {**connection, "extra": extra}, replace=bool(key_file)
