@@ -20,8 +20,8 @@ CANCELLED = 3
 def main() -> None:
     """Import the CLI and run it."""
     with exit_on_interrupt():
+        from tipcflow.cli.commands.signals import end_process_with_command
         from tipcflow.cli.main import main as run
-        from tipcflow.cli.run import end_process_with_command
     end_process_with_command()
     try:
         run()

@@ -1,20 +1,17 @@
 """`tipcflow run`: execute a plan over SSH and print the verdict."""
 
 import json
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.cli.commands import options
+from tipcflow.cli.commands import options, signals
 from tipcflow.domain import Compat, ConfigError, Run
 
 if TYPE_CHECKING:
@@ -173,10 +170,13 @@ def executed(
         chain_run = ChainRun(request, store, home=home, listener=MaskedListener(display.take), run=run, heir=heir)
         display.bind(lambda: plan_of(store, chain_run.id))
         kept = partial(spool.keep, home, chain_run.id, Status.INFRA_FAILURE)
-        stay_ignored = last and _process_ends_with_command
-        with report_bus_errors(kept), cancel_on_signals(chain_run.cancel, display.note, stay_ignored=stay_ignored):
+        stay_ignored = last and signals.process_ends_with_command()
+        with (
+            report_bus_errors(kept),
+            signals.cancel_on_signals(chain_run.cancel, display.note, stay_ignored=stay_ignored),
+        ):
             finished = chain_run.execute()
-            ignore_signals()  # Ctrl-C pressed again neither hides the verdict nor changes the exit code
+            signals.ignore_signals()  # Ctrl-C pressed again neither hides the verdict nor changes the exit code
             display.close()
             yield finished
 
@@ -189,47 +189,6 @@ def plan_of(store: Any, run_id: str) -> Any:
         return store.plans.get(run_id)
     except TipcflowError:
         return None
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_process_ends_with_command = False
-
-
-def end_process_with_command() -> None:
-    """Say that this process ends with its command: it is `tipcflow`, not a program or test that calls one."""
-    global _process_ends_with_command  # noqa: PLW0603  # a fact about the process
-    _process_ends_with_command = True
-
-
-def ignore_signals() -> None:
-    """Ignore SIGINT, SIGTERM and SIGHUP; the end of `cancel_on_signals` undoes it."""
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-
-
-@contextmanager
-def cancel_on_signals(cancel: threading.Event, note: Any, *, stay_ignored: bool = False) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP cancel the run, which then cleans up; they never kill it half-way.
-
-    Args:
-        stay_ignored: signals that are ignored at the context's end stay ignored.
-    """
-
-    def handler(number: int, _frame: FrameType | None) -> None:
-        first = not cancel.is_set()
-        cancel.set()
-        word = signal.Signals(number).name
-        note(f"{word}: stopping the run and cleaning up" if first else "still cleaning up")
-
-    # Signals that the caller ignores stay ignored: under nohup, a closed terminal does not cancel the run.
-    numbers = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
-    before = {number: signal.signal(number, handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            if not (stay_ignored and signal.getsignal(number) is signal.SIG_IGN):
-                signal.signal(number, old)
 
 
 def print_run(store: Any, run: Run, home: Path, *, as_json: bool) -> None:

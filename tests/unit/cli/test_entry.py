@@ -111,13 +111,12 @@ def test_the_command_uses_this_entry_point() -> None:
 BETWEEN = """
     import os, signal, sys, threading
     import tipcflow.cli.main as cli
-    from tipcflow.cli.run import cancel_on_signals, ignore_signals
-    import tipcflow.cli.run as command
+    from tipcflow.cli.commands import signals
     from tipcflow.entry import main
 
     def finished():
-        with cancel_on_signals(threading.Event(), print, stay_ignored=command._process_ends_with_command):
-            ignore_signals()
+        with signals.cancel_on_signals(threading.Event(), print, stay_ignored=signals.process_ends_with_command()):
+            signals.ignore_signals()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(os.getpid(), number)
         print("verdict")

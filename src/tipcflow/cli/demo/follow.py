@@ -82,7 +82,8 @@ def follow(
     Raises:
         InfraError: a component of Airflow exited, or a deadline passed.
     """
-    from tipcflow.cli.run import cancel_on_signals, plan_of
+    from tipcflow.cli.commands.signals import cancel_on_signals
+    from tipcflow.cli.run import plan_of
     from tipcflow.execute.progress import Event, Kind
 
     run = dag_run.run

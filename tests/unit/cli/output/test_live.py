@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tipcflow.cli.run import cancel_on_signals
+from tipcflow.cli.commands.signals import cancel_on_signals
 
 CHILD = """
 from tipcflow.cli.output.live import LiveDisplay
