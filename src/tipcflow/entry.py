@@ -20,11 +20,9 @@ CANCELLED = 3
 def main() -> None:
     """Import the CLI and run it."""
     with exit_on_interrupt():
-        from tipcflow.cli.commands.signals import end_process_with_command
         from tipcflow.cli.main import main as run
-    end_process_with_command()
     try:
-        run()
+        run(ends_process=True)
     except SystemExit as ended:
         _keep_exit_code(ended)
         raise

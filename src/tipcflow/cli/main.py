@@ -11,6 +11,7 @@ import typer
 
 from tipcflow.cli.bus_error import watch_for_bus_errors
 from tipcflow.cli.commands.lazy import LazyGroup
+from tipcflow.cli.commands.signals import end_process_with_command
 from tipcflow.cli.commands.table import COMMANDS
 from tipcflow.cli.extras import missing_extra
 from tipcflow.entry import CANCELLED
@@ -55,8 +56,14 @@ def _options(
         context.color = False  # of `typer.echo` in all commands; rich reads the variables itself
 
 
-def main() -> None:
-    """Entry point: each error becomes one message on stderr and the exit code of its status."""
+def main(*, ends_process: bool = False) -> None:
+    """Run a command: each error becomes one message on stderr and the exit code of its status.
+
+    Args:
+        ends_process: nothing follows in this process; signals may stay ignored until its end.
+    """
+    if ends_process:
+        end_process_with_command()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115  # closed by the caller
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
