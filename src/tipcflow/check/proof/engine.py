@@ -15,7 +15,8 @@ _FALSE = frozenset({"false", "0", "off", "no"})
 
 def ran_engine(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """Per inference step one result for the legs that ran as declared, one for those that leave settings open; one
-    `failed` for each leg that ran otherwise, or that printed nothing at all: exit code 0 proves no inference."""
+    `failed` for each leg that ran otherwise, or that printed nothing at all: exit code 0 proves no inference. A
+    log that was not fetched to its end proves neither."""
     return [result for step in inference_steps(facts) for result in _judged(facts, step, context.prints)]
 
 
@@ -25,8 +26,9 @@ def _judged(facts: Facts, step: Step, prints: Prints) -> list[CheckResult]:
         if facts.leg_status.get(leg_key(step, leg.id)) is not Status.PASS:
             continue
         if not _proven(facts, step, leg.id, prints):
-            reason = f"leg {leg.id}: log contains no evidence of execution"
-            results.append(CheckResult(check=NAME, status=Status.FAILED, reason=reason, step=step.id, leg=leg.id))
+            status, reason = _without_evidence(facts, step)
+            reason = f"leg {leg.id}: {reason}"
+            results.append(CheckResult(check=NAME, status=status, reason=reason, step=step.id, leg=leg.id))
             continue
         wrong, unknown = _compared(leg, _with_observed(facts, step, leg), _reported_precision(facts, step, leg.id))
         if wrong:
@@ -60,6 +62,21 @@ def _judged(facts: Facts, step: Step, prints: Prints) -> list[CheckResult]:
             CheckResult(check=NAME, status=Status.PASS, reason=reason, step=step.id, values={"legs": good})
         )
     return results
+
+
+def _without_evidence(facts: Facts, step: Step) -> tuple[Status, str]:
+    """Status and reason of a leg that passed and whose log shows nothing.
+
+    A log that was not fetched to its end proves nothing either way. Of a lost node, even the note of what was not
+    fetched may be missing, but its step ended as something other than `pass` or `failed`.
+    """
+    nothing = "log contains no evidence of execution"
+    if unread := facts.cut.get(step.id, ()):
+        return Status.INFRA_FAILURE, f"{nothing} ({'; '.join(unread)})"
+    ended = facts.step_status.get(step.id)
+    if ended in (Status.PASS, Status.FAILED, None):
+        return Status.FAILED, nothing
+    return Status.INSUFFICIENT_DATA, f"{nothing}; the step ended as {ended.value}, its log may not be complete"
 
 
 def actual_settings(facts: Facts, step: Step, leg: str) -> dict[str, str]:

@@ -260,6 +260,38 @@ def test_a_leg_that_printed_nothing_did_not_prove_that_it_ran(build: ModuleType)
     assert len(ran_engine(build.facts(engine=empty, autolog=empty, predictions=empty), CONTEXT)) == 2
 
 
+@pytest.mark.parametrize(
+    ("step", "unread", "expected", "words"),
+    [
+        (Status.INFRA_FAILURE, (), OPEN, "the step ended as infra_failure, its log may not be complete"),
+        (Status.CANCELLED, (), OPEN, "the step ended as cancelled"),
+        (
+            PASS,
+            ("3.0 MB of its log were not fetched",),
+            Status.INFRA_FAILURE,
+            "3.0 MB of its log were not fetched",
+        ),
+        (FAILED, (), FAILED, "log contains no evidence of execution"),
+    ],
+    ids=["lost node", "cancelled", "unread log", "another leg failed"],
+)
+def test_a_log_that_was_not_fetched_accuses_no_leg(
+    build: ModuleType, step: Status, unread: tuple[str, ...], expected: Status, words: str
+) -> None:
+    """Seen when a node was lost between two legs: the first had passed, its log was still on the node."""
+    honest = build.facts()
+    facts = build.facts(
+        engine={},
+        autolog={},
+        predictions={},
+        step_status={**honest.step_status, build.INFER: step},
+        cut={build.INFER: unread} if unread else {},
+    )
+    for result in ran_engine(facts, CONTEXT):
+        assert result.status is expected
+        assert words in result.reason
+
+
 @pytest.mark.parametrize("kept", ["engine", "autolog", "predictions"])
 def test_any_evidence_shows_that_a_leg_ran(build: ModuleType, kept: str) -> None:
     gone = {name: {} for name in {"engine", "autolog", "predictions"} - {kept}}
