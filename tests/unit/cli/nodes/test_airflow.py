@@ -3,12 +3,14 @@
 import json
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tipcflow import airflow_api
 from tipcflow.cli.nodes.airflow import add_connection
 from tipcflow.domain import InfraError, Node, SshTarget
 
@@ -94,6 +96,7 @@ def test_an_airflow_that_does_not_respond_is_a_fault_of_the_infrastructure(
     server: Server, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIPCFLOW_AIRFLOW_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(airflow_api, "Airflow", partial(airflow_api.Airflow, deadline_s=0.5))
     with pytest.raises(InfraError):
         add_connection(node, "lab", tmp_path, "/k")
 

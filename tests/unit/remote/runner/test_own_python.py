@@ -49,6 +49,7 @@ def test_the_cause_is_in_pips_words(lines: list[str], cause: str) -> None:
     assert why_pip_failed(lines) == cause
 
 
+@pytest.mark.process
 def test_a_real_pip_without_an_index(
     tmp_path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
