@@ -124,5 +124,5 @@ def _next(posterior: Sequence[float], done: Sequence[int], count: int) -> Iterat
         quantile = number / (count + 1)
         place = min(range(len(done)), key=lambda p: (abs(before[p] - quantile), p))
         levels = {0: sum(done[:change]), len(done) - 1: sum(done[change:])}
-        end = min(levels, key=lambda one: levels[one])
+        end = min(levels, key=lambda place: levels[place])
         yield end if levels[end] <= done[place] else place

@@ -9,14 +9,19 @@ from tipcflow.domain import Run, Status
 
 DAY_S = 86_400.0
 GREEN = frozenset({Status.PASS, Status.IMPROVEMENT})
-# Kinds of problems, worst first: name in the sentence -> statuses.
+# Kinds of problems, worst first: name -> statuses.
 KINDS = {
     "broken": (Status.FAILED, Status.CONFIG_ERROR),
     "regression": (Status.REGRESSION, Status.UNCONFIRMED),
     "infrastructure": (Status.INFRA_FAILURE,),
 }
 _KIND = {status: kind for kind, statuses in KINDS.items() for status in statuses}
-_PLURAL = {"regression": "regressions"}
+# Noun phrases of the sentence: for one chain, for several.
+_PHRASES = {
+    "regression": ("regression", "regressions"),
+    "broken": ("broken", "broken"),
+    "infrastructure": ("infrastructure failure", "infrastructure failures"),
+}
 UNKNOWN_BUILD = "an unknown framework build"
 
 
@@ -239,9 +244,9 @@ def _sentence(
     framework: str, passing: int, total: int, quarantined: int, problems: Counter[str], new: Counter[str]
 ) -> str:
     phrases = [f"{quarantined} quarantined"] if quarantined else []
-    for kind in ("regression", "broken", "infrastructure"):
+    for kind, (singular, plural) in _PHRASES.items():
         if count := problems[kind]:
-            word = _PLURAL.get(kind, kind) if count != 1 else kind
+            word = singular if count == 1 else plural
             fresh = "" if not new[kind] else " (new)" if new[kind] == count == 1 else f" ({new[kind]} new)"
             phrases.append(f"{count} {word}{fresh}")
     head = f"{passing} of {total} chain{'' if total == 1 else 's'} pass{'es' if total == 1 else ''} on {framework}"

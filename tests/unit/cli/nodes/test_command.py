@@ -17,7 +17,7 @@ from tipcflow.execute.sweeps.reap import Reaped
 from tipcflow.store import Store
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
-WEEKLY, CHANGE, DESK, LEFT = (
+WEEKLY, CHANGE, BY_HAND, LEFT = (
     "20261121t200000-resnet50-0a1b2c3d",
     "20261122t021500-mobilenet_v3_small-77aa88bb",
     "20261122t021733-ppocr_mobile-4f2e",
@@ -51,7 +51,7 @@ def view(tmp_path: Path) -> Iterator[View]:
         NodeLook(node=small, facts=facts_of(small), claims={FOREIGN: "ann@desk pid 7"}),
     ]
     with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
-        for name, trigger in ((WEEKLY, "weekly"), (CHANGE, "ci"), (DESK, "cli"), (LEFT, "manual")):
+        for name, trigger in ((WEEKLY, "weekly"), (CHANGE, "ci"), (BY_HAND, "cli"), (LEFT, "manual")):
             store.runs.create(a_run(name, trigger=trigger))
         owners = {WEEKLY: "airflow clas.resnet50.train_infer_python weekly__x", LEFT: "airflow a manual__y"}
 
@@ -62,10 +62,10 @@ def view(tmp_path: Path) -> Iterator[View]:
         store.leases.acquire(LEFT, slots(two, 2), owner=owners[LEFT], ttl_s=60, now=T0 - 90000)
         for run, owner, wanted, at in (
             (CHANGE, "airflow ocr.m.t ci__55", slots(one, 2) + slots(two, 2), T0 - 120),
-            (DESK, "ann@desk pid 4242", slots(one, 1), T0 - 2000),
+            (BY_HAND, "ann@desk pid 4242", slots(one, 1), T0 - 2000),
         ):
             store.queue.join(run, wanted, owner=owner, ttl_s=9999, now=at, rise_s=3600)
-        runs = store.runs.known([WEEKLY, CHANGE, DESK, LEFT])
+        runs = store.runs.known([WEEKLY, CHANGE, BY_HAND, LEFT])
         clusters = (Cluster(name="gpu", nodes=(one, two, three, four)), Cluster(name="cpu", nodes=(small,)))
         queue = store.queue.places(T0, 3600)
         yield View(clusters=clusters, looks=looks, leases=store.leases.all(), queue=queue, runs=runs, now=T0)
@@ -87,7 +87,7 @@ def test_the_tables(view: View, width: int | None) -> None:
     )
     assert all(len(line.text) <= (width or 1000) for line in lines)
     text = "\n".join(line.text for line in lines)
-    assert all(text.count(run) for run in (WEEKLY, CHANGE, DESK, LEFT, FOREIGN)), "ids are never broken"
+    assert all(text.count(run) for run in (WEEKLY, CHANGE, BY_HAND, LEFT, FOREIGN)), "ids are never broken"
 
 
 def test_nothing_is_going_on(view: View) -> None:
@@ -116,7 +116,7 @@ def test_programs_get_the_same(view: View) -> None:
     ]
     assert [(place["run"], place["position"], place["of"]) for place in told["queue"]] == [
         (CHANGE, 1, 2),
-        (DESK, 2, 2),
+        (BY_HAND, 2, 2),
     ]
 
 
@@ -131,7 +131,7 @@ def test_what_was_reaped() -> None:
         Reaped(node="node-3", unreachable="root@192.0.2.3:22 does not answer"),
         Reaped(node="node-4"),
     ]
-    golden("nodes-reap.txt", "".join(f"{line}\n" for line in reap_lines(reaped, [DESK])))
+    golden("nodes-reap.txt", "".join(f"{line}\n" for line in reap_lines(reaped, [BY_HAND])))
 
 
 def test_which_nodes(view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

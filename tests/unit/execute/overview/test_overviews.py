@@ -51,7 +51,7 @@ def test_new_problems_have_what_changed_since_the_last_green_run(store: Store) -
         ("s/beta/a", "beta-2", "beta-1")
     ]
     assert [build.sentence for build in today.builds] == [
-        "0 of 3 chains pass on paddle 9; 1 regression (new), 1 broken, 1 infrastructure (new)"
+        "0 of 3 chains pass on paddle 9; 1 regression (new), 1 broken, 1 infrastructure failure (new)"
     ]
     assert len(load_today(store, now=NOW, new_days=9).new) == 3
 

@@ -25,7 +25,8 @@ def test_a_sentence_per_build() -> None:
     problems = [problem(each, first=T0 if "slow" in each.chain else T0 - 1) for each in bad]
     (build,) = builds_of([*states, *bad], problems)
     assert build.sentence == (
-        "912 of 930 chains pass on paddle 3.4.0.dev1122; 6 regressions (6 new), 3 broken, 9 infrastructure"
+        "912 of 930 chains pass on paddle 3.4.0.dev1122; 6 regressions (6 new), 3 broken, "
+        "9 infrastructure failures"
     )
     assert (build.problems, build.new) == ({"broken": 3, "regression": 6, "infrastructure": 9}, {"regression": 6})
 
