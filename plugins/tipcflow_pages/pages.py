@@ -16,7 +16,8 @@ from tipcflow_pages.views.run_view import RunView
 from tipcflow_pages.web.render import HEADERS, html, root_of
 
 router = APIRouter()
-PER_PAGE = 50
+# A page has less than 100 tab stops: two per chain, one per run.
+CHAINS, RUNS = 30, 50
 _WORDS = ("running", *(word.value for word in sorted(RUN_WORDS, key=lambda word: -word.severity)))
 Order = Literal["worst", "newest"]
 Page = Annotated[int, Query(ge=1, le=100_000)]
@@ -35,8 +36,18 @@ def chains(
     """Return all chains with the latest run and the statuses of earlier runs."""
     wanted = RunFilter(suite=suite, status=_known(status), text=text)
     is_worst = order == "worst"
-    listed = store.pages.chains(wanted, limit=PER_PAGE, offset=(page - 1) * PER_PAGE, worst_first=is_worst)
-    return _list(request, store, "chains.html", listed=listed, wanted=wanted, page=page, view="", order=order)
+    listed = store.pages.chains(wanted, limit=CHAINS, offset=(page - 1) * CHAINS, worst_first=is_worst)
+    return _list(
+        request,
+        store,
+        "chains.html",
+        listed=listed,
+        wanted=wanted,
+        page=page,
+        view="",
+        order=order,
+        per_page=CHAINS,
+    )
 
 
 @router.get("/runs")
@@ -51,8 +62,8 @@ def runs(
 ) -> Response:
     """Return the runs, newest first."""
     wanted = RunFilter(suite=suite, status=_known(status), text=text, chain=chain)
-    listed = store.pages.runs(wanted, limit=PER_PAGE, offset=(page - 1) * PER_PAGE)
-    return _list(request, store, "runs.html", listed=listed, wanted=wanted, page=page, view="runs")
+    listed = store.pages.runs(wanted, limit=RUNS, offset=(page - 1) * RUNS)
+    return _list(request, store, "runs.html", listed=listed, wanted=wanted, page=page, view="runs", per_page=RUNS)
 
 
 @router.get("/runs/{run_id}")
@@ -78,9 +89,10 @@ def _list(
     wanted: RunFilter,
     page: int,
     view: str,
+    per_page: int,
     order: Order = "newest",
 ) -> Response:
-    pages = max(1, -(-listed.total // PER_PAGE))
+    pages = max(1, -(-listed.total // per_page))
     filters = {name: value for name, value in vars(wanted).items() if value}
     if order == "newest" and not view:
         filters["order"] = order
@@ -105,5 +117,4 @@ def _list(
         words=_WORDS,
         suites=store.runs.suites(),
         now=time.time(),
-        per_page=PER_PAGE,
     )

@@ -99,8 +99,9 @@ def frame(
         f'<text x="{at}" y="{height + 12}" text-anchor="{anchor}">{escape(text)}</text>'
         for (at, text), anchor in zip(x, anchors, strict=False)
     )
+    role = "group" if any("<a " in part for part in body) else "img"  # an image must not contain links
     return Markup(  # noqa: S704 - all texts are escaped
-        f'<svg class="plot" width="100%" height="{height + _FOOT}" role="img" aria-label="{escape(label)}">'
+        f'<svg class="plot" width="100%" height="{height + _FOOT}" role="{role}" aria-label="{escape(label)}">'
         f"{grid}{''.join(body)}{names}{feet}</svg>"
     )
 

@@ -35,9 +35,10 @@ def gantt(lanes: Sequence[Sequence[Bar]], x: Axis, *, node: str, root: str, link
     else:
         body = stretched(_paths(shown, x, height), height)
     count = sum(map(len, lanes))
+    role = "group" if linked else "img"  # an image must not contain links
     label = escape(f"{count} run{'' if count == 1 else 's'} on {node}")
     return Markup(  # noqa: S704 - all texts are escaped
-        f'<svg class="plot gantt" width="100%" height="{height}" role="img" aria-label="{label}">{body}</svg>'
+        f'<svg class="plot gantt" width="100%" height="{height}" role="{role}" aria-label="{label}">{body}</svg>'
     )
 
 

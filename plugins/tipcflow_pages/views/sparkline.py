@@ -13,7 +13,8 @@ from tipcflow_pages.views.words import word
 def strip(past: Iterable[EarlierRun], root: str) -> Markup:
     """Return one mark per run, oldest first, with status word and time as text for screen readers.
 
-    The marks are no tab stops: a page with 50 rows would have hundreds. Next to them, a link leads to all runs.
+    The marks are no tab stops: a page with 30 rows would have hundreds. Next to them, a link leads to the history
+    of the chain.
     """
     runs = f"{escape(root)}/runs"
     marks = [

@@ -5,7 +5,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, and_, bindparam, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    RowMapping,
+    Select,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+)
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.numbers.metrics import is_loss, objective
@@ -87,7 +98,7 @@ class Pages(Part):
             worst_first: sort by the status of the newest run first; runs without a status come before green ones.
         """
         with self._read() as connection:
-            latest = connection.execute(_latest(wanted)).all()
+            latest = connection.execute(_latest(wanted, self._database.engine.dialect.name)).all()
             matching = [row for row in latest if not wanted.status or _word(row[2]) == wanted.status]
             if worst_first:
                 matching.sort(key=lambda row: -_severity(row[2]))
@@ -106,7 +117,7 @@ class Pages(Part):
 
     def runs(self, wanted: RunFilter, *, limit: int, offset: int = 0) -> Listed:
         """Return runs, newest first: rows are `Run` with the start of their reason."""
-        match = _match(wanted)
+        match = _match(wanted, self._database.engine.dialect.name)
         count_query = select(runs.c.status, func.count()).where(*match).group_by(runs.c.status)
         query = select(*_COLUMNS).where(*match, *_of_status(wanted.status)).order_by(*_NEWEST)
         with self._read() as connection:
@@ -191,20 +202,25 @@ _NEWEST = _newest(runs)
 _STATUS: dict[str | None, Status | None] = {None: None} | {status.value: status for status in Status}
 
 
-def _match(wanted: RunFilter) -> list[ColumnElement[bool]]:
+def _match(wanted: RunFilter, dialect: str) -> list[ColumnElement[bool]]:
     """Return all filters except the status."""
     conditions: list[ColumnElement[bool]] = []
     if wanted.suite:
         conditions.append(runs.c.suite == wanted.suite)
     if wanted.chain:
         conditions.append(runs.c.chain == wanted.chain)
-    # One text per run: a condition per column takes twice as long. A word has no line break.
-    searched: ColumnElement[str] = runs.c[_SEARCHED[0]]
-    for name in _SEARCHED[1:]:
-        searched = searched + "\n" + runs.c[name]
-    for word in wanted.text.split():
-        conditions.append(searched.icontains(word, autoescape=True))
-    return conditions
+    return [*conditions, *(_contains(word, dialect) for word in wanted.text.split())]
+
+
+def _contains(word: str, dialect: str) -> ColumnElement[bool]:
+    """Whether a searched column contains a word, in any case.
+
+    LIKE of SQLite ignores the case of ASCII letters, as its `lower` does, and takes a third of the time.
+    """
+    columns = [runs.c[name] for name in _SEARCHED]
+    if dialect == "sqlite":
+        return or_(*(column.contains(word, autoescape=True) for column in columns))
+    return or_(*(column.icontains(word, autoescape=True) for column in columns))
 
 
 def _of_status(status: str) -> list[ColumnElement[bool]]:
@@ -213,13 +229,13 @@ def _of_status(status: str) -> list[ColumnElement[bool]]:
     return [runs.c.status.is_(None) if status == "running" else runs.c.status == status]
 
 
-def _latest(wanted: RunFilter) -> Select[Any]:
+def _latest(wanted: RunFilter, dialect: str) -> Select[Any]:
     """Select the newest run of each chain, if it matches; the text filter applies to newest runs only.
 
     The query steps through an index from chain to chain, so its cost is proportional to the number of
     chains; a maximum over all runs, or numbering them, costs as much as there are runs.
     """
-    return _NEWEST_OF_CHAINS.where(*_match(wanted)).order_by(*_NEWEST)
+    return _NEWEST_OF_CHAINS.where(*_match(wanted, dialect)).order_by(*_NEWEST)
 
 
 def _newest_of_chains() -> Select[Any]:

@@ -5,8 +5,9 @@ run that was not cancelled. Side runs (`SIDE_RUNS`) and runs of changes (with a 
 chain.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
@@ -26,9 +27,9 @@ KINDS = (
 )
 # Databases limit the number of values in a query.
 _AT_ONCE = 500
-# Shortest prefix of a suite commit, the character after all of its digits in every collation, and the most runs
-# of a version.
-_COMMIT, _AFTER, _MOST_RUNS = 7, "g", 20_000
+# The first characters of a suite commit, the character after all digits in every collation, and the most runs of a
+# version.
+_IS_COMMIT, _AFTER, _MOST_RUNS = re.compile(r"[0-9a-f]{7,}(\+local)?"), "g", 20_000
 # The newest complete runs, from which the duration of a chain is estimated.
 _RECENT = 5
 
@@ -52,6 +53,10 @@ class Line:
     framework: str
     created_at: float
     inherited: bool = False
+
+
+# The columns of a line, in the order of its fields.
+_LINE = [runs.c.id, *(runs.c[own.name] for own in fields(Line)[1:-1])]
 
 
 @dataclass(frozen=True)
@@ -102,23 +107,20 @@ class States(Part):
             version: a framework build, or the first characters of a suite commit (at least 7).
         """
         tested = runs.c.framework == version
-        if len(version) >= _COMMIT:
+        if _IS_COMMIT.fullmatch(version):
             # A range, because LIKE ignores upper and lower case, which keeps databases from using it.
+            # Other versions lack this condition, because with it no index of frameworks can be used.
             commits = and_(runs.c.suite_commit >= version, runs.c.suite_commit < f"{version}{_AFTER}")
             tested = or_(tested, commits)
-        columns = ("chain", "suite", "mode", "cluster", "environment", "status", "framework", "created_at")
-        query = (
-            select(runs.c.id.label("run"), *(runs.c[name] for name in columns))
-            .where(tested, *is_state(runs))
-            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
-            .limit(_MOST_RUNS)
-        )
-        newest: dict[tuple[str, str, str], Line] = {}
+        query = select(*_LINE).where(tested, *is_state(runs)).order_by(runs.c.created_at.desc()).limit(_MOST_RUNS)
+        newest: dict[tuple[str, str, str], Any] = {}
         with self._read() as connection:
-            for row in connection.execute(query).mappings():
-                line = Line(**{**row, "status": Status(row["status"])})
-                newest.setdefault((line.chain, line.mode, line.environment), line)
-        return sorted(newest.values(), key=lambda line: (line.chain, line.mode, line.environment))
+            for row in connection.execute(query).all():
+                run, chain, _, mode, _, environment, *_, created_at = row
+                known = newest.get(key := (chain, mode, environment))
+                if known is None or (known[-1], known[0]) < (created_at, run):
+                    newest[key] = row
+        return [_line(row) for _, row in sorted(newest.items(), key=_key_of)]
 
     def reds(self, lines: Iterable[Line]) -> list[Red]:
         """Return the runs that explain the lines that do not pass, in the order of the lines."""
@@ -243,6 +245,10 @@ def _states() -> Select[Any]:
 _STATES = _states()
 
 
+def _key_of(item: tuple[tuple[str, str, str], Any]) -> tuple[str, str, str]:
+    return item[0]
+
+
 def _without_unknown(lines: list[Line]) -> list[Line]:
     """Merge runs that ended before their environment was known into the line of their chain, mode and cluster."""
     by_place: dict[tuple[str, str, str], Line] = {}
@@ -302,3 +308,9 @@ def _environments(lines: Sequence[Line], newest: Any) -> Any:
 
 def _run(row: Mapping[Any, Any]) -> Run:
     return Run.model_validate(dict(row))
+
+
+def _line(row: Any) -> Line:
+    """Return a line from its columns (`_LINE`)."""
+    run, chain, suite, mode, cluster, environment, status, framework, created_at = row
+    return Line(run, chain, suite, mode, cluster, environment, Status(status), framework, created_at)
