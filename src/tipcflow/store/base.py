@@ -4,9 +4,10 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from sqlalchemy import Connection, Engine, Insert, Table, text
+from sqlalchemy import Connection, Engine, Insert, RowMapping, Table, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
+from tipcflow.domain import ConfigError
 from tipcflow.store.engine import reading, writing
 from tipcflow.store.identity import FileIdentity
 
@@ -86,3 +87,21 @@ def upsert(connection: Connection, table: Table) -> Insert:
         return pg.on_conflict_do_update(index_elements=keys, set_={name: pg.excluded[name] for name in rest})
     lite = sqlite.insert(table)
     return lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in rest})
+
+
+def numbered_row(connection: Connection, table: Table, number: int, noun: str) -> RowMapping:
+    """Return the row of a table whose key is the column `number`.
+
+    Args:
+        noun: what a row is, for the message: `alert`.
+
+    Raises:
+        ConfigError: there is none with that number.
+    """
+    row = connection.execute(select(table).where(table.c.number == number)).mappings().first()
+    if row is None:
+        last = connection.execute(select(func.max(table.c.number))).scalar()
+        article = "an" if noun[0] in "aeiou" else "a"
+        expected = f"1 to {last}" if last else f"{article} {noun} (the database has none)"
+        raise ConfigError(f"no such {noun}", key="NUMBER", found=str(number), expected=expected)
+    return row

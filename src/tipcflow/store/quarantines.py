@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, insert, select, text, update
 
 from tipcflow.domain import ConfigError
 from tipcflow.domain.quarantine.entry import Quarantine
-from tipcflow.store.base import Part
+from tipcflow.store.base import Part, numbered_row
 from tipcflow.store.schema import quarantines
 
 _SCOPE = ("chain", "mode", "environment", "check", "step", "leg", "metric", "signature")
@@ -62,12 +62,7 @@ class Quarantines(Part):
             ConfigError: there is none with that number.
         """
         with self._read() as connection:
-            row = connection.execute(select(quarantines).where(quarantines.c.number == number)).mappings().first()
-            last = connection.execute(select(func.max(quarantines.c.number))).scalar()
-        if row is None:
-            numbers = f"1 to {last}" if last else "a quarantine (the database has none)"
-            raise ConfigError("no such quarantine", key="NUMBER", found=str(number), expected=numbers)
-        return _quarantine(row)
+            return _quarantine(numbered_row(connection, quarantines, number, "quarantine"))
 
     def of_line(self, chain: str, mode: str, environment: str) -> list[Quarantine]:
         """Return all quarantines of a chain in a mode and an environment class, oldest first."""

@@ -5,9 +5,9 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, text, update
 
-from tipcflow.domain import ConfigError, Run, Status
+from tipcflow.domain import Run, Status
 from tipcflow.domain.alert.entry import TIPCFLOW, Alert, AlertEvent, AlertState, EventKind, Moved
-from tipcflow.store.base import Part
+from tipcflow.store.base import Part, numbered_row
 from tipcflow.store.queries.states import is_state
 from tipcflow.store.schema import alert_events, alerts, runs
 
@@ -64,12 +64,7 @@ class TrackedAlerts(Part):
             ConfigError: there is none with that number.
         """
         with self._read() as connection:
-            row = connection.execute(select(alerts).where(alerts.c.number == number)).mappings().first()
-            last = connection.execute(select(func.max(alerts.c.number))).scalar()
-        if row is None:
-            numbers = f"1 to {last}" if last else "an alert (the database has none)"
-            raise ConfigError("no such alert", key="NUMBER", found=str(number), expected=numbers)
-        return _alert(row)
+            return _alert(numbered_row(connection, alerts, number, "alert"))
 
     def of_line(self, chain: str, mode: str, environment: str) -> list[Alert]:
         """Return all alerts of a chain in a mode and an environment class, newest first."""
