@@ -1,0 +1,224 @@
+"""Change-point detection on real CI measurements: alerts that go away again, and injected steps that are found.
+
+    python benchmarks/detection/replay.py --series FILE.jsonl[.gz] [--seed 20261125]
+
+The file has the form that `tipcflow detect --series` reads; the series have no labels. Every rule sees the same
+points, through the function that its users call. Two figures per rule:
+
+- *Gone away*: alerts on the series as they are whose shift the next `STAYS` points do not show: their median is
+  nearer to the level before. It is an upper estimate of false alerts, per series and year of 52 runs.
+- *Found*: steps of 3, 5 and 8 standard deviations, for the worse, injected into quiet stretches after `QUIET`
+  points; the quarters of a quiet stretch have the same median. A step is found if an alert in its direction
+  begins within `SOON` or `WITHIN` points; the first of them has the delay 1.
+
+The confirm run of a point is the level at this point plus another residual of the same stretch. `optimum` is the
+mean delay of a CUSUM that knows noise, level and step (Moustakides) at 0.05 false alerts a year, for normal noise.
+
+Prints a table and writes benchmarks/results/replay.json.
+"""
+
+import argparse
+import gzip
+import json
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from rules import RULES
+
+from tipcflow.check.baseline.run_by_run import judge_run_by_run
+from tipcflow.check.detect import Point, Series, judge_series
+from tipcflow.config.loader import load_yaml
+from tipcflow.config.policy import Policy
+
+ROOT = Path(__file__).resolve().parents[2]
+QUIET, AFTER, SOON, WITHIN, STAYS, YEAR = 40, 12, 4, 12, 8, 52
+TIMES = (3.0, 5.0, 8.0)
+FALSE_PER_YEAR = 0.05
+Raised = list[tuple[int, float]]
+Judge = Callable[[Series], Raised]
+
+
+def policy(name: str) -> Policy:
+    """A shipped policy."""
+    return load_yaml(ROOT / "configs" / "policies" / f"{name}.yaml", Policy)
+
+
+def detector(name: str) -> Judge:
+    """The detector alone, as `tipcflow detect` calls it."""
+    rule = policy(name).detect
+    return lambda series: [(one.index, one.size) for one in next(judge_series([series], rule))]
+
+
+def checks(name: str) -> Judge:
+    """The checks of a run, as `tipcflow detect --metric batch_cost` calls them."""
+    used = policy(name)
+
+    def judge(series: Series) -> Raised:
+        points = judge_run_by_run(series, "batch_cost", used, accept_changes=True)
+        return [(one.index, one.change.size) for one in points if one.change is not None]
+
+    return judge
+
+
+def without_confirm(judge: Judge) -> Judge:
+    """The same without confirm runs."""
+    return lambda series: judge(replace(series, points=tuple(one._replace(confirm=None) for one in series.points)))
+
+
+def read(path: Path) -> list[Series]:
+    """The series of a file; points without samples are left out."""
+    text = path.read_bytes()
+    lines = (gzip.decompress(text) if path.suffix == ".gz" else text).splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [
+        Series(
+            row["id"],
+            row["unit"],
+            row["direction"] == "higher",
+            tuple(
+                Point(one["run"], one["node"], median(one["samples"])) for one in row["points"] if one["samples"]
+            ),
+        )
+        for row in rows
+    ]
+
+
+def confirmed(series: Series, source: random.Random) -> Series:
+    """The series with confirm samples: the level around a point plus the residual of a neighbor."""
+    values = [one.value or 0.0 for one in series.points]
+    points = []
+    for at, point in enumerate(series.points):
+        near = values[max(0, at - STAYS) : at + STAYS + 1]
+        # The level after the point if the point agrees with it, else the level before it.
+        sides = [
+            median(side) for side in (values[max(0, at - STAYS) : at], values[at + 1 : at + 1 + STAYS]) if side
+        ]
+        level = min(sides, key=lambda side: abs(side - values[at]))
+        points.append(point._replace(confirm=level + source.choice(near) - median(near)))
+    return replace(series, points=tuple(points))
+
+
+def gone_away(series: Series, raised: Raised) -> int:
+    """Alerts whose shift is not there in the next points."""
+    values = [one.value or 0.0 for one in series.points]
+    gone = 0
+    for index, size in raised:
+        later = values[index + 1 : index + 1 + STAYS]
+        if len(later) < STAYS:
+            continue
+        base = median(values[max(0, index - QUIET) : index])
+        gone += (median(later) / base - 1) / size < 0.5
+    return gone
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Points without a change, and the robust standard deviation around their median."""
+
+    values: tuple[float, ...]
+    level: float
+    sigma: float
+
+
+def stretches(series: Series) -> Iterator[Stretch]:
+    """Quiet stretches that do not overlap."""
+    values, at, length = [one.value or 0.0 for one in series.points], 0, QUIET + AFTER
+    while at + length <= len(values):
+        part = values[at : at + length]
+        level = median(part)
+        sigma = 1.4826 * median([abs(one - level) for one in part])
+        quarters = [median(part[i : i + length // 4]) for i in range(0, length, length // 4)]
+        if sigma and max(quarters) - min(quarters) <= 1.2 * sigma:
+            yield Stretch(tuple(part), level, sigma)
+            at += length
+        else:
+            at += STAYS
+
+
+def stepped(stretch: Stretch, times: float, source: random.Random) -> Series:
+    """The stretch with a step after `QUIET` points, and confirm samples from its residuals."""
+    points = []
+    for at, value in enumerate(stretch.values):
+        step = times * stretch.sigma * (at >= QUIET)
+        again = source.choice(stretch.values) + step
+        points.append(Point(f"r{at}", "", value + step, again))
+    return Series("s", "ns", False, tuple(points))
+
+
+def optimum(times: float) -> float:
+    """Mean delay of a two-sided CUSUM with everything known (Siegmund's approximation), in points."""
+
+    def length(drift: float, limit: float) -> float:
+        at = limit + 1.166
+        return (math.exp(-2 * drift * at) + 2 * drift * at - 1) / (2 * drift * drift)
+
+    wanted, low, high = 2 * YEAR / FALSE_PER_YEAR, 0.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if length(-times / 2, middle) < wanted else (low, middle)
+    return max(1.0, length(times / 2, high))
+
+
+def measured(judge: Judge, series: list[Series], quiet: list[Stretch], seed: int) -> dict[str, Any]:
+    """The figures of a rule."""
+    source = random.Random(seed)
+    years, alerts, gone = 0.0, 0, 0
+    for one in series:
+        raised = judge(confirmed(one, source))
+        alerts, gone, years = alerts + len(raised), gone + gone_away(one, raised), years + len(one.points) / YEAR
+    row: dict[str, Any] = {"alerts": alerts / years, "gone": gone / years}
+    for times in TIMES:
+        delays = []
+        for stretch in quiet:
+            found = [at for at, size in judge(stepped(stretch, times, source)) if at >= QUIET and size > 0]
+            delays.append(found[0] - QUIET + 1 if found else None)
+        seen = [delay for delay in delays if delay is not None]
+        row[f"{times:g}"] = {
+            "soon": sum(delay <= SOON for delay in seen) / len(delays),
+            "within": len(seen) / len(delays),
+            "delay": mean(seen) if seen else None,
+        }
+    return row
+
+
+def main() -> None:
+    """Print the table and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--series", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=20261125)
+    args = parser.parse_args()
+    series = read(args.series)
+    quiet = [stretch for one in series for stretch in stretches(one)]
+    judges: dict[str, Judge] = {}
+    for name in ("weekly", "pr"):
+        judges[f"detect {name}"] = detector(name)
+        judges[f"detect {name}, no confirm run"] = without_confirm(detector(name))
+        judges[f"checks {name}"] = checks(name)
+        judges[f"checks {name}, no confirm run"] = without_confirm(checks(name))
+    judges |= RULES
+    noise = sorted(one.sigma / one.level for one in quiet)
+    print(f"{len(series)} series, {len(quiet)} quiet stretches, noise {noise[0]:.1%} to {noise[-1]:.1%}")
+    print("optimum delay: " + ", ".join(f"{times:g} sigma {optimum(times):.2f}" for times in TIMES))
+    head = "".join(f"{f'{times:g} sigma: soon/within/delay':>30}" for times in TIMES)
+    print(f"{'per series-year':32}{'alerts':>8}{'gone':>7}{head}")
+    rows = {}
+    for name, judge in judges.items():
+        row = rows[name] = measured(judge, series, quiet, args.seed)
+        cells = ""
+        for times in TIMES:
+            cell = row[f"{times:g}"]
+            delay = "-" if cell["delay"] is None else f"{cell['delay']:.1f}"
+            cells += f"{cell['soon']:>18.2f}{cell['within']:>6.2f}{delay:>6}"
+        print(f"{name:32}{row['alerts']:>8.2f}{row['gone']:>7.3f}{cells}", flush=True)
+    target = ROOT / "benchmarks" / "results" / "replay.json"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps({"series": args.series.name, "seed": args.seed, "rules": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
