@@ -298,6 +298,7 @@ class NodeSession(NodeLink):
         """Run a tipcflow command; return its output. A non-zero exit code is an InfraError with the last line."""
 
         def run(transport: Transport) -> Completed:
+            """Run it once. A node that shuts down is an error of its own: its output is incomplete."""
             done = transport.run(command, timeout=timeout)
             if done.exit_code == _SIGNALED:  # a node that shuts down ends all processes before its sshd
                 raise InfraError(

@@ -50,6 +50,7 @@ def read_inference(lines: Iterable[tuple[int, str]]) -> InferenceLog:
     signed, spoke = "", False
 
     def seen() -> Iterator[tuple[int, str]]:
+        """Pass every line on, after reading engine, reporter and AutoLog from it: the log is read once."""
         nonlocal engine, signed, spoke
         for offset, raw in lines:
             line = strip_ansi(raw)

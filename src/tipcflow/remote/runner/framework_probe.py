@@ -207,6 +207,8 @@ def watch_saves(report: Report, modules: list[Any], exports: list[tuple[list[Any
     """Watch what is saved, loaded and exported."""
 
     def watching(kind: str) -> Function:
+        """Return the function to call after one that saves, loads or exports (`kind`)."""
+
         def after(result: Any, *words: Any, **named: Any) -> None:
             given = (*words, *named.values(), None, None)
             if kind == "saved":
@@ -268,6 +270,7 @@ def watch_predictors(report: Report, inference: Any) -> None:
     """Watch the creation of predictors, and their runs."""
 
     def created(_: Any, config: Any = None, *__: Any, **___: Any) -> None:
+        """Record the switches of a new predictor's configuration."""
         flags = {}
         for name, method in FLAGS:
             if callable(getattr(config, method, None)):

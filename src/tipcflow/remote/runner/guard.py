@@ -80,6 +80,7 @@ class Guard:
         seen: dict[int, Proc] = {}
 
         def find() -> list[Proc]:
+            """Return what still runs; end it at once if a signal of another process requests so."""
             self.reap()
             found = look.find()
             seen.update({proc.pid: proc for proc in found})

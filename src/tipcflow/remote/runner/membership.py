@@ -115,6 +115,7 @@ class OrphanedJob:
         known: AbstractSet[int] = recorded_pids(self.folder, table) | (self.group.pids() if self.group else set())
 
         def mine(proc: Proc) -> bool:
+            """Whether the job started it: recorded, a child, an earlier match, or with the job's variables."""
             return (
                 proc.pid in known
                 or proc.ppid == self.parent
