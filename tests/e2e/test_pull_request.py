@@ -19,6 +19,7 @@ from devcluster.airflow.connections import connections_env
 from devcluster.airflow.stack import starting_airflow
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
+from tipcflow.github.flow.waiting import work_waits
 from tipcflow.github.trust import RunKey
 from tipcflow.github.webhook.delivery import signature
 
@@ -89,6 +90,17 @@ class Deployment:
     def pull_request(self, action: str) -> None:
         self.post("pull_request", action=action, pull_request=self.github.pull, sender=user("author"))
 
+    def merge_group(self, base: str, head: str) -> None:
+        """A merge queue asks for the checks of its temporary commit."""
+        group = {"head_sha": head, "base_sha": base, "base_ref": "refs/heads/main"}
+        ref = f"refs/heads/gh-readonly-queue/main/pr-7-{base}"
+        self.post(
+            "merge_group",
+            action="checks_requested",
+            merge_group={**group, "head_ref": ref},
+            sender=user("github-merge-queue"),
+        )
+
     def comment(self, text: str) -> None:
         issue = {"number": 7, "pull_request": {"url": "u"}, "user": user("author"), "state": "open"}
         self.post(
@@ -114,6 +126,11 @@ class Deployment:
             found = store.pulls.get(("o/r", 7, sha, 1))
             assert found
             return store.runs.get(found.chains[0].run).status
+
+    def is_quiet(self) -> bool:
+        """Whether no delivery and no message waits."""
+        with self.site.store() as store:
+            return not work_waits(store)
 
     def dag_runs(self) -> set[str]:
         """The DAG runs of the chain that pull requests started."""
@@ -195,3 +212,50 @@ def test_the_code_of_a_fork_runs_after_the_approval(deployment: Deployment) -> N
     deployment.until(sha, lambda check: check.get("conclusion") == "success", "the verdict")
     assert len(deployment.dag_runs() - before) == 1
     assert "+1" in {content for _, content in deployment.github.reactions}
+
+
+def test_a_merge_group_is_certified_although_a_newer_one_follows(deployment: Deployment) -> None:
+    before = deployment.dag_runs()
+    first = deployment.push(slow=True)
+    deployment.merge_group(deployment.base, first)
+    deployment.until(first, lambda check: check.get("status") == "in_progress", "the first group's check")
+    wait_for(lambda: deployment.site.training_runs_on("b"), what="the training", seconds=RUN_S)
+    second = deployment.push()
+    deployment.merge_group(first, second)
+    deployment.until(second, lambda check: bool(check), "the second group's check")
+    for sha in (first, second):
+        deployment.until(sha, lambda check: check.get("status") == "completed", "the verdict")
+        assert deployment.check(sha)["conclusion"] == "success", deployment.check(sha)
+        # A merge queue waits for the name that the branch requires for pull requests.
+        assert deployment.check(sha)["name"] == "tipcflow"
+    assert deployment.dag_runs() - before == {RunKey("o/r", 0, sha, 1).run_id for sha in (first, second)}
+
+
+def test_reports_of_a_run_during_an_outage_are_sent_later_and_once(deployment: Deployment) -> None:
+    github = deployment.github
+    sha = deployment.push(slow=True)
+    deployment.pull_request("synchronize")
+    wait_for(lambda: deployment.site.training_runs_on("b"), what="the training", seconds=RUN_S)
+    deployment.until(sha, lambda check: check.get("status") == "in_progress", "the check in progress")
+    github.away = True
+    seen, comments = len(github.log), len(github.comments)
+    deployment.comment("/tipc help")
+    wait_for(lambda: deployment.status(sha) is Status.PASS, what="the verdict in the database", seconds=RUN_S)
+    wait_for(lambda: github.lost > 8, what="repeated requests", seconds=RUN_S)
+    assert len(github.log) == seen
+    assert deployment.check(sha)["status"] == "in_progress"
+    github.away = False
+    deployment.until(sha, lambda check: check.get("status") == "completed", "the late verdict")
+    assert deployment.check(sha)["conclusion"] == "success", deployment.check(sha)
+    wait_for(lambda: len(github.comments) > comments, what="the late reply", seconds=RUN_S)
+    wait_for(lambda: any(sha[:8] in one["body"] for one in github.comments), what="the late comment")
+    # All messages are sent: what a doubled one would add has arrived.
+    wait_for(lambda: deployment.is_quiet(), what="the queue of messages to be empty", seconds=RUN_S)
+    assert [one["body"].count("/tipc cancel") > 0 for one in github.comments[comments:]] == [True]
+    sent = [
+        body.get("conclusion")
+        for verb, path, body in github.log[seen:]
+        if verb == "PATCH" and "check-runs" in path
+    ]
+    # The update that the outage interrupted may be sent before the final report, never after it.
+    assert sent in (["success"], [None, "success"]), sent

@@ -17,6 +17,8 @@ class GitHub:
     Attributes:
         faults: responses for the next requests instead of the real ones: (verb, status, headers, has its effect).
         log: (verb, path, body) of each request that arrived.
+        away: whether every request is lost: answered by 503, or by a closed connection.
+        lost: how many requests were lost.
     """
 
     def __init__(self) -> None:
@@ -33,6 +35,8 @@ class GitHub:
         self.log: list[tuple[str, str, dict[str, Any]]] = []
         self.not_modified = 0
         self.link = ""
+        self.away = False
+        self.lost = 0
 
     def answer(self, verb: str, url: str, body: dict[str, Any], etag: str) -> tuple[int, dict[str, str], Any]:
         """Status, headers and JSON."""
@@ -146,7 +150,14 @@ def serving(github: GitHub, *, certificate: tuple[Path, Path] | None = None) -> 
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length) or b"{}")
             etag = self.headers.get("If-None-Match", "")
-            status, headers, found = github.answer(self.command, self.path, body, etag)
+            if github.away:
+                github.lost += 1
+                self.close_connection = True
+                if github.lost % 2:
+                    return
+                status, headers, found = 503, {}, {"message": "away"}
+            else:
+                status, headers, found = github.answer(self.command, self.path, body, etag)
             data = b"" if found is None else json.dumps(found).encode()
             self.send_response(status)
             for name, value in {
