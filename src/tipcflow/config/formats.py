@@ -1,4 +1,4 @@
-"""Custom formats of training logs: configs/formats/<name>.yaml."""
+"""Custom formats of training logs (configs/formats/<name>.yaml), and lines that name a predicted class."""
 
 import json
 from importlib import import_module
@@ -14,6 +14,7 @@ from tipcflow.domain.errors import ConfigError
 # Maximum time per line, seconds; a slower pattern is rejected because of excessive backtracking.
 LINE_LIMIT_S = 0.1
 _PLACES = frozenset({"epoch", "iteration", "rank"})
+_PREDICTION_GROUPS = frozenset({"image", "class", "score"})
 # Adversarial text for patterns with nested or adjacent repetitions.
 _PUMPED = 500
 _CHOKING = tuple(piece * 2000 + "!" for piece in ("a", "1", " ", "a1", "1 ", "a ", "1.", "a=1, "))
@@ -82,6 +83,41 @@ class CustomFormat(ConfigModel):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     description: str = ""
     rules: tuple[FormatRule, ...] = Field(min_length=1)
+
+
+class PredictionRule(ConfigModel):
+    """One kind of line.
+
+    Attributes:
+        pattern: regular expression, searched in each line, with the named groups `image` and `class`, and `score`
+            if the line has the score with all its digits. The class is the index of the highest score of the
+            network's output for this image: no threshold, no average of several outputs.
+        sample: a line that the pattern must match.
+        source: the file of the suite that prints the line.
+    """
+
+    pattern: str = Field(min_length=1, max_length=2000)
+    sample: str = Field(min_length=1, max_length=2000)
+    source: str = ""
+
+    @field_validator("pattern")
+    @classmethod
+    def _has_groups(cls, pattern: str) -> str:
+        groups = set(compiled(pattern).groupindex)
+        if not {"image", "class"} <= groups <= _PREDICTION_GROUPS:
+            raise ValueError(f"has the named groups {sorted(groups)}; expected image, class and optionally score")
+        return pattern
+
+    @model_validator(mode="after")
+    def _fits(self) -> "PredictionRule":
+        match = searched(self.pattern, self.sample)
+        if match is None:
+            raise ValueError("the pattern does not match its sample")
+        if not (match["class"].isascii() and match["class"].isdigit()):
+            raise ValueError(f"group 'class' matches {match['class']!r} in the sample, which is not an integer")
+        for text in _CHOKING:
+            searched(self.pattern, text)
+        return self
 
 
 def compiled(pattern: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from tipcflow.config.base import ConfigModel
-from tipcflow.config.formats import definition
+from tipcflow.config.formats import PredictionRule, definition
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.needs import Case, Needs, merged
 from tipcflow.domain.errors import ConfigError
@@ -96,6 +96,7 @@ class Suite(Needs):
             are compared within the differences of earlier runs.
         log_format: training log format (docs/reference/formats.md): a built-in one, `auto`, or the name of a
             file in configs/formats, which `load_suite` replaces by its content.
+        predictions: lines of inference logs that name the predicted class of an image.
         framework: distribution that the scripts import (`paddlepaddle`, `torch`), '' for none.
         prints: what logs must contain.
         budget_minutes: time limit of a run, instead of the policy's.
@@ -119,6 +120,7 @@ class Suite(Needs):
     seed_argument: str = ""
     deterministic: bool | Deterministic = False
     log_format: str = "auto"
+    predictions: tuple[PredictionRule, ...] = ()
     framework: Literal["paddlepaddle", "torch", ""] = "paddlepaddle"
     prints: Prints = Prints()
     budget_minutes: float | None = Field(default=None, gt=0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tipcflow.check.evidence.found import evaluated, found_in, of_leg, ranks_with
 from tipcflow.check.evidence.length import short_logs
-from tipcflow.check.evidence.predictors import predictor_runs
+from tipcflow.check.evidence.predictors import contradiction, is_class_only, predictor_runs
 from tipcflow.check.evidence.reports import report_defect
 from tipcflow.check.select import leg_key, loss_names, passed, records
 from tipcflow.config.suite import Prints
@@ -124,7 +124,8 @@ def file_damage(output: OutputFile) -> str:
 
 def _constant(scores: Mapping[str, tuple[float, ...]]) -> bool:
     """Whether several images have the very same scores, to the last digit: untrained networks differ in some."""
-    return len(scores) >= _SEVERAL and len(set(scores.values())) == 1
+    several = len(scores) >= _SEVERAL and len(set(scores.values())) == 1
+    return several and not is_class_only(next(iter(scores.values())))
 
 
 def _of_leg(facts: Facts, step: Step, piece: Expectation, prints: Prints) -> Iterator[str]:
@@ -136,6 +137,8 @@ def _of_leg(facts: Facts, step: Step, piece: Expectation, prints: Prints) -> Ite
         if why or not (printed or (not prints.inference and predictor_runs(facts, step, piece.leg))):
             probe = "" if prints.inference else ", and the framework probe observed no run of a predictor"
             yield why or f"the log has no AutoLog report and no prediction{probe}"
+        elif wrong := contradiction(facts, step, piece.leg):
+            yield wrong
         return
     if piece.kind is Evidence.PREDICTIONS and _constant(facts.predictions.get(leg_key(step, piece.leg), {})):
         yield "all images have identical scores: output is independent of input"

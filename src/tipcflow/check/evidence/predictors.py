@@ -1,6 +1,8 @@
 """What the framework probe observed of `paddle.inference` in the processes of a leg."""
 
-from tipcflow.check.select import records
+from collections import Counter
+
+from tipcflow.check.select import leg_key, records
 from tipcflow.domain import Facts, ProcessReport, Step
 
 # Flag of a predictor -> setting of a leg.
@@ -20,6 +22,48 @@ def predictor_settings(facts: Facts, step: Step, leg: str) -> dict[str, str]:
     return {
         name: ("gpu" if value else "cpu") if name == "device" else str(value) for name, value in values.items()
     }
+
+
+def contradiction(facts: Facts, step: Step, leg: str) -> str:
+    """Return why the classes that the leg's log names are not those of its predictor; '' if they may be.
+
+    Only classes without the scores of all others are compared, which the suite's file declares as the highest of
+    one output (`predictions`). Every named class must be an observed one. If both numbers are equal, each class
+    must be named as often as it was observed. Outputs that are not a table of scores are not compared.
+    """
+    named = {image: len(scores) - 1 for image, scores in _printed(facts, step, leg).items()}
+    reports = [report for report in _reports(facts, step, leg) if report.framework == "paddle"]
+    observed = Counter(number for report in reports for number in report.classes)
+    if not named or -1 in observed or not observed:
+        return ""
+    strange = next((image for image in sorted(named) if named[image] not in observed), "")
+    if strange:
+        seen = ", ".join(str(number) for number in sorted(observed)[:5])
+        more = ", …" if len(observed) > 5 else ""
+        name = f"class {named[strange]} for {strange}"
+        return f"the log names {name}, but the predictor's outputs have class {seen}{more}"
+    counts = Counter(named.values())
+    if counts.total() == observed.total() and counts != observed:
+        worst = min(number for number in observed if counts[number] != observed[number])
+        return (
+            f"the log names class {worst} for {counts[worst]} of {len(named)} images, but it is the class of "
+            f"{observed[worst]} of the predictor's outputs"
+        )
+    return ""
+
+
+def _printed(facts: Facts, step: Step, leg: str) -> dict[str, tuple[float, ...]]:
+    """The predictions of the leg that are a class without the scores of the others."""
+    return {
+        image: scores
+        for image, scores in facts.predictions.get(leg_key(step, leg), {}).items()
+        if is_class_only(scores)
+    }
+
+
+def is_class_only(scores: tuple[float, ...]) -> bool:
+    """Whether a prediction has the score of its class only, which is the last one."""
+    return bool(scores) and scores[-1] > 0 and not any(scores[:-1])
 
 
 def _reports(facts: Facts, step: Step, leg: str) -> list[ProcessReport]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tipcflow.check.evidence.predictors import is_class_only
 from tipcflow.config.policy import Tolerance
 
 Scores = Mapping[str, tuple[float, ...]]
@@ -48,6 +49,9 @@ def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
 
 def distance(picture: str, scores: tuple[float, ...], expected: tuple[float, ...], allowed: Tolerance) -> Distance:
     """One picture: every score within atol + rtol * |expected|, and the same class."""
+    if is_class_only(scores) and is_class_only(expected) and len(scores) != len(expected):
+        problem = f"class {top_class(scores)} against class {top_class(expected)}"
+        return Distance(picture, math.inf, math.inf, math.inf, problem)
     if len(scores) != len(expected) or not scores:
         return Distance(picture, math.inf, math.inf, math.inf, f"{len(scores)} scores against {len(expected)}")
     if not all(math.isfinite(score) for score in (*scores, *expected)):

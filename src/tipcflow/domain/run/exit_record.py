@@ -119,6 +119,8 @@ class ProcessReport(Record):
         first, last: hashes of trained parameters before the first step, and at the last report.
         saved, loaded, exported: hashes of the tensors that were saved, loaded and exported.
         predictors: flags of each predictor, 0 or 1, and its threads; `predictions`: their runs.
+        classes: index of the highest value in each row of the outputs that the script read, in order; -1 for a tie
+            or a row with nan.
         dropped: saved files of which the report has no hashes any more.
         notes: exceptions of the probe itself.
     """
@@ -143,6 +145,7 @@ class ProcessReport(Record):
     exported: tuple[str, ...] = ()
     predictors: tuple[dict[str, int], ...] = ()
     predictions: int = 0
+    classes: tuple[int, ...] = ()
     dropped: int = 0
     notes: tuple[str, ...] = ()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tipcflow.config.formats import PredictionRule
 from tipcflow.domain import AutologReport, InfraError, LegKey, LogLines, Status, Step
 from tipcflow.domain.run.failure import Failure, FailureClass, Suspicion
 from tipcflow.domain.run_documents import (
@@ -53,6 +54,7 @@ class StepCloser:
     Args:
         retries: decides whether an attempt is retried; None: never.
         left_s: returns the remaining budget of the run, seconds.
+        rules: the suite's own lines of predictions.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class StepCloser:
         say: Listener,
         retries: Retries | None = None,
         left_s: Callable[[], float] = lambda: 0.0,
+        rules: Sequence[PredictionRule] = (),
     ) -> None:
         self._retries = retries
         self._left_s = left_s
@@ -72,6 +75,7 @@ class StepCloser:
         self._run = run
         self._home = home
         self._log_format = log_format
+        self._rules = rules
         self._say = say
 
     def close(
@@ -134,6 +138,7 @@ class StepCloser:
                 home=self._home,
                 attempt=attempt,
                 log_format=self._log_format,
+                rules=self._rules,
                 keep=lambda series: added.append(self._store.series.add(series)),
                 into=folder,
             )
@@ -178,6 +183,7 @@ class StepCloser:
             home=self._home,
             attempt=attempt,
             log_format=self._log_format,
+            rules=self._rules,
             keep=self._store.series.add,
         )
         self._store.measurements.add(collected.measurements)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tipcflow.config.formats import PredictionRule
 from tipcflow.config.settings import settings
 from tipcflow.domain import (
     ExitRecord,
@@ -51,6 +52,7 @@ class Collected:
 
     Attributes:
         log_format: the suite's format of training log lines.
+        rules: the suite's own lines of predictions.
         diagnoses: node name (steps) or leg id (inference) -> diagnosis from the end of its logs.
         measurements: metrics outside training and evaluation logs; those of training and evaluation are stored
             already.
@@ -68,6 +70,7 @@ class Collected:
     """
 
     log_format: str
+    rules: Sequence[PredictionRule] = ()
     diagnoses: dict[str, LogDiagnosis] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
     inference: dict[str, InferenceLog] = field(default_factory=dict)
@@ -99,15 +102,17 @@ def collect(
     log_format: str,
     keep: StoreSeries,
     into: Path | None = None,
+    rules: Sequence[PredictionRule] = (),
 ) -> Collected:
     """Fetch and parse the logs of every reachable member.
 
     Args:
         into: folder for the step's files; None: the folder of the step's last attempt.
+        rules: the suite's own lines of predictions.
         keep: receives the series of a training or evaluation log one by one, so that a step's metrics are never in
             memory together. It may receive the same log twice if an earlier closer died before the end.
     """
-    reader = _Reader(step, attempt, Collected(log_format), keep)
+    reader = _Reader(step, attempt, Collected(log_format, rules), keep)
     limit = settings().log_limit_mb * 1_000_000
     for member in members:
         folder = (into or step_folder(home, member.spec.run, step.id)) / member.name
@@ -170,7 +175,7 @@ class _Reader:
                 suspicion = Suspicion(failure_class=kind, step=step.id, node=member.name, said=message)
                 collected.suspicions.append(suspicion)
         if step.kind in (StepKind.EVAL, StepKind.EXPORT) and log.is_file():
-            collected.predictions |= read_predictions(own_lines(log, folder, self._deadline))
+            collected.predictions |= read_predictions(own_lines(log, folder, self._deadline), collected.rules)
         if step.kind is StepKind.EVAL and log.is_file():
             self._numbers(log, folder, member, rank=-1, guess=False)
 
@@ -205,7 +210,7 @@ class _Reader:
         path = _log(member, folder, leg)
         if not path.is_file():
             return
-        log = read_inference(own_lines(path, folder, self._deadline))
+        log = read_inference(own_lines(path, folder, self._deadline), self.collected.rules)
         self.collected.diagnoses[leg] = diagnose_logs(tail(path, folder), {})
         self.collected.inference[leg] = log
         self.collected.measurements += to_measurements(

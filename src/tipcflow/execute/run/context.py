@@ -119,6 +119,7 @@ class TaskContext:
             run=self.run_id,
             home=self.home,
             log_format=self.suite.log_format,
+            rules=self.suite.predictions,
             say=self.say,
             retries=Retries(self.store, self.run_id, self.policy),
             left_s=lambda: self.budget.ends - self.now(),

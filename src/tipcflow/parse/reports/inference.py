@@ -1,8 +1,9 @@
 """Parser of one leg's log: AutoLog reports, engine settings, predictions, reporter."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from tipcflow.config.formats import PredictionRule
 from tipcflow.domain import Frozen
 from tipcflow.parse.reports.autolog import AutologBlock, AutologReader, real_autolog_spoke
 from tipcflow.parse.reports.engine import parse_engine
@@ -43,8 +44,12 @@ def parse_inference(text: str | bytes) -> InferenceLog:
     return read_inference(lines_of(text))
 
 
-def read_inference(lines: Iterable[tuple[int, str]]) -> InferenceLog:
-    """`parse_inference` for a log that arrives line by line, with byte offsets."""
+def read_inference(lines: Iterable[tuple[int, str]], rules: Sequence[PredictionRule] = ()) -> InferenceLog:
+    """`parse_inference` for a log that arrives line by line, with byte offsets.
+
+    Args:
+        rules: the suite's own lines of predictions.
+    """
     reader = AutologReader()
     engine: dict[str, str] = {}
     signed, spoke = "", False
@@ -62,7 +67,7 @@ def read_inference(lines: Iterable[tuple[int, str]]) -> InferenceLog:
             spoke = spoke or ("autolog.py" in line and real_autolog_spoke(line))
             yield offset, raw
 
-    predictions = read_predictions(seen())
+    predictions = read_predictions(seen(), rules)
     blocks = reader.blocks
     return InferenceLog(
         autolog=blocks[-1].fields if blocks else {},

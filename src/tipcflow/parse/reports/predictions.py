@@ -1,30 +1,77 @@
 """Parser of predictions in the form of TIPC's golden results: image name, tab, JSON.
 
 0001.png<TAB>{"class_id": 3, "scores": [0.01, 0.02, 0.05, 0.9, 0.02]}
+
+Lines of other forms are described by the suite's file (`predictions`). They name the class but not all scores: the
+scores of the other classes are 0, and the score of the class is 1 if the line does not have it.
 """
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from tipcflow.config.formats import LINE_LIMIT_S, PredictionRule, compiled
 from tipcflow.parse.text import lines_of, strip_ansi
 
+# Larger numbers are not classes of a network.
+_MOST_CLASSES = 100_000
+# After this number of timeouts, a pattern is not tried on further lines.
+_TOO_SLOW = 10
 
-def parse_predictions(text: str | bytes) -> dict[str, tuple[float, ...]]:
+
+def parse_predictions(text: str | bytes, rules: Sequence[PredictionRule] = ()) -> dict[str, tuple[float, ...]]:
     """Return image name -> class scores; the last line of a name is used (warm-up, repeats).
 
     Lines that are not predictions are skipped. A score that is not a number becomes nan, so that a check can
     report it.
     """
-    return read_predictions(lines_of(text))
+    return read_predictions(lines_of(text), rules)
 
 
-def read_predictions(lines: Iterable[tuple[int, str]]) -> dict[str, tuple[float, ...]]:
+def read_predictions(
+    lines: Iterable[tuple[int, str]], rules: Sequence[PredictionRule] = ()
+) -> dict[str, tuple[float, ...]]:
     """`parse_predictions` for a log that arrives line by line, with byte offsets."""
     predictions: dict[str, tuple[float, ...]] = {}
+    readers = [_Printed(rule) for rule in rules]
     for _, raw in lines:
         predictions |= _prediction(raw)
+        for reader in readers:
+            predictions |= reader.read(raw)
     return predictions
+
+
+class _Printed:
+    """One kind of line of a suite."""
+
+    def __init__(self, rule: PredictionRule) -> None:
+        self._pattern = compiled(rule.pattern)
+        self._slow = 0
+
+    def read(self, raw: str) -> dict[str, tuple[float, ...]]:
+        """Parse the line; empty if the pattern does not match or exceeds its time limit."""
+        if self._slow >= _TOO_SLOW:
+            return {}
+        try:
+            match = self._pattern.search(strip_ansi(raw), timeout=LINE_LIMIT_S)
+        except TimeoutError:
+            self._slow += 1
+            return {}
+        if match is None or not (match["class"].isascii() and match["class"].isdigit()):
+            return {}
+        text = match["class"]
+        if len(text) > len(str(_MOST_CLASSES)) or int(text) >= _MOST_CLASSES or not match["image"].strip():
+            return {}
+        return {match["image"].strip(): (*[0.0] * int(text), _printed_score(match.groupdict().get("score")))}
+
+
+def _printed_score(text: str | None) -> float:
+    """Return the score, or 1 if there is none above 0: the class must remain the one with the highest score."""
+    try:
+        score = float(text or "")
+    except ValueError:
+        return 1.0
+    return 1.0 if score <= 0 else score
 
 
 def _prediction(raw: str) -> dict[str, tuple[float, ...]]:

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from .probe_tensors import KEPT, checksums, parameters, tensors_in
+from .probe_tensors import KEPT, checksums, parameters, tensors_in, top_classes
 
 TYPE_CHECKING = False  # the import of typing would take longer than all that is done in most processes
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 REPORT_S = 30.0  # between reports of a running training
 FILES, KEPT_OF_FILE = 24, 12  # saved files, of which the last ones count, and their hashes
 NOTES, PREDICTORS = 5, 8
+CLASSES = 512  # of the first outputs; with more, the report has none
 COLLECTIVES = (
     "all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter", "scatter", "alltoall", "all_to_all",
     "barrier", "send", "recv",
@@ -44,7 +45,7 @@ class Report:
         self.place, self.module, self.pid, self.written = place, module, os.getpid(), 0.0
         self.optimizers: list[Any] = []
         self.files: dict[str, list[str]] = {}
-        self.busy, self.depth = False, 0
+        self.busy, self.depth, self.overflowed = False, 0, False
         self.facts: dict[str, Any] = {
             "framework": framework, "version": str(getattr(module, "__version__", ""))[:40],
             "script": os.path.basename((getattr(sys, "argv", None) or [""])[0])[:80],
@@ -52,7 +53,7 @@ class Report:
             "initialized": False, "world_size": 0, "backend": "", "device": "", "dtype": "",
             "steps": 0, "static_runs": 0, "parallel": 0, "collectives": {},
             "first": [], "last": [], "saved": [], "loaded": [], "exported": [],
-            "predictors": [], "predictions": 0, "dropped": 0, "notes": [],
+            "predictors": [], "predictions": 0, "classes": [], "dropped": 0, "notes": [],
         }  # fmt: skip
 
     def note(self, what: str, error: BaseException) -> None:
@@ -89,6 +90,15 @@ class Report:
         """Add tensors to those of a kind, and write the report."""
         self.facts[kind] = sorted({*self.facts[kind], *checksums(tensors)})[:KEPT]
         self.write()
+
+    def output(self, array: Any) -> None:
+        """Add the classes of an output that the script reads; too many cannot be compared."""
+        found = [] if self.overflowed else top_classes(array)
+        classes = self.facts["classes"]
+        self.overflowed = self.overflowed or len(classes) + len(found) > CLASSES
+        self.facts["classes"] = [] if self.overflowed else classes + found
+        if not classes and found:
+            self.write()  # a process that ends with `os._exit` reports nothing later
 
     def saved(self, state: Any, path: str) -> None:
         """Add a saved file; one that is written again replaces itself."""
@@ -284,6 +294,9 @@ def watch_predictors(report: Report, inference: Any) -> None:
         replace([inference], "create_predictor", after=after)
         if hasattr(inference, "Predictor"):
             replace([inference.Predictor], "run", after=report.counter("predictions"))
+        if hasattr(inference, "Tensor"):
+            read = lambda array, *_, **__: report.safely("output", lambda: report.output(array))  # noqa: E731
+            replace([inference.Tensor], "copy_to_cpu", after=read)
 
 
 def patch_torch(place: str, torch: Any) -> None:

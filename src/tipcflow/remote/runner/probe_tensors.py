@@ -70,3 +70,16 @@ def values(tensor: Any) -> bytes:
         tensor = tensor.float()
     made = tensor.numpy() if hasattr(tensor, "numpy") else tensor
     return bytes(made.tobytes())
+
+
+def top_classes(array: Any) -> list[int]:
+    """Return the index of the highest value of each row of a table of scores, -1 where several are the highest or
+    one is nan; nothing for another output."""
+    shape: tuple[int, ...] = getattr(array, "shape", ())
+    if len(shape) != 2 or shape[1] < 2 or "float" not in str(getattr(array, "dtype", "")):
+        return []
+    found = []
+    for row in array:
+        at = int(row.argmax())
+        found.append(at if int((row == row[at]).sum()) == 1 else -1)
+    return found

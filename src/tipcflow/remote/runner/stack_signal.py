@@ -16,6 +16,7 @@ PLACE = os.path.join("python", "reports")
 MOST = 16
 MAX_BYTES = 16 * 1024
 WORDS = ("framework", "version", "script", "rank", "backend", "device", "dtype")
+MOST_CLASSES = 512
 NUMBERS = ("world_size", "steps", "static_runs", "parallel", "predictions", "dropped")
 LISTS = ("first", "last", "saved", "loaded", "exported", "notes")
 LONGEST, ENTRIES, GREATEST = 200, 320, 1 << 53
@@ -151,6 +152,11 @@ def number(value: object) -> int:
     return value if isinstance(value, int) and 0 <= value < GREATEST else 0
 
 
+def is_class(value: object) -> bool:
+    """Whether a value of a report is a class, or -1 for an output without a single highest value."""
+    return isinstance(value, int) and not isinstance(value, bool) and -1 <= value < GREATEST
+
+
 def clean(told: Json) -> Json:
     """Return a report with the known fields only, each of its type and a limited size."""
     one: Json = {name: str(told.get(name) or "")[:LONGEST] for name in WORDS}
@@ -163,4 +169,7 @@ def clean(told: Json) -> Json:
         dicts = [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
         one[name] = [{str(key)[:40]: number(value[key]) for key in list(value)[:ENTRIES]} for value in dicts[:8]]
     one["collectives"] = one["collectives"][0] if one["collectives"] else {}
+    classes = told.get("classes")
+    valid = isinstance(classes, list) and len(classes) <= MOST_CLASSES and all(map(is_class, classes))
+    one["classes"] = classes if valid else []
     return one

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tipcflow.domain import ProcessReport
+from tipcflow.remote.runner.probe_tensors import top_classes
 from tipcflow.remote.runner.stack_signal import MOST, clean, clear, collect, prepare
 
 VERSIONS = sorted(Path("~/.pyenv/versions").expanduser().glob("*/bin/python"))
@@ -156,6 +157,7 @@ def test_only_what_has_the_form_of_a_report_is_read(tmp_path):
     wrong = {
         "rank": "../1", "steps": -5, "world_size": 1 << 90, "initialized": 1, "first": "text", "last": [{}, 7],
         "collectives": [1], "predictors": [5, {"gpu": "x", "ir_optim": 1}], "framework": {"a": 1}, "new": 1,
+        "classes": [3, "4"],
     }  # fmt: skip
     (place / "1.json").write_text(json.dumps(wrong))
     (place / "2.json").write_text("{")
@@ -171,6 +173,7 @@ def test_only_what_has_the_form_of_a_report_is_read(tmp_path):
         False,
         (),
     )
+    assert report.classes == ()
     assert (report.last, report.predictors) == (("{}", "7"), ({"gpu": 0, "ir_optim": 1},))
     clear(str(tmp_path))
     assert collect(str(tmp_path)) == []
@@ -204,3 +207,14 @@ def test_the_job_has_the_reports_in_its_record(bench, tmp_path):
     record = bench.end_of(f"export PYTHONPATH=$PYTHONPATH:.; {text}", step="train/other")
     assert not record.probed
     assert record.processes == ()
+
+
+def test_the_class_of_each_row_of_an_output() -> None:
+    numpy = pytest.importorskip("numpy")
+    table = numpy.array([[0.1, 0.7, 0.2], [0.5, 0.5, 0.0], [0.0, float("nan"), 1.0]], dtype="float32")
+    assert top_classes(table) == [1, -1, -1]
+    assert top_classes(table[0]) == top_classes(table[:1].astype("int64")) == top_classes(table[:, :1]) == []
+
+
+def test_the_classes_of_a_report_are_kept() -> None:
+    assert ProcessReport.model_validate(clean({"classes": [3, -1]})).classes == (3, -1)
