@@ -1,0 +1,102 @@
+"""Daily questions of users, answered by clicks in a real browser on the sample history."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from tests.ui import chromium, server
+
+from devcluster.sample_history.fill import fill
+
+pytestmark = [pytest.mark.process, pytest.mark.full]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.ApiServer]:
+    home = tmp_path_factory.mktemp("home")
+    fill(f"sqlite:///{home / 'tipcflow.db'}", lambda line: None, weeks=12)
+    with server.running(tmp_path_factory.mktemp("airflow") / "home", home) as running:
+        yield running
+
+
+@pytest.fixture
+def page(url: server.ApiServer) -> Iterator[chromium.Page]:
+    """The start page."""
+    with chromium.running() as page:
+        page.log_in(url.url, url.token())
+        page.show(1280, 800)
+        page.open(f"{url.url}/certification/")
+        page.wait("document.querySelector('h1') && document.readyState === 'complete'")
+        yield page
+
+
+def click(page: chromium.Page, selector: str) -> None:
+    """Click the first such element, and wait for the page that follows."""
+    before = page.ask("location.href")
+    wanted = f"document.querySelector({json.dumps(selector)})"
+    page.wait(wanted)
+    page.ask(f"({wanted}.click(), true)")
+    page.wait(f"location.href !== {json.dumps(before)} && document.readyState === 'complete' && document.body")
+
+
+def menu(page: chromium.Page, name: str) -> None:
+    click(page, f"nav a[href$='/certification/{name}']")
+
+
+def text(page: chromium.Page, selector: str = "main") -> str:
+    return str(page.ask(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
+
+
+def test_does_the_newest_build_pass_on_all_models(page: chromium.Page) -> None:
+    menu(page, "today")
+    assert "chains pass on paddlepaddle-gpu 3.4.0" in text(page, ".sentences")
+    assert "4 chains share the change" in text(page, "#new")
+
+
+def test_since_when_is_a_chain_slower_and_which_change_did_it(page: chromium.Page) -> None:
+    menu(page, "changes")
+    assert "ResNet50" in text(page)
+    assert "+11.0 %" in text(page)
+    click(page, "a[href*='/chains/generated_clas/ResNet']")
+    assert "worse" in text(page, "#metrics")
+    click(page, "figcaption a")
+    assert "batch_cost" in text(page)
+
+
+def test_which_chains_are_flaky(page: chromium.Page) -> None:
+    menu(page, "flaky")
+    assert "chains with repeated runs ended differently" in text(page)
+    click(page, "#chains a.name")
+    assert "generated_" in text(page, "table.list")
+
+
+def test_which_nodes_are_bad(page: chromium.Page) -> None:
+    menu(page, "nodes")
+    assert text(page, ".gantts th[scope=row]") == "generated-v100-3"
+
+
+def test_how_busy_is_the_cluster(page: chromium.Page) -> None:
+    menu(page, "nodes")
+    assert "No run waits." in text(page, "#queue")
+    assert "%" in text(page, ".gantts td[data-name=busy]")
+
+
+def test_what_is_uncovered(page: chromium.Page) -> None:
+    menu(page, "coverage")
+    click(page, "#gaps a.name")
+    assert "shown below" in text(page, "#gaps")
+    assert "generated_" in text(page, "#chains") or "train" in text(page, "#chains")
+
+
+def test_what_do_two_runs_differ_in(page: chromium.Page) -> None:
+    click(page, "a[href*='/chains/generated_']")
+    boxes = "[...document.querySelectorAll('#runs input[type=checkbox]')].slice(0, 2)"
+    page.ask(f"({boxes}.forEach(one => one.click()), true)")
+    click(page, "#runs form button")
+    assert page.ask("document.querySelectorAll('#runs tbody tr').length") == 2
+
+
+def test_why_did_a_run_fail(page: chromium.Page) -> None:
+    click(page, "table.list a.name")
+    assert text(page, "h1 .st") in ("config_error", "failed")
+    assert text(page, "#head .reason, #head .reasons")
