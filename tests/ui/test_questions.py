@@ -1,6 +1,7 @@
 """Daily questions of users, answered by clicks in a real browser on the sample history."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -50,12 +51,12 @@ def text(page: chromium.Page, selector: str = "main") -> str:
 def test_does_the_newest_build_pass_on_all_models(page: chromium.Page) -> None:
     menu(page, "today")
     assert "chains pass on paddlepaddle-gpu 3.4.0" in text(page, ".sentences")
-    assert "4 chains share the change" in text(page, "#new")
+    assert re.search(r"\d chains share the change", text(page, "#new"))
 
 
 def test_since_when_is_a_chain_slower_and_which_change_did_it(page: chromium.Page) -> None:
     menu(page, "changes")
-    assert "ResNet50" in text(page)
+    assert "generated_clas/ResNet" in text(page)
     assert "+11.0 %" in text(page)
     click(page, "a[href*='/chains/generated_clas/ResNet']")
     assert "worse" in text(page, "#metrics")
