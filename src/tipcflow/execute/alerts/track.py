@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain import CheckResult, Run, Status, without_repeat
@@ -12,11 +13,14 @@ from tipcflow.domain.numbers.metrics import metric
 from tipcflow.domain.run_documents import MergeBaseDocument
 from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.execute.alerts.cause import group_of
+from tipcflow.execute.node.file_lock import locked
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
 _DAY_S = 86_400.0
+# Other runs store their alerts in less than a second.
+LOCK_S = 60.0
 # An alert that ended longer ago is another regression when its metrics become worse again.
 REOPENS_FOR_S = 30 * _DAY_S
 # An expected or invalid alert covers a metric up to this multiple of its size at the time of the decision.
@@ -40,6 +44,19 @@ class _Judged:
     run: Run
     worse: tuple[Moved, ...]
     green: frozenset[MetricId]
+
+
+def track_alone(store: "Store", home: Path, run: Run, results: Iterable[CheckResult]) -> list[Alert]:
+    """Call `track_alerts` while no other run does: runs that end together would each open an alert.
+
+    Args:
+        home: folder of the lock file, for a database without locks of its own (SQLite).
+
+    Raises:
+        InfraError: another run holds the lock for longer than `LOCK_S`.
+    """
+    with locked(home / ".alerts.lock", seconds=LOCK_S), store.locks.held("alerts", seconds=LOCK_S):
+        return track_alerts(store, run, results)
 
 
 def track_alerts(store: "Store", run: Run, results: Iterable[CheckResult]) -> list[Alert]:

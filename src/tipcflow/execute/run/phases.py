@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import ConfigError, Plan, Run, Status, Step, TipcflowError
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.run_documents import JudgementDocument, LeaseDocument, LeftoversDocument
-from tipcflow.execute.alerts.track import track_alerts
+from tipcflow.execute.alerts.track import track_alone
 from tipcflow.execute.collect.kept_files import note_lost_files
 from tipcflow.execute.failure.dependencies import refusal
 from tipcflow.execute.node.nodes import Nodes
@@ -251,7 +251,8 @@ def finish_run(context: TaskContext) -> Run:
         status, reason = judged.status, judged.reason
         ended = known.model_copy(update={"status": status, "reason": reason})
         # Before the run has its status: a task that dies here is repeated, and tracks the same run once.
-        _aside(context, "its alerts", lambda: track_alerts(store, ended, store.checks.results(run)))
+        results = store.checks.results(run)
+        _aside(context, "its alerts", lambda: track_alone(store, context.home, ended, results))
     store.runs.finish(run, status, reason, time.time())
     if judged is not None:
         _aside(context, "the files that it opened", lambda: note_opened(store, run, context.home))

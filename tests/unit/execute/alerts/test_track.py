@@ -1,5 +1,7 @@
 """Alerts follow judged runs: opened, attached, ended, reopened, grouped; what never touches one."""
 
+import contextlib
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from tipcflow.domain import CheckResult, Status
 from tipcflow.domain.alert.entry import Alert, AlertEvent, AlertState, EventKind
 from tipcflow.domain.run_documents import MergeBaseDocument
 from tipcflow.execute.alerts.decide import alerts_named, assign, comment, set_state
-from tipcflow.execute.alerts.track import track_alerts
+from tipcflow.execute.alerts.track import track_alerts, track_alone
 from tipcflow.store import Baseline, Store
 
 DAY = 86_400.0
@@ -198,3 +200,40 @@ def test_results_that_do_not_block_open_nothing(store: Store) -> None:
     store.runs.create(run)
     results = [CheckResult(check="speed.ips", status=WORSE, reason="slow", metric="ips", gating=False)]
     assert track_alerts(store, run, results) == []
+
+
+def test_runs_that_end_together_open_one_alert(tmp_path: Path) -> None:
+    """Each lookup waits for the other run's, or for a second: without the lock, both find no alert."""
+    database = tmp_path / "tipcflow.db"
+    both = threading.Barrier(2)
+    result = CheckResult(check="speed.ips", status=WORSE, reason="slower", step="v/train", metric="ips")
+    errors: list[BaseException] = []
+
+    def end(name: str) -> None:
+        try:
+            with open_store(database) as own:
+                run = a_run(name, created_at=T0, environment="cpu", status=WORSE, ended_at=T0 + 60)
+                own.runs.create(run)
+                lookup = own.tracked_alerts.of_line
+
+                def slow(chain: str, mode: str, environment: str) -> list[Alert]:
+                    found = list(lookup(chain, mode, environment))
+                    with contextlib.suppress(threading.BrokenBarrierError):
+                        both.wait(1)
+                    return found
+
+                own.tracked_alerts.of_line = slow  # type: ignore[method-assign]
+                track_alone(own, tmp_path, run, [result])
+        except BaseException as error:
+            errors.append(error)
+
+    open_store(database).close()
+    threads = [threading.Thread(target=end, args=(name,)) for name in ("a-01", "a-02")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    with open_store(database) as after:
+        (alert,) = after.tracked_alerts.of_line(a_run("x").chain, a_run("x").mode, "cpu")
+        assert alert.runs == 2
