@@ -78,7 +78,7 @@ def test_which_nodes_are_bad(page: chromium.Page) -> None:
 
 def test_how_busy_is_the_cluster(page: chromium.Page) -> None:
     menu(page, "nodes")
-    assert "No run waits." in text(page, "#queue")
+    assert "No run waits for slots." in text(page, "#queue")
     assert "%" in text(page, ".gantts td[data-name=busy]")
 
 

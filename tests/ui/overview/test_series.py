@@ -65,7 +65,7 @@ def test_the_state_is_in_the_url(browser: TestClient, runs: None) -> None:
 
 
 def test_without_lines_and_without_a_login(browser: TestClient, anybody: TestClient, store: Store) -> None:
-    assert "No line chosen" in look(browser, "series").text
+    assert "No metrics selected" in look(browser, "series").text
     assert "no value" in look(browser, "series?s=a%7Cb%7Cc%7Cspec%7Cd%7C%7C%3Cb%3Eips").text
     assert anybody.get("/certification/series").status_code == 401
     assert anybody.get("/certification/api/series").status_code == 401
