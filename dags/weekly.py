@@ -1,4 +1,4 @@
-"""An Airflow DAG that certifies all chains on whole data once a week."""
+"""An Airflow DAG that certifies all chains on the full dataset once a week."""
 
 from tipcflow_operators.weekly.dag import weekly_dag
 

@@ -22,7 +22,7 @@ class CheckOperator(BaseOperator):
     """
 
     def execute(self, context: Context) -> dict[str, dict[str, str]]:
-        """Called by Airflow. An invalid param is a `config_error`, before anything starts."""
+        """Return the checked comparison. An invalid param is a `config_error`, before anything starts."""
         with tipcflow_errors_fail_task():
             refuse_sqlite_between_machines()
             asked = asked_of(context)

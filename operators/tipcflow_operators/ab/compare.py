@@ -38,11 +38,11 @@ class CompareOperator(BaseOperator):
     """
 
     def execute(self, context: Context) -> dict[str, str]:
-        """Called by Airflow."""
+        """Start or continue the comparison; defer while a run is active."""
         return self._go_on(context, None)
 
     def resume(self, context: Context, event: dict[str, Any], since: int) -> dict[str, str]:
-        """Called by Airflow when a run has ended.
+        """Continue after a run has ended.
 
         Args:
             since: number of pairs before the task started.

@@ -2,14 +2,14 @@
 
 DOC = """### ab
 
-Compares version A of a suite or framework with version B by pairs of runs, until the result is clear: **check → compare →
+Compares version A of a suite or framework with version B by running them in pairs until every metric is decided: **check → compare →
 verdict**. The runs are runs of the DAG `certify` on the same nodes, in the order A B, B A, A B …
 
 **Results**: the log of the task `compare` has a line per pair and ends with a table of the metrics: B / A, its interval, and whether
 B is better, worse, the same or undecided. The DAG run fails if B is worse or fails, and if the result is undecided.
 
 **Stop**: mark the run as failed; a run that has started continues to its verdict. **Resume**: clear the run. Pairs that have ended are
-kept, an active run is waited for, and the next one starts.
+kept, the task waits for an active run and then starts the next one.
 """
 
 TASKS = {

@@ -38,7 +38,7 @@ def _limits() -> dict[str, Param]:
         "pairs": number(0, "Pairs", "Number of pairs; 0: until every metric is decided.", minimum=0),
         "max_pairs": number(20, "Maximum pairs", "Maximum number of pairs if `pairs` is 0.", minimum=1),
         "warm_up": number(1, "Warm-up pairs", "Pairs before the first one that counts.", minimum=0),
-        "margin": number(0.02, "Margin", "Differences up to this share count as none.", minimum=0, maximum=0.5),
+        "margin": number(0.02, "Margin", "Relative difference that is treated as equal.", minimum=0, maximum=0.5),
         "error": number(
             0.02, "Error", "Maximum probability of a wrong outcome per metric.", minimum=0.0001, maximum=0.2
         ),

@@ -4,10 +4,10 @@ TASKS = {
     "resolve": """Reads the suite at the tested ref, makes the plan and stores both; all later tasks use that plan. An
 invalid param, ref or file ends with `config_error` before anything starts. **Failed?** The log has file, line and key.""",
     "acquire": """Leases all slots of the run, or none; then collects facts from every node and copies the suite's code. While
-another run holds a slot, the task is deferred. **Failed?** A node is unreachable or lacks something; the log names it and the fix.""",
+another run holds a slot, the task is deferred. **Failed?** A node is unreachable or does not meet a requirement; the log names the requirement and the fix.""",
     "prepare": """Runs the suite's prepare script on this node: data and weights. **Failed?** See the log of this task.""",
-    "train": """This node's part of the training. All nodes start together or not at all, and stop together. The log shows the
-node's training lines live. **Failed?** The log names the root cause; a node with a collateral failure says so. Clearing one node's
+    "train": """Runs this node's part of the training. All nodes start together or not at all, and stop together. The task streams the node's
+training log. **Failed?** The log names the root cause; a node with a collateral failure says so. Clearing one node's
 task reruns the whole gang.""",
     "eval": "Evaluates the trained weights on the first node.",
     "export": "Exports the trained weights to an inference model on the first node.",
@@ -17,8 +17,8 @@ does not stop the others.""",
 has no GPU; these legs are `not_run`.""",
     "collect": """Sets the status of every step: closes orphaned attempts and records why steps were not started. Always
 runs.""",
-    "release": "Lists every node, ends leftovers of the run, and releases its slots. Always runs.",
-    "judge": """Evaluates all checks and stores the results; the log lists them, the worst first. A suspected regression is
+    "release": "Lists tipcflow's processes on every node, ends those of the run, and releases its slots. Always runs.",
+    "judge": """Evaluates all checks and stores the results; the log lists them, worst first. A suspected regression is
 re-measured by a run of the DAG `confirm`: the task defers until it ends, then evaluates the checks again. The log shows the confirm
 run and the deadline.""",
     "verdict": """Sets the run's status and writes the certificate. **Fails if and only if the run fails**; the reason is in the

@@ -56,7 +56,7 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             type="string",
             enum=_names(config_dir / "policies") or ["pr"],
             title="Policy",
-            description="Tolerances of checks, and time limits.",
+            description="Policy that sets check tolerances and time limits.",
         ),
     }
 
@@ -103,7 +103,7 @@ def _options() -> dict[str, Param]:
             minimum=1,
             maximum=20,
             title="Repeats",
-            description="Number of training repeats (reproducibility).",
+            description="How often to repeat the training to check reproducibility.",
         ),
         "diagnose": Param(
             False,
@@ -166,7 +166,7 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
             type=["null", "string"],
             pattern=NODES_OF_PATTERN,
             title="Nodes of",
-            description="Id of a run on whose nodes this run must be. Empty for any nodes of the cluster.",
+            description="Run on the same nodes as the run with this ID. Empty: any nodes of the cluster.",
         ),
     }
 

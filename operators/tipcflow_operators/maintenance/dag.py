@@ -34,7 +34,7 @@ class SweepOperator(BaseOperator):
         self.sweep = sweep
 
     def execute(self, context: Context) -> str:
-        """Called by Airflow; returns a one-line summary."""
+        """Run one kind of maintenance; return a one-line summary."""
         from tipcflow.store import Store
 
         known = settings()

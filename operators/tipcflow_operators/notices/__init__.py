@@ -1,4 +1,4 @@
 """Notifications of teams by Airflow's notifiers.
 
-Public: `sweep`.
+Public: `channels`, `sweep`.
 """

@@ -37,10 +37,10 @@ _SINCE = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class ListenOperator(BaseOperator):
-    """Waits for work in the triggerer, then does it."""
+    """Waits for deliveries and due reports in the triggerer, then handles them."""
 
     def execute(self, context: Context) -> str:
-        """Called by Airflow."""
+        """Handle the waiting work, or defer until there is some; return a one-line summary."""
         from tipcflow.github.flow import work_waits
         from tipcflow.store import Store
 
@@ -58,7 +58,7 @@ class ListenOperator(BaseOperator):
             return self._work(store)
 
     def resume(self, context: Context, event: dict[str, Any]) -> str:
-        """Called by Airflow when there is work, or after the longest wait."""
+        """Handle the work after the triggerer found some, or after the longest wait."""
         from tipcflow.store import Store
 
         if event["problem"]:
@@ -166,7 +166,7 @@ def pull_request_dag(config_dir: Path | None = None) -> DAG:
     used = any(folder.glob("*.yaml"))
     dag = DAG(
         dag_id=PULL_REQUEST,
-        description="Certify pull requests, pushes and merge groups on GitHub, and report to it",
+        description="Certify pull requests, pushes and merge groups on GitHub, and report the results",
         doc_md=DOC,
         schedule="@continuous" if used else None,
         start_date=_SINCE,

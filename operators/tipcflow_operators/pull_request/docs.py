@@ -12,6 +12,6 @@ without a second run or a second comment.
 """
 
 TASKS = {
-    "listen": """Waits for work, then does it: handles deliveries of the webhook, starts and stops the DAG runs of chains, and
+    "listen": """Waits for deliveries and due reports, then handles them: reads deliveries of the webhook, starts and stops the DAG runs of chains, and
 sends reports. Its log has one line per delivery, start, stop and report.""",
 }

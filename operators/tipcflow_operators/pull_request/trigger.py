@@ -26,7 +26,7 @@ class PullRequestTrigger(BaseTrigger):
         self.problem = problem
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Called by Airflow."""
+        """Return the class path and the arguments, for the triggerer."""
         return (
             "tipcflow_operators.pull_request.trigger.PullRequestTrigger",
             {"seconds": self.seconds, "problem": self.problem},

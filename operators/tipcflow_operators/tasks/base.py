@@ -34,7 +34,7 @@ class RunOperator(BaseOperator):
         return connect(node)
 
     def execute(self, context: Context) -> Any:
-        """Called by Airflow."""
+        """Do the task's work with the context of its run."""
         with self.opened(context) as ctx:
             return self.work(ctx, context)
 

@@ -120,7 +120,7 @@ class AcquireOperator(RunOperator):
         self._try(ctx, since=ctx.now())
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
-        """Called by Airflow when slots may be free."""
+        """Try again to acquire: slots may be free."""
         with self.opened(context) as ctx:
             self._try(ctx, since=float(event["since"]))
 
@@ -211,7 +211,7 @@ class JudgeOperator(RunOperator):
         self._tell(ctx)
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
-        """Called by Airflow when the confirm run has ended or its deadline has passed."""
+        """Continue after the confirm run has ended or its deadline has passed."""
         from tipcflow.execute.run.phases import judge_run
 
         with self.opened(context) as ctx:

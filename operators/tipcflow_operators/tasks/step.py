@@ -95,7 +95,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         self._do(ctx, context, steps, {})
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
-        """Called by Airflow when a job watched by the triggerer has ended."""
+        """Continue after a job that the triggerer watched has ended."""
         with self.opened(context) as ctx:
             steps = self._steps(ctx)
             at = [step.id for step in steps].index(event["step"])

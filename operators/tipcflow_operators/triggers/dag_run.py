@@ -35,7 +35,7 @@ class DagRunTrigger(BaseTrigger):
         self.until = until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Called by Airflow."""
+        """Return the class path and the arguments, for the triggerer."""
         return (
             "tipcflow_operators.triggers.dag_run.DagRunTrigger",
             {"dag_id": self.dag_id, "run_id": self.run_id, "until": self.until},

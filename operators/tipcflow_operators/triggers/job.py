@@ -80,7 +80,7 @@ class JobTrigger(BaseTrigger):
         self._legs: set[str] = set()
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Called by Airflow."""
+        """Return the class path and the arguments, for the triggerer."""
         return (
             "tipcflow_operators.triggers.JobTrigger",
             {
@@ -184,7 +184,7 @@ class JobTrigger(BaseTrigger):
         return False
 
     def _take(self, message: dict[str, Any], listen: Listener) -> bool:
-        """Handle one event of the runner; return whether it is the last."""
+        """Handle an event of the runner; return True for the last one."""
         event = decode(message)
         if isinstance(event, RunnerAlive):
             if still_s := self._stillness.beyond(event.beat):

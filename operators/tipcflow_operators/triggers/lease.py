@@ -51,7 +51,7 @@ class LeaseTrigger(BaseTrigger):
         self.looked = looked
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Called by Airflow."""
+        """Return the class path and the arguments, for the triggerer."""
         names = ("slots", "since", "until", "owner", "names", "said", "looked")
         fields = {name: getattr(self, name) for name in names}
         return "tipcflow_operators.triggers.LeaseTrigger", {"run": self.run_id, **fields}

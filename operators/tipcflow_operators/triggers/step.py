@@ -28,7 +28,7 @@ class StepTrigger(BaseTrigger):
         self.until = until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Called by Airflow."""
+        """Return the class path and the arguments, for the triggerer."""
         return (
             "tipcflow_operators.triggers.StepTrigger",
             {"run": self.run_id, "step": self.step, "awaited": self.awaited, "until": self.until},

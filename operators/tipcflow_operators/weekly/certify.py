@@ -39,18 +39,18 @@ class CertifyOperator(BaseOperator):
         self.chain = chain
 
     def execute(self, context: Context) -> str | None:
-        """Called by Airflow; returns the chain's status word."""
+        """Start the chain's DAG run when its turn has come; return the chain's status word."""
         return self._go_on(context, may_wait=True)
 
     def take_turn(self, context: Context, event: dict[str, Any]) -> str | None:
-        """Called by Airflow when enough of the chains before this one have ended."""
+        """Continue after enough of the chains before this one have ended."""
         with tipcflow_errors_fail_task():
             if event["late"]:
                 raise InfraError(f"the preceding chains are still running after {limit(DEADLINE_S)}")
         return self._go_on(context, may_wait=False)
 
     def resume(self, context: Context, event: dict[str, Any]) -> str:
-        """Called by Airflow when the chain's DAG run has ended."""
+        """Continue after the chain's DAG run has ended."""
         from tipcflow.store import Store
 
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:

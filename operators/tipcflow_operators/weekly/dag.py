@@ -27,7 +27,7 @@ def weekly_dag(config_dir: Path | None = None) -> DAG:
     known = settings()
     dag = DAG(
         dag_id=WEEKLY,
-        description="Certify all chains on full data",
+        description="Certify all chains on the full dataset",
         doc_md=DOC,
         # After unpausing, the first run is at the next scheduled time.
         schedule=CronTriggerTimetable(known.weekly_cron, timezone="UTC", run_immediately=timedelta(0)),

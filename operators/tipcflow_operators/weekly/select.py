@@ -39,7 +39,7 @@ class SelectOperator(BaseOperator):
     """
 
     def execute(self, context: Context) -> list[str]:
-        """Called by Airflow. An invalid param is a `config_error`, before anything starts."""
+        """Return the selected chains. An invalid param is a `config_error`, before anything starts."""
         with tipcflow_errors_fail_task():
             refuse_sqlite_between_machines()
             chosen, not_run = self._select(weekly_request(context))

@@ -39,7 +39,7 @@ class SummaryOperator(BaseOperator):
     """Reports the status of every chain; fails if any of them failed."""
 
     def execute(self, context: Context) -> str:
-        """Called by Airflow, always; returns the number of chains per status."""
+        """Return the number of chains per status; runs even if tasks failed."""
         from tipcflow.store import Store
 
         dag_run = context["dag_run"]
@@ -65,7 +65,7 @@ class SummaryOperator(BaseOperator):
         self.log.info("written to %s", path)
         message = totals(rows, not_run)
         sent = send(head, page, as_slack(head, parts), lambda line: self.log.info("%s", line))
-        failed = [line for line in sent if "was not sent" in line]
+        failed = [attempt.line for attempt in sent if not attempt.is_sent]
         message = "; ".join([message, *failed])
         set_note(context, message, self.log)
         if any(row.red for row in rows):

@@ -40,7 +40,7 @@ class TurnTrigger(BaseTrigger):
         self.until = until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Called by Airflow."""
+        """Return the class path and the arguments, for the triggerer."""
         names = ("dag_id", "run_id", "index", "at_once", "until")
         return "tipcflow_operators.weekly.turn.TurnTrigger", {name: getattr(self, name) for name in names}
 

@@ -38,7 +38,9 @@ def configure(monkeypatch: pytest.MonkeyPatch, port: int, **extra: object) -> No
 
 def sent(page: Path) -> list[str]:
     lines: list[str] = []
-    assert send("weekly: 1 failed", page, "text", lines.append) == lines
+    attempts = send("weekly: 1 failed", page, "text", lines.append)
+    assert [attempt.line for attempt in attempts] == lines
+    assert [attempt.is_sent for attempt in attempts] == ["was not sent" not in line for line in lines]
     return lines
 
 

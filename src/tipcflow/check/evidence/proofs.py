@@ -7,7 +7,7 @@ from tipcflow.check.evidence.result import pieces_of
 from tipcflow.check.select import passed
 from tipcflow.domain import CheckResult, Evidence, EvidenceKey, Expectation, Facts, Status
 
-# Checks of what was computed, by what the framework or the network itself told. Connections that were seen from
+# Checks of what was computed, by what the framework or the network reported. Connections that were seen from
 # outside are not among them: a short training may end between two looks.
 _PROOFS = frozenset({"parity.chain", "ran.group", "ran.weights"})
 # In the values of a result that depends on chance.

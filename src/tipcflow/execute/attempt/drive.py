@@ -342,7 +342,7 @@ class AttemptDriver:
 
 
 def _at_once(members: Sequence[Member], do: Callable[[Member], object]) -> None:
-    """Do something with several members concurrently; raise the first error, in that order, when all are done."""
+    """Call a function for each member concurrently; raise the first error, in that order, when all are done."""
     if not members:
         return
     with ThreadPoolExecutor(len(members)) as pool:
