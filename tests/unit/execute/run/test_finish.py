@@ -33,7 +33,7 @@ def test_errors_of_alerts_opened_files_and_the_key_leave_the_verdict(
 ) -> None:
     run = tell(store, a_run(status=None))
     store.documents.put(run.id, JudgementDocument(status=Status.REGRESSION, reason="slower"))
-    monkeypatch.setattr(phases, "track_alerts", raises(ValueError("facts of another version")))
+    monkeypatch.setattr(phases, "track_alone", raises(ValueError("facts of another version")))
     monkeypatch.setattr(phases, "note_opened", raises(OSError("disk full")))
     monkeypatch.setattr(phases.judgement, "write_certificate", raises(ConfigError("cannot use the key")))
     notes: list[str] = []
