@@ -36,6 +36,7 @@ def event_writer(home: Path, run: str) -> Listener:
     full = False
 
     def write(event: Event) -> None:
+        """Append an event, without output beyond the limit."""
         nonlocal full
         if full and event.kind is Kind.LOG:
             return

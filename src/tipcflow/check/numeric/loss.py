@@ -55,6 +55,7 @@ def _finite(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     values: dict[str, object] = {"losses": len(logged), "not_finite": len(broken), "names": list(names)}
 
     def result(status: Status, reason: str) -> CheckResult:
+        """Return a result of `loss.finite`."""
         metric = broken[0].metric if broken else objective(names) or "loss"
         return CheckResult(check=FINITE, status=status, reason=reason, step=step.id, metric=metric, values=values)
 
@@ -151,6 +152,7 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     main = objective(names)
 
     def result(status: Status, reason: str, **values: float) -> CheckResult:
+        """Return a result of `loss.falling`."""
         return CheckResult(
             check=FALLING,
             status=status,

@@ -68,15 +68,15 @@ def _without_evidence(facts: Facts, step: Step) -> tuple[Status, str]:
     """Status and reason of a leg that passed and whose log shows nothing.
 
     A log that was not fetched to its end proves nothing either way. Of a lost node, even the note of what was not
-    fetched may be missing, but its step ended as something other than `pass` or `failed`.
+    fetched may be missing, but its step is an `infra_failure` or `cancelled`, and so the run is not green.
     """
     nothing = "log contains no evidence of execution"
     if unread := facts.cut.get(step.id, ()):
         return Status.INFRA_FAILURE, f"{nothing} ({'; '.join(unread)})"
     ended = facts.step_status.get(step.id)
-    if ended in (Status.PASS, Status.FAILED, None):
-        return Status.FAILED, nothing
-    return Status.INSUFFICIENT_DATA, f"{nothing}; the step ended as {ended.value}, its log may not be complete"
+    if ended in (Status.INFRA_FAILURE, Status.CANCELLED):
+        return Status.INSUFFICIENT_DATA, f"{nothing}; the step ended as {ended.value}, its log may not be complete"
+    return Status.FAILED, nothing
 
 
 def actual_settings(facts: Facts, step: Step, leg: str) -> dict[str, str]:

@@ -78,6 +78,7 @@ def _against(dialect: "Dialect", root: Path, params: list[str], modes: list[str]
         raise ConfigError("no such folder", file=str(root), key="--against", expected="the suite's folder")
 
     def report(comparison: "Comparison") -> None:
+        """Print the result of a comparison."""
         word = (
             f"differs: {comparison.difference}"
             if comparison.difference

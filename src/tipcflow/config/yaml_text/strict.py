@@ -32,6 +32,7 @@ class _Loader(yaml.SafeLoader):
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
+        """Compose a node; one that is too deep is an error at its line."""
         self.depth += 1
         try:
             if self.depth > MAX_DEPTH:

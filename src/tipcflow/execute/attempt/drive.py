@@ -189,6 +189,7 @@ class AttemptDriver:
             return
 
         def stop(member: Member) -> None:
+            """Send the stop request; a node that does not receive it is lost."""
             try:
                 member.session.stop(member.spec, reason, by)
             except InfraError as error:

@@ -29,6 +29,7 @@ def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S
     over, guard = threading.Event(), threading.Lock()
 
     def ask(member: Member) -> None:
+        """Store a member's evidence, or why there is none."""
         try:
             seen = member.session.evidence(member.spec, seconds)
             place = folder / member.name / EVIDENCE

@@ -86,6 +86,7 @@ class Nodes:
         """
 
         def ask(session: NodeSession) -> NodeFacts:
+            """Return a node's facts, with the peers that it cannot reach."""
             peers = {}
             for name, other in self._sessions.items():
                 if name != session.node.name:
@@ -172,6 +173,7 @@ class Nodes:
         """
 
         def sweep(session: NodeSession) -> str:
+            """End the run's leftovers on a node; return a line about them, '' without any."""
             name = session.node.name
             try:
                 listed = session.list_ours()

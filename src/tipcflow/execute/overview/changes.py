@@ -66,6 +66,7 @@ class _LineHistory:
     before: "Judged | None" = None
 
     def add(self, run: "Judged", alerts: Mapping[_Key, "Alert"]) -> None:
+        """Add the next run of the line: its alerts begin, continue or end episodes."""
         for key, alert in alerts.items():
             episode = self.going.get(key)
             if episode is None:

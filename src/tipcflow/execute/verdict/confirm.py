@@ -215,6 +215,7 @@ def note_listener(note: Callable[[str], None]) -> Listener:
     """Return a listener that reports events of a confirm run as notes of the confirmed run."""
 
     def take(event: Event) -> None:
+        """Note an event."""
         if event.kind is Kind.STEP_STARTED:
             note(f"confirming: {event.step} {event.text}".rstrip())
         elif event.kind is Kind.STEP_ENDED and event.status:

@@ -153,6 +153,7 @@ class _Benchmark:
         self._set(line, self._line(line) + text)
 
     def calls(self, *, recorded: bool) -> Iterator[Call]:
+        """Yield the calls of the benchmark script, in its order."""
         yield Call(kind=StepKind.PREPARE, text=_PROBE, label="setup")
         for line, value in self.spec.edits.items():
             self._edit(line, value)

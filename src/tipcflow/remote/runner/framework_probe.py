@@ -168,6 +168,7 @@ def wrapped(
 
     @functools.wraps(function)
     def call(*words: Any, **named: Any) -> Any:
+        """Call the function between the probe's calls."""
         if before:
             before(*words, **named)
         try:

@@ -8,6 +8,7 @@ chain.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
@@ -120,7 +121,7 @@ class States(Part):
                 known = newest.get(key := (chain, mode, environment))
                 if known is None or (known[-1], known[0]) < (created_at, run):
                     newest[key] = row
-        return [_line(row) for _, row in sorted(newest.items(), key=_key_of)]
+        return [_line(row) for _, row in sorted(newest.items(), key=itemgetter(0))]
 
     def reds(self, lines: Iterable[Line]) -> list[Red]:
         """Return the runs that explain the lines that do not pass, in the order of the lines."""
@@ -243,10 +244,6 @@ def _states() -> Select[Any]:
 
 
 _STATES = _states()
-
-
-def _key_of(item: tuple[tuple[str, str, str], Any]) -> tuple[str, str, str]:
-    return item[0]
 
 
 def _without_unknown(lines: list[Line]) -> list[Line]:

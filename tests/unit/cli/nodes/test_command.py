@@ -48,7 +48,7 @@ def view(tmp_path: Path) -> Iterator[View]:
         NodeLook(node=two, facts=facts_of(two), jobs={LEFT: (f"{LEFT}/train/1",)}, processes={LEFT: 3}),
         NodeLook(node=three, unreachable=away, hint="see its console"),
         NodeLook(node=four, facts=facts_of(four, disk_free_bytes=3_210_000_000, clock_skew_s=-601.2, gpus=())),
-        NodeLook(node=small, facts=facts_of(small), claims={FOREIGN: "ann@desk pid 7"}),
+        NodeLook(node=small, facts=facts_of(small), claims={FOREIGN: "ann@host pid 7"}),
     ]
     with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
         for name, trigger in ((WEEKLY, "weekly"), (CHANGE, "ci"), (BY_HAND, "cli"), (LEFT, "manual")):
@@ -62,7 +62,7 @@ def view(tmp_path: Path) -> Iterator[View]:
         store.leases.acquire(LEFT, slots(two, 2), owner=owners[LEFT], ttl_s=60, now=T0 - 90000)
         for run, owner, wanted, at in (
             (CHANGE, "airflow ocr.m.t ci__55", slots(one, 2) + slots(two, 2), T0 - 120),
-            (BY_HAND, "ann@desk pid 4242", slots(one, 1), T0 - 2000),
+            (BY_HAND, "ann@host pid 4242", slots(one, 1), T0 - 2000),
         ):
             store.queue.join(run, wanted, owner=owner, ttl_s=9999, now=at, rise_s=3600)
         runs = store.runs.known([WEEKLY, CHANGE, BY_HAND, LEFT])
@@ -109,7 +109,7 @@ def test_programs_get_the_same(view: View) -> None:
     assert [name for name, node in nodes.items() if node["troubles"]] == ["node-2", "node-3", "node-4"]
     assert (nodes["node-3"]["reachable"], nodes["node-3"]["free_slots"]) == (False, 0)
     assert nodes["small"]["clusters"] == ["cpu"]
-    assert nodes["small"]["notes"] == [f"run {FOREIGN} of another controller (ann@desk pid 7) is running there"]
+    assert nodes["small"]["notes"] == [f"run {FOREIGN} of another controller (ann@host pid 7) is running there"]
     assert [(lease["run"], lease["trigger"], lease["live"]) for lease in told["leases"]] == [
         *[(WEEKLY, "weekly", True)] * 4,
         *[(LEFT, "manual", False)] * 2,
