@@ -62,7 +62,7 @@ QUOTED = (
     "src/tipcflow/parse/suites/",
 )
 # Lowered with every rewrite; new ones are not accepted.
-BOUND = 13
+BOUND = 10
 
 
 # Names that say nothing about the object, of variables and parameters. What runs on nodes is left as it is.
