@@ -22,7 +22,9 @@ def word(status: Status | str | None) -> str:
 
 def text(value: object, most: int = _CUT) -> str:
     """Return any text without control characters, truncated to `most` characters."""
-    plain = "".join(sign if sign.isprintable() or sign in "\n\t" else " " for sign in strip_ansi(str(value)))
+    plain = strip_ansi(str(value))
+    if not plain.isprintable():
+        plain = "".join(sign if sign.isprintable() or sign in "\n\t" else " " for sign in plain)
     return plain if len(plain) <= most else f"{plain[:most]} … ({len(plain) - most} more characters)"
 
 

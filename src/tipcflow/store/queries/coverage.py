@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 
 from tipcflow.domain import Status
 from tipcflow.store.base import Part
-from tipcflow.store.queries.states import GREEN, Line, is_state, newest_of_lines
+from tipcflow.store.queries.states import GREEN, Line, environments, is_state
 from tipcflow.store.schema import legs, runs
 
 _AT_ONCE = 500
@@ -28,27 +29,13 @@ class CoverageQueries(Part):
 
     def accepted(self, lines: Iterable[Line], enough: int) -> dict[str, tuple[bool, bool]]:
         """Return run of a line -> (whether the line ever passed, whether it has enough accepted runs)."""
-        newest = newest_of_lines().subquery()
-        line, own = runs.alias("line"), runs.alias("own_run")
-        accepted = (
-            select(own.c.id)
-            .where(own.c.chain == line.c.chain, own.c.mode == line.c.mode)
-            .where(own.c.environment == line.c.environment, own.c.status.in_(GREEN), *is_state(own))
-            .limit(max(enough, 1))
-            .correlate(line)
-            .subquery()
-        )
-        count = select(func.count()).select_from(accepted).scalar_subquery()
-        query = select(line.c.chain, line.c.mode, line.c.environment, count).select_from(
-            newest.join(line, line.c.id == newest.c.id)
-        )
+        lines = list(lines)
+        known: dict[str, tuple[bool, bool]] = {}
         with self._read() as connection:
-            known = {
-                (chain, mode, environment): (number > 0, number >= enough)
-                for chain, mode, environment, number in connection.execute(query)
-            }
-        missing = (False, False)
-        return {line.run: known.get((line.chain, line.mode, line.environment), missing) for line in lines}
+            for start in range(0, len(lines), _AT_ONCE):
+                query = _accepted(lines[start : start + _AT_ONCE], max(enough, 1))
+                known |= {run: (number > 0, number >= enough) for run, number in connection.execute(query)}
+        return known
 
     def legs(self, run_ids: Sequence[str]) -> list[LegCount]:
         """Return the legs of runs in their last attempt, counted."""
@@ -69,3 +56,18 @@ class CoverageQueries(Part):
                     for run, status, why, count in connection.execute(query)
                 ]
         return counts
+
+
+def _accepted(lines: Sequence[Line], most: int) -> Select[Any]:
+    """Select (run, number of accepted runs of its line, at most `most`) of lines."""
+    newest, own = runs.alias("newest"), runs.alias("own")
+    accepted = (
+        select(own.c.id)
+        .where(own.c.chain == newest.c.chain, own.c.mode == newest.c.mode)
+        .where(own.c.environment == environments(lines, newest), own.c.status.in_(GREEN), *is_state(own))
+        .limit(most)
+        .correlate(newest)
+        .subquery()
+    )
+    count = select(func.count()).select_from(accepted).scalar_subquery()
+    return select(newest.c.id, count).where(newest.c.id.in_([line.run for line in lines]))

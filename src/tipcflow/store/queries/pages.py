@@ -13,6 +13,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    collate,
     func,
     or_,
     select,
@@ -215,12 +216,14 @@ def _match(wanted: RunFilter, dialect: str) -> list[ColumnElement[bool]]:
 def _contains(word: str, dialect: str) -> ColumnElement[bool]:
     """Whether a searched column contains a word, in any case.
 
-    LIKE of SQLite ignores the case of ASCII letters, as its `lower` does, and takes a third of the time.
+    Only of ASCII letters is the case ignored: by LIKE in SQLite, and by ILIKE in PostgreSQL's collation C, where
+    ILIKE takes half of the time.
     """
     columns = [runs.c[name] for name in _SEARCHED]
     if dialect == "sqlite":
         return or_(*(column.contains(word, autoescape=True) for column in columns))
-    return or_(*(column.icontains(word, autoescape=True) for column in columns))
+    pattern = f"%{word.replace('/', '//').replace('%', '/%').replace('_', '/_')}%"
+    return or_(*(collate(column, "C").ilike(pattern, escape="/") for column in columns))
 
 
 def _of_status(status: str) -> list[ColumnElement[bool]]:

@@ -7,11 +7,11 @@ chain.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, exists, func, or_, select
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.run_documents import MergeBaseDocument
@@ -26,8 +26,12 @@ KINDS = (
     (Status.FAILED, Status.CONFIG_ERROR),
     (Status.INFRA_FAILURE,),
 )
+_STATUS = {status.value: status for status in Status}
 # Databases limit the number of values in a query.
 _AT_ONCE = 500
+# What runs of a line have in common, and the order of the runs in the index of lines.
+_KEY = ("chain", "mode", "environment")
+_ORDER = (*_KEY, "created_at", "id")
 # The first characters of a suite commit, the character after all digits in every collation, and the most runs of a
 # version.
 _IS_COMMIT, _AFTER, _MOST_RUNS = re.compile(r"[0-9a-f]{7,}(\+local)?"), "g", 20_000
@@ -35,9 +39,8 @@ _IS_COMMIT, _AFTER, _MOST_RUNS = re.compile(r"[0-9a-f]{7,}(\+local)?"), "g", 20_
 _RECENT = 5
 
 
-@dataclass(frozen=True)
-class Line:
-    """The state of a chain in one mode and environment class.
+class Line(NamedTuple):
+    """The state of a chain in one mode and environment class; a tuple, because pages create thousands of them.
 
     Attributes:
         run: id of the newest run with a verdict.
@@ -57,7 +60,7 @@ class Line:
 
 
 # The columns of a line, in the order of its fields.
-_LINE = [runs.c.id, *(runs.c[own.name] for own in fields(Line)[1:-1])]
+_LINE = [runs.c.id, *(runs.c[name] for name in Line._fields[1:-1])]
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,7 @@ class States(Part):
     def lines(self) -> list[Line]:
         """Return the state of every line that has one."""
         with self._read() as connection:
-            rows = connection.execute(_STATES).mappings().all()
-        lines = [Line(**row) for row in ({**row, "status": Status(row["status"])} for row in rows)]
+            lines = [_line(row) for row in connection.execute(_STATES)]
         return _without_unknown(lines)
 
     def of_version(self, version: str) -> list[Line]:
@@ -127,7 +129,7 @@ class States(Part):
         """Return the runs that explain the lines that do not pass, in the order of the lines."""
         red = [line for line in lines if line.status not in GREEN]
         good: dict[str, str | None] = {}
-        first: dict[str, str] = {}
+        first: dict[str, list[str]] = {}
         with self._read() as connection:
             for start in range(0, len(red), _AT_ONCE):
                 good |= {row[0]: row[1] for row in connection.execute(_green(red[start : start + _AT_ONCE]))}
@@ -138,12 +140,20 @@ class States(Part):
             for kind in KINDS:
                 wanted = [line for line in red if line.status in kind]
                 for start in range(0, len(wanted), _AT_ONCE):
-                    for run, begun, at in connection.execute(_of_kind(wanted[start : start + _AT_ONCE], kind)):
-                        if at > since[run]:
-                            first.setdefault(run, begun)
-            known |= self._runs(connection, sorted(set(first.values()) - known.keys()))
+                    query = _first_of_kind(wanted[start : start + _AT_ONCE], kind, since)
+                    first |= {run: [own for own in ids if own] for run, *ids in connection.execute(query)}
+            known |= self._runs(
+                connection, sorted({run for begun in first.values() for run in begun} - known.keys())
+            )
         return [
-            Red(line, known[line.run], known.get(good[line.run] or ""), known[first.get(line.run, line.run)])
+            Red(
+                line,
+                known[line.run],
+                known.get(good[line.run] or ""),
+                min(
+                    (known[run] for run in first[line.run] or [line.run]), key=lambda run: (run.created_at, run.id)
+                ),
+            )
             for line in red
         ]
 
@@ -170,20 +180,8 @@ class States(Part):
 
     @staticmethod
     def _usual_s(connection: Any, chain: str, mode: str, cluster: str) -> float | None:
-        complete = (
-            select(runs.c.id, runs.c.ended_at)
-            .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.cluster == cluster)
-            .where(runs.c.status.in_((*GREEN, *KINDS[0])), runs.c.trigger.not_in(SIDE_RUNS))
-            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
-            .limit(_RECENT)
-            .subquery()
-        )
-        began = select(func.min(attempts.c.started_at)).where(attempts.c.run == complete.c.id).scalar_subquery()
-        seconds = sorted(
-            float(spent)
-            for (spent,) in connection.execute(select(complete.c.ended_at - began)).all()
-            if spent is not None
-        )
+        spent = connection.execute(_SPENT, {"chain": chain, "mode": mode, "cluster": cluster}).scalars()
+        seconds = sorted(float(value) for value in spent if value is not None)
         return seconds[len(seconds) // 2] if seconds else None
 
     @staticmethod
@@ -207,43 +205,60 @@ def is_state(table: Any) -> list[ColumnElement[bool]]:
 
 
 def _same_line(table: Any, other: Any) -> list[ColumnElement[bool]]:
-    return [table.c[name] == other.c[name] for name in ("chain", "mode", "environment")]
+    return [table.c[name] == other.c[name] for name in _KEY]
 
 
-def newest_of_lines() -> Select[Any]:
+def _newest_of_lines() -> Select[Any]:
     """Select `id`, the newest run with a verdict of each line (NULL where there is none).
 
-    The query steps through an index from line to line: a maximum over all runs costs as much as there are runs.
+    The query steps backwards through an index, from the newest run of a line to that of the line before it: a
+    maximum over all runs costs as much as there are runs. Only a line whose newest run is not its state (running,
+    cancelled, a side run, a change) is searched for an older run.
     """
-    key = ("chain", "mode", "environment")
-    first = select(runs.c.id).order_by(*(runs.c[name] for name in key)).limit(1).scalar_subquery()
-    lines = select(first.label("id")).cte("lines", recursive=True)
-    here, after = runs.alias("here"), runs.alias("after")
-    # SQLite would use the index for the first column only of `(chain, mode, environment) > (…)`.
-    following = func.coalesce(*(_after(here, after, key, place).scalar_subquery() for place in (2, 1, 0)))
-    lines = lines.union_all(select(following).select_from(lines.join(here, here.c.id == lines.c.id)))
+    last = select(runs.c.id).order_by(*(runs.c[name].desc() for name in _ORDER)).limit(1).scalar_subquery()
+    lines = select(last.label("id")).cte("lines", recursive=True)
+    here, before = runs.alias("here"), runs.alias("before")
+    # SQLite would use the index for the first column only of `(chain, mode, environment) < (…)`.
+    preceding = func.coalesce(*(_before(here, before, place).scalar_subquery() for place in (2, 1, 0)))
+    lines = lines.union_all(select(preceding).select_from(lines.join(here, here.c.id == lines.c.id)))
     member, own = runs.alias("member"), runs.alias("own")
     newest = select(own.c.id).where(*_same_line(own, member), *is_state(own))
     newest = newest.order_by(own.c.created_at.desc(), own.c.id.desc()).limit(1)
-    return select(newest.scalar_subquery().label("id")).select_from(lines.join(member, member.c.id == lines.c.id))
+    state = case((and_(*is_state(member)), member.c.id), else_=newest.scalar_subquery())
+    return select(state.label("id")).select_from(lines.join(member, member.c.id == lines.c.id))
 
 
-def _after(here: Any, after: Any, key: Sequence[str], place: int) -> Select[Any]:
-    """Select the first run whose key is equal before a place, and larger at it."""
-    equal = [after.c[name] == here.c[name] for name in key[:place]]
-    larger = after.c[key[place]] > here.c[key[place]]
-    query = select(after.c.id).where(*equal, larger).order_by(*(after.c[name] for name in key[place:]))
-    return query.limit(1).correlate(here)
+def _before(here: Any, before: Any, place: int) -> Select[Any]:
+    """Select the last run whose key is equal before a place, and smaller at it."""
+    equal = [before.c[name] == here.c[name] for name in _KEY[:place]]
+    smaller = before.c[_KEY[place]] < here.c[_KEY[place]]
+    query = select(before.c.id).where(*equal, smaller)
+    return query.order_by(*(before.c[name].desc() for name in _ORDER[place:])).limit(1).correlate(here)
 
 
 def _states() -> Select[Any]:
-    newest = newest_of_lines().subquery()
-    columns = ("chain", "suite", "mode", "cluster", "environment", "status", "framework", "created_at")
-    query = select(runs.c.id.label("run"), *(runs.c[name] for name in columns))
-    return query.select_from(newest.join(runs, runs.c.id == newest.c.id)).order_by(runs.c.chain, runs.c.mode)
+    newest = _newest_of_lines().subquery()
+    query = select(*_LINE).select_from(newest.join(runs, runs.c.id == newest.c.id))
+    return query.order_by(runs.c.chain, runs.c.mode, runs.c.environment)
 
 
-_STATES = _states()
+def _spent() -> Select[Any]:
+    """Select the seconds of the newest complete runs of a `chain`, `mode` and `cluster`; NULL without a step."""
+    names = ("chain", "mode", "cluster")
+    complete = (
+        select(runs.c.id, runs.c.ended_at)
+        .where(*(runs.c[name] == bindparam(name) for name in names))
+        .where(runs.c.status.in_((*GREEN, *KINDS[0])), runs.c.trigger.not_in(SIDE_RUNS))
+        .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+        .limit(_RECENT)
+        .subquery()
+    )
+    began = select(func.min(attempts.c.started_at)).where(attempts.c.run == complete.c.id).scalar_subquery()
+    return select(complete.c.ended_at - began)
+
+
+# Built at import: building them takes as long as executing them.
+_STATES, _SPENT = _states(), _spent()
 
 
 def _without_unknown(lines: list[Line]) -> list[Line]:
@@ -254,16 +269,16 @@ def _without_unknown(lines: list[Line]) -> list[Line]:
         before = by_place.get(place)
         if line.environment and (before is None or before.created_at < line.created_at):
             by_place[place] = line
-    merged: dict[Line, Line] = {}
+    merged: dict[str, Line] = {}
     for line in lines:
         known = by_place.get((line.chain, line.mode, line.cluster))
         if line.environment:
-            merged.setdefault(line, line)
+            merged.setdefault(line.run, line)
         elif known is None:
-            merged[line] = line
+            merged[line.run] = line
         elif line.created_at > known.created_at:
             framework = line.framework or known.framework
-            merged[known] = replace(line, environment=known.environment, framework=framework, inherited=True)
+            merged[known.run] = line._replace(environment=known.environment, framework=framework, inherited=True)
     return list(merged.values())
 
 
@@ -273,31 +288,41 @@ def _green(lines: Sequence[Line]) -> Select[Any]:
     good = (
         select(green.c.id)
         .where(green.c.chain == newest.c.chain, green.c.mode == newest.c.mode)
-        .where(green.c.environment == _environments(lines, newest), green.c.status.in_(GREEN), *is_state(green))
+        .where(green.c.environment == environments(lines, newest), green.c.status.in_(GREEN), *is_state(green))
         .order_by(green.c.created_at.desc(), green.c.id.desc())
         .limit(1)
     )
     return select(newest.c.id, good.scalar_subquery()).where(newest.c.id.in_([line.run for line in lines]))
 
 
-def _of_kind(lines: Sequence[Line], kind: Sequence[Status]) -> Select[Any]:
-    """Select (run, a run of that kind of its line, its start) of lines, oldest first.
+def _first_of_kind(lines: Sequence[Line], kind: Sequence[Status], since: Mapping[str, float]) -> Select[Any]:
+    """Select (run, ids of the first runs of that kind since a time, or NULL) of lines.
 
-    The last green run is not a condition here: a subquery would be evaluated for every run.
+    The first run is searched twice, each time through an index: in the line, and in its cluster among the runs
+    that ended before their environment was known.
     """
-    newest, own = runs.alias("newest"), runs.alias("own")
-    unknown = and_(own.c.environment == "", own.c.cluster == newest.c.cluster)
-    same = and_(
-        own.c.chain == newest.c.chain,
-        own.c.mode == newest.c.mode,
-        or_(own.c.environment == _environments(lines, newest), unknown),
+    newest = runs.alias("newest")
+    after = case({line.run: since[line.run] for line in lines}, value=newest.c.id)
+    red = select(
+        *(newest.c[name] for name in ("id", "chain", "mode", "cluster")),
+        environments(lines, newest).label("environment"),
+        after.label("since"),
     )
-    query = select(newest.c.id, own.c.id, own.c.created_at).select_from(newest.join(own, same))
-    query = query.where(newest.c.id.in_([line.run for line in lines]), own.c.status.in_(kind), *is_state(own))
-    return query.order_by(own.c.created_at, own.c.id)
+    line = red.where(newest.c.id.in_([line.run for line in lines])).subquery("line")
+    first = []
+    for place in ("known", "unknown"):
+        own = runs.alias(place)
+        same = [own.c.chain == line.c.chain, own.c.mode == line.c.mode, own.c.created_at > line.c.since]
+        if place == "known":
+            same.append(own.c.environment == line.c.environment)
+        else:
+            same += [own.c.environment == "", own.c.cluster == line.c.cluster]
+        query = select(own.c.id).where(*same, own.c.status.in_(kind), *is_state(own))
+        first.append(query.order_by(own.c.created_at, own.c.id).limit(1).scalar_subquery())
+    return select(line.c.id, *first)
 
 
-def _environments(lines: Sequence[Line], newest: Any) -> Any:
+def environments(lines: Sequence[Line], newest: Any) -> Any:
     """Return the environment of each run's line, which the run itself may not know."""
     inherited = {line.run: line.environment for line in lines if line.inherited}
     return case(inherited, value=newest.c.id, else_=newest.c.environment) if inherited else newest.c.environment
@@ -310,4 +335,4 @@ def _run(row: Mapping[Any, Any]) -> Run:
 def _line(row: Any) -> Line:
     """Return a line from its columns (`_LINE`)."""
     run, chain, suite, mode, cluster, environment, status, framework, created_at = row
-    return Line(run, chain, suite, mode, cluster, environment, Status(status), framework, created_at)
+    return Line(run, chain, suite, mode, cluster, environment, _STATUS[status], framework, created_at)

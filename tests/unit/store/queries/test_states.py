@@ -127,6 +127,6 @@ def test_the_query_steps_through_an_index(store: Store) -> None:
         sql = str(_STATES.compile(connection, compile_kwargs={"literal_binds": True}))
         plan = [row[3] for row in connection.execute(text(f"EXPLAIN QUERY PLAN {sql}"))]
     assert not [step for step in plan if step.startswith("SCAN") and "runs" in step and "USING" not in step], plan
-    steps = [step for step in plan if step.startswith("SEARCH after USING")]
-    assert any("(chain=? AND mode=? AND environment>?)" in step for step in steps), plan
+    steps = [step for step in plan if step.startswith("SEARCH before USING")]
+    assert any("(chain=? AND mode=? AND environment<?)" in step for step in steps), plan
     assert all("INDEX" in step for step in steps), plan
