@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Sequence
 
 from tipcflow.domain import InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 
 DEADLINE_S = 15.0
 

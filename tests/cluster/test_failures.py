@@ -107,8 +107,8 @@ def test_the_runs_budget_cuts_a_step_of_a_task_and_it_is_said(tasks: Tasks) -> N
     tasks.step(StepKind.TRAIN, generation=1)
     status, reason = tasks.store.steps.statuses(tasks.run)[TRAIN]
     assert status is Status.INFRA_FAILURE
-    assert reason.startswith("the run's budget of 0.1 min is used up: ")
-    late = (Status.INFRA_FAILURE, "not started: the run's budget of 0.1 min is used up")
+    assert reason.startswith("the run's budget of 6 s is used up: ")
+    late = (Status.INFRA_FAILURE, "not started: the run's budget of 6 s is used up")
     assert task_phases.over_budget(tasks.context(), tasks.plan.steps[-1]) == late
     run = tasks.finish()
     assert run.status is Status.INFRA_FAILURE

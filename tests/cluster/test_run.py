@@ -196,5 +196,5 @@ def test_a_run_ends_with_its_budget(site: Site) -> None:
     # The budget ended it long before a rank could be seen to hang: that is not the model's failure.
     assert outcome.code == 5, outcome.output
     assert outcome.run.status is Status.INFRA_FAILURE
-    assert "the run's budget of 0.1 min is used up" in outcome.run.reason
+    assert "the run's budget of 6 s is used up" in outcome.run.reason
     assert site.left_behind() == []

@@ -81,7 +81,7 @@ def test_the_budget_that_ends_a_training_is_no_failure_of_the_model(site: Site) 
     outcome = site.run()
     assert outcome.run.status is Status.INFRA_FAILURE, outcome.output
     assert failure_of(site, outcome).failure_class is FailureClass.BUDGET, outcome.run.reason
-    assert outcome.run.reason.startswith(f"{TRAIN}: the run's budget of 0.15 min is used up"), outcome.run.reason
+    assert outcome.run.reason.startswith(f"{TRAIN}: the run's budget of 9 s is used up"), outcome.run.reason
 
 
 @pytest.mark.full

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from tipcflow.domain import ConfigError, InfraError, Run, Status, run_id_of
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run_documents import AbDocument
 from tipcflow_operators.ab.check import CHECK, asked_of
 from tipcflow_operators.ab.position import ChildRun, Position, position_of

@@ -7,7 +7,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import InfraError, dag_id_of, run_id_of
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.airflow.child_runs import ChildRun, Move, next_move
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task

@@ -8,6 +8,7 @@ from airflow.sdk import BaseOperator, Context
 from tipcflow.config.cluster import load_cluster
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError, Status
+from tipcflow.domain.numbers.units import limit
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.tasks.request import RUN_PARAMS, read_conf
@@ -77,7 +78,7 @@ class SelectOperator(BaseOperator):
         ordered = longest_first(names, durations)
         for name in ordered:
             seconds = durations.get(name)
-            self.log.info("%s: %s", name, "no earlier run" if seconds is None else f"about {seconds / 60:.0f} min")
+            self.log.info("%s: %s", name, "no earlier run" if seconds is None else f"about {limit(seconds)}")
         for name, why in not_run.items():
             self.log.info("%s: %s: %s", name, Status.NOT_RUN.value, why)
         return ordered, not_run

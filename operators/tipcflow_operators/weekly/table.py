@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tipcflow.check.select import format_number
 from tipcflow.domain import CheckResult, Run, Status, exit_code
+from tipcflow.domain.numbers.units import duration
 from tipcflow.report.text.markdown_text import cell, table
-from tipcflow.report.text.units import duration
 
 _HEAD = ("chain", "status", "accuracy", "took", "run", "reason")
 

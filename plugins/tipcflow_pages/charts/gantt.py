@@ -7,9 +7,9 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from tipcflow.domain import Status
+from tipcflow.domain.numbers.units import duration, utc
 from tipcflow.report.overview.nodes import Bar
 from tipcflow.report.overview.today import GREEN
-from tipcflow.report.text.units import duration, utc
 from tipcflow_pages.charts.axes import BOX, Axis, per_cent, place, stretched
 
 # Pixels; a green run is half as high as any other, so that they differ by more than their colors.

@@ -4,8 +4,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from tipcflow.domain.numbers.units import utc
 from tipcflow.report.chain.series import Line, Point, SeriesOverview
-from tipcflow.report.text.units import utc
 from tipcflow_pages.charts.axes import Axis, frame, path, per_cent, short, stretched
 
 HEIGHT = 320

@@ -1,6 +1,5 @@
 """One metric of a chain over time: the small multiple of the chain's page."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -8,11 +7,12 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from tipcflow.domain import Run
+from tipcflow.domain.numbers.units import utc
 from tipcflow.report.chain.history import ACCEPTED, MetricHistory
-from tipcflow.report.text.units import utc
 from tipcflow_pages.charts.axes import BOX, Axis, frame, path, per_cent, place, short, stretched
 
 HEIGHT = 110
+_MIB = 1 << 20
 # More changes than this are a property of the chain, not of a run.
 _MOST_CHANGES = 12
 # Statuses with a shape of their own; every other one is a square.
@@ -92,7 +92,8 @@ def panel(row: MetricHistory, timeline: Timeline) -> Markup:
         for run, value, good in zip(timeline.runs, row.values, accepted, strict=True)
         if value is not None and not good
     ]
-    grid = [(y.share(tick), short(_shown(tick, row.unit))) for tick in y.ticks()]
+    shown = Axis(y.low / _MIB, y.high / _MIB) if row.unit == "bytes" else y
+    grid = [(shown.share(tick), short(tick)) for tick in shown.ticks()]
     label = f"{' '.join(filter(None, (row.metric, row.leg)))} over {len(timeline.runs)} runs"
     return frame(body, label=label, height=HEIGHT, x=timeline.labels, y=grid)
 
@@ -184,7 +185,3 @@ def _mark(run: Run, value: float, y: Axis, timeline: Timeline) -> str:
         f'<a href="{link}" tabindex="-1"><use class="st-{status}" href="#mark-{shape}" {at}>'
         f"<title>{title}</title></use></a>"
     )
-
-
-def _shown(value: float, unit: str) -> float:
-    return value / 1e6 if unit == "bytes" else value if math.isfinite(value) else 0.0

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 
+from tipcflow.domain.numbers.units import iso
 from tipcflow.execute.overview.flaky import LONGEST
 from tipcflow.execute.overview.nodes import HOUR_S, LONGEST_H, load_nodes
 from tipcflow.report.overview.nodes import NodesOverview
-from tipcflow.report.text.units import iso
 from tipcflow_pages.charts.axes import Axis
 from tipcflow_pages.charts.gantt import MOST_LINKED, gantt
 from tipcflow_pages.data.data import StoreDep

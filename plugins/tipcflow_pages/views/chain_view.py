@@ -6,10 +6,11 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from tipcflow.domain import Run
+from tipcflow.domain.numbers.units import percent
 from tipcflow.report.chain.history import ChainHistory, Group, MetricHistory
 from tipcflow.report.chain.series import LineKey
 from tipcflow.report.chain.tables import baseline
-from tipcflow.report.comparison.tables import amount, percent
+from tipcflow.report.comparison.tables import amount
 from tipcflow_pages.charts.panel import Timeline, panel
 
 # Panels of a page, and rows of its table of runs: a page has at most 300 KiB and 100 tab stops.

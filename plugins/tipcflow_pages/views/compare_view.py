@@ -6,10 +6,11 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from tipcflow.domain.numbers.units import percent
 from tipcflow.report.comparison.metrics import MetricRow
 from tipcflow.report.comparison.model import Comparison
 from tipcflow.report.comparison.parts import CheckRow
-from tipcflow.report.comparison.tables import LETTERS, amount, noise, percent, score, verdict
+from tipcflow.report.comparison.tables import LETTERS, amount, noise, score, verdict
 from tipcflow.report.curves import curve
 from tipcflow.report.text.names import short_step, shorten
 from tipcflow_pages.charts.losses import MOST, loss_chart

@@ -5,6 +5,7 @@ from functools import cached_property
 from urllib.parse import urlencode
 
 from tipcflow.domain import CheckResult, StepKind
+from tipcflow.domain.numbers.units import duration, utc
 from tipcflow.execute.comparison.predecessors import Predecessors
 from tipcflow.report import verify
 from tipcflow.report.again import LOCAL, rerun_command
@@ -14,7 +15,6 @@ from tipcflow.report.run.data import RunData
 from tipcflow.report.run.lines import LegLine, StepLine, leg_lines, scope, step_lines
 from tipcflow.report.run.timeline import Bar, bars, span_s, ticks
 from tipcflow.report.text.names import short_step, shorten, variant_of
-from tipcflow.report.text.units import duration, utc
 from tipcflow_pages.data.live import Progress
 from tipcflow_pages.views.file_groups import FileGroup
 

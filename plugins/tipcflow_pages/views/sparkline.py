@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from tipcflow.report.text.units import utc
+from tipcflow.domain.numbers.units import utc
 from tipcflow.store.queries.pages import EarlierRun
 from tipcflow_pages.views.words import word
 

@@ -8,8 +8,8 @@ from typing import Any
 from markupsafe import Markup
 
 from tipcflow.domain import Status
+from tipcflow.domain.numbers.units import clock, duration, iso, milliseconds, size, utc
 from tipcflow.parse import strip_ansi
-from tipcflow.report.text.units import clock, duration, iso, milliseconds, size, utc
 
 _CUT = 4000
 _EMPTY: tuple[object, ...] = ("", None, [], (), {})

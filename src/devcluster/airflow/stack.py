@@ -22,7 +22,7 @@ from devcluster.airflow.supervisor_client import Job, SupervisorClient
 from devcluster.local_nodes.processes import start_time
 from devcluster.signals import interrupt_guard
 from tipcflow.domain import InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 READY_DEADLINE_S = 300.0

@@ -14,7 +14,7 @@ from devcluster.install.install import run_installer
 from devcluster.install.uv import base_python, require_uv, requirements_dir
 from devcluster.install.wheels import add_autolog, may_have_autolog, require_wheel, wheel_env
 from tipcflow.domain import InfraError
-from tipcflow.report.text.units import size
+from tipcflow.domain.numbers.units import size
 
 # The wheel has 200 MB, unpacked with its dependencies 870 MB; both exist temporarily.
 NEEDED_BYTES = 3 << 29

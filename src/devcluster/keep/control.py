@@ -15,7 +15,7 @@ from devcluster.keep.record import Name, Record, forget, log_of, read, remove
 from devcluster.local_nodes.processes import kill_if_same, start_time, wait_until
 from devcluster.signals import interrupt_guard
 from tipcflow.domain import ConfigError, InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 
 # The service's own deadline is shorter; this one is for a keeper that reports nothing.
 START_DEADLINE_S = 900.0

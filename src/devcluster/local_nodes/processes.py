@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tipcflow.domain import InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 
 # The listening sshd, and its processes per connection (their names depend on the version).
 _SSHD = ("sshd", "sshd-session", "sshd-auth")

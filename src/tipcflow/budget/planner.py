@@ -7,6 +7,7 @@ from statistics import median
 
 from tipcflow.budget.estimates import Estimate, Samples, estimate
 from tipcflow.domain import LegKey, Plan
+from tipcflow.domain.numbers.units import minutes
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ def _fit_all(
 
 
 def _too_long(limits: Limits) -> str:
-    return f"all chains take more than {_minutes(limits.total_s - limits.reserve_s)} on {limits.nodes} nodes"
+    return f"all chains take more than {minutes(limits.total_s - limits.reserve_s)} min on {limits.nodes} nodes"
 
 
 def _fit_one(
@@ -285,13 +286,13 @@ def _fit_one(
     limit = min(limits.chain_s, limits.total_s - limits.reserve_s)
     dropped_legs, small = [], chain
     while small.planned_s > limit and (leg := _next(small, limits.drop)):
-        dropped_legs.append(_dropped(small, leg, f"the chain takes more than {_minutes(limit)}"))
+        dropped_legs.append(_dropped(small, leg, f"the chain takes more than {minutes(limit)} min"))
         small = small.without(leg)
     if small.planned_s > limit:
-        least = _minutes(small.planned_s)
+        least = f"{minutes(small.planned_s)} min"
         dropped.append(
             DroppedChain(
-                chain.chain, chain.planned_s, f"it takes {least} at least, the limit is {_minutes(limit)}"
+                chain.chain, chain.planned_s, f"it takes {least} at least, the limit is {minutes(limit)} min"
             )
         )
         return None
@@ -329,7 +330,3 @@ def _starts(chains: Sequence[PlannedChain], nodes: int) -> list[float]:
 def _total(chains: Sequence[PlannedChain], nodes: int) -> float:
     starts = _starts(chains, nodes)
     return max((begin + chain.planned_s for begin, chain in zip(starts, chains, strict=True)), default=0.0)
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.1f} min"

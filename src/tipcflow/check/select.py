@@ -17,6 +17,7 @@ from tipcflow.domain import (
     without_repeat,
 )
 from tipcflow.domain.numbers.metrics import is_loss
+from tipcflow.domain.numbers.units import size
 
 RankKey = tuple[str, int]
 
@@ -98,9 +99,9 @@ def format_number(value: float) -> str:
 
 
 def format_amount(value: float, unit: str) -> str:
-    """A number with its unit; bytes as megabytes (10^6)."""
+    """A number with its unit; bytes as KiB, MiB or GiB."""
     if unit == "bytes":
-        return f"{value / 1e6:.1f} MB"
+        return size(value)
     return f"{format_number(value)} {unit}".rstrip()
 
 

@@ -10,7 +10,7 @@ from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError, MetricKey, Run, plain_metric
 from tipcflow.domain.numbers.metrics import metric as known_metric
-from tipcflow.report.text.units import size, utc
+from tipcflow.domain.numbers.units import size, utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

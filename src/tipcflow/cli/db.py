@@ -80,7 +80,7 @@ def backup(
 ) -> None:
     """Save the whole database to one file, also while runs write to it."""
     from tipcflow.config.settings import safe_url, settings
-    from tipcflow.report.text.units import size
+    from tipcflow.domain.numbers.units import size
     from tipcflow.store.backup.save import save
 
     url = settings().database_url

@@ -10,8 +10,8 @@ import typer
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Frozen
 from tipcflow.domain.masking import LineMask
+from tipcflow.domain.numbers.units import size
 from tipcflow.execute.collect.log_archive import open_kept, plain_name
-from tipcflow.report.text.units import size
 
 _PIECE = 1 << 20
 # Preserves bytes that are not text, including those of a character split between two pieces.

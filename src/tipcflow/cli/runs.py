@@ -10,7 +10,7 @@ import typer
 from tipcflow.cli.output.chains import find_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_csv, print_json, terminal_width
 from tipcflow.domain import ConfigError, Run, Status
-from tipcflow.report.text.units import duration
+from tipcflow.domain.numbers.units import duration
 
 # Columns of a terminal that are left for the reason, at least; with fewer, a run takes three lines.
 _REASON_MIN = 24

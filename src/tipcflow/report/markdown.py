@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from tipcflow.domain import CheckResult, Facts, LegKey, Run, Status
+from tipcflow.domain.numbers.units import duration, milliseconds
 from tipcflow.report.rows import leg_rows, step_rows, verdict_rows
 from tipcflow.report.text.markdown_text import cell, table
-from tipcflow.report.text.units import duration, milliseconds
 
 
 def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral: bool = False) -> str:

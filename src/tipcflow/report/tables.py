@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import CheckResult, Facts, Plan, Status
+from tipcflow.domain.numbers.units import duration, milliseconds
 from tipcflow.report.rows import leg_rows, step_rows, verdict_rows
 from tipcflow.report.text.names import short_step, shorten
 from tipcflow.report.text.styles import rich_style
-from tipcflow.report.text.units import duration, milliseconds
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,7 +12,7 @@ from pathlib import Path
 import paramiko
 
 from tipcflow.domain import InfraError, Node
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.remote import commands
 from tipcflow.remote.fetching import Listed, listed_in, pack_files
 from tipcflow.remote.runner.outputs import is_secret

@@ -9,7 +9,7 @@ import paramiko
 from tenacity import Retrying, retry_if_exception_type, stop_before_delay, wait_exponential, wait_random
 
 from tipcflow.domain import InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 
 _Client = TypeVar("_Client")
 # Random also at its longest: concurrent logins must not return to a full server together.

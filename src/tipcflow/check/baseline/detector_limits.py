@@ -10,8 +10,8 @@ from tipcflow.check.context import past_values
 from tipcflow.check.detect.limits import RUNS, Limits, limits_of
 from tipcflow.config.policy import Policy
 from tipcflow.domain import PastRun, plain_metric
-from tipcflow.domain.numbers.limits import limit
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.numbers.units import limit
 
 # Years that false alerts are counted over: none in 100 is below 0.03 a year with 95 % probability.
 YEARS = 100

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from tipcflow.cli.output.output import columns
 from tipcflow.domain.alert.entry import MEANINGS, Alert, AlertEvent
+from tipcflow.domain.numbers.units import utc, utc_minute
 from tipcflow.report.overview.alerts import AlertDetail, Alerts
-from tipcflow.report.text.units import utc
 
 _HEAD = ("NUMBER", "STATE", "SINCE", "RUNS", "OWNER", "CHAIN AND METRICS")
-_DATE, _MINUTE = 10, 16
+_DATE = 10
 
 
 def alerts_lines(overview: Alerts, *, width: int | None) -> list[str]:
@@ -37,9 +37,9 @@ def alert_lines(detail: AlertDetail) -> list[str]:
         f"alert {alert.number}: {alert.state.value} ({MEANINGS[alert.state]})",
         f"chain        {alert.chain} in {alert.mode} on {alert.environment or 'an unknown environment'}",
         f"owner        {alert.owner or 'none'}",
-        f"first run    {alert.first}, {utc(alert.first_at)[:_MINUTE]} UTC",
+        f"first run    {alert.first}, {utc_minute(alert.first_at)}",
         f"last good    {alert.last_good or 'none'}",
-        f"newest run   {alert.newest}, {utc(alert.newest_at)[:_MINUTE]} UTC, {_runs(alert)}",
+        f"newest run   {alert.newest}, {utc_minute(alert.newest_at)}, {_runs(alert)}",
         f"level        {f'returned in run {alert.gone}' if alert.gone else 'has not returned'}",
         f"suspects     {', '.join(alert.suspects) or 'none known'}",
     ]
@@ -55,7 +55,7 @@ def alert_lines(detail: AlertDetail) -> list[str]:
 
 def event_line(event: AlertEvent) -> str:
     """One event: time, author, kind, run and text."""
-    parts = (f"{utc(event.at)[:_MINUTE]} UTC", event.who, event.kind.value, event.run, event.text)
+    parts = (utc_minute(event.at), event.who, event.kind.value, event.run, event.text)
     return "  ".join(part for part in parts if part)
 
 

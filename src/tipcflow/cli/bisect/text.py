@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tipcflow.domain.numbers.units import duration
 from tipcflow.execute.bisection.loop import Bisection, Progress
-from tipcflow.report.text.units import duration
 
 if TYPE_CHECKING:
     from tipcflow.domain import Run

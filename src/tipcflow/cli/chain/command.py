@@ -7,7 +7,7 @@ import typer
 from tipcflow.cli.output.chains import find_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError
-from tipcflow.report.text.units import utc
+from tipcflow.domain.numbers.units import utc
 
 if TYPE_CHECKING:
     from tipcflow.report.chain.history import ChainHistory
@@ -56,8 +56,9 @@ def page(history: "ChainHistory", *, width: int | None, every: bool = False) -> 
         width: columns of the terminal, None for no limit.
         every: also metrics that are not the main ones of their group.
     """
+    from tipcflow.domain.numbers.units import percent
     from tipcflow.report.chain.tables import baseline
-    from tipcflow.report.comparison.tables import amount, percent
+    from tipcflow.report.comparison.tables import amount
 
     environment = history.environment or "an unknown environment"
     lines = [history.chain, f"{history.mode} on {environment}, policy {history.policy}", ""]

@@ -5,9 +5,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tipcflow.cli.output.output import columns
-from tipcflow.report.comparison.tables import LETTERS, amount, noise, percent, score, verdict
+from tipcflow.domain.numbers.units import duration, milliseconds, percent, utc
+from tipcflow.report.comparison.tables import LETTERS, amount, noise, score, verdict
 from tipcflow.report.text.names import short_step, shorten
-from tipcflow.report.text.units import duration, milliseconds, utc
 
 if TYPE_CHECKING:
     from tipcflow.domain import Plan

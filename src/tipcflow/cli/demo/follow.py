@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tipcflow.domain import ConfigError, InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

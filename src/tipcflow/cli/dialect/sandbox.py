@@ -17,7 +17,7 @@ from pathlib import Path
 from stat import S_IFMT, S_ISLNK, S_ISREG
 
 from tipcflow.domain import ConfigError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 
 # Programs that a script may really use: they read and write files of the copy only.
 _REAL = """

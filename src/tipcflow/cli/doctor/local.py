@@ -10,7 +10,7 @@ from pathlib import Path
 from tipcflow.cli.doctor.findings import Finding
 from tipcflow.config.settings import Settings, safe_url
 from tipcflow.domain import TipcflowError
-from tipcflow.report.text.units import size
+from tipcflow.domain.numbers.units import size
 
 # A lite run's logs and certificate are small; the nodes' environment is not.
 ROOM_BYTES = 2 << 30

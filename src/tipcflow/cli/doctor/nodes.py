@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tipcflow.cli.doctor.findings import Finding, of_error
 from tipcflow.domain import Cluster, InfraError, Node, NodeFacts
-from tipcflow.report.text.units import size
+from tipcflow.domain.numbers.units import size
 
 FRAMEWORK = "paddlepaddle"
 

@@ -43,7 +43,7 @@ def refuse_second(record: "Record | None", *, what: str, down: str) -> None:
     Raises:
         ConfigError: the service is running.
     """
-    from tipcflow.report.text.units import utc
+    from tipcflow.domain.numbers.units import utc
 
     if record is not None and record.condition in ("starting", "running"):
         raise ConfigError(

@@ -46,7 +46,7 @@ def status(
     """Show local nodes and the local Airflow: what runs, where, since when; exit code 5 if something is stale."""
     from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
     from tipcflow.config.settings import settings
-    from tipcflow.report.text.units import utc
+    from tipcflow.domain.numbers.units import utc
 
     refuse_both(as_json=as_json, as_csv=as_csv)
     chosen = settings()

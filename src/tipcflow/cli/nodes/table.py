@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tipcflow.cli.output.output import columns
 from tipcflow.domain import Cluster, Node, Run
+from tipcflow.domain.numbers.units import size
 from tipcflow.execute.leases.messages import clock, format_slots, names_of, obstacles, waiting
 from tipcflow.execute.node.health import NodeLook
-from tipcflow.report.text.units import size
 
 if TYPE_CHECKING:
     from tipcflow.store import Lease, Place

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain import Plan, Status, Step
+from tipcflow.domain.numbers.units import clock, duration
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.parse import last_training_line
 from tipcflow.report.text.names import short_step, variant_of
-from tipcflow.report.text.units import clock, duration
 
 if TYPE_CHECKING:
     from rich.console import Console, Group

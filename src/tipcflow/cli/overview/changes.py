@@ -8,7 +8,7 @@ from tipcflow.cli.output.output import columns, echo_lines, terminal_width
 from tipcflow.cli.output.records import refuse_both
 from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs
 from tipcflow.domain import ConfigError
-from tipcflow.report.text.units import utc
+from tipcflow.domain.numbers.units import percent, utc
 
 if TYPE_CHECKING:
     from tipcflow.report.overview.changes import Change, ChangeGroup, Changes
@@ -66,7 +66,7 @@ def group_title(group: "ChangeGroup") -> str:
 
 
 def _row(change: "Change") -> tuple[str, ...]:
-    size = "" if change.percent is None else f"{change.percent:+.1f} %"
+    size = percent(None if change.ratio is None else change.ratio - 1)
     state = f"{change.state} by {change.who}" if change.who else change.state
     leg = f" {change.leg}" if change.leg else ""
     where = f"{change.chain} on {change.cluster}"

@@ -9,7 +9,7 @@ from tipcflow.cli.output.output import columns, echo_lines, terminal_width
 from tipcflow.cli.output.records import refuse_both
 from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs
 from tipcflow.domain import ConfigError
-from tipcflow.report.text.units import utc
+from tipcflow.domain.numbers.units import utc
 
 if TYPE_CHECKING:
     from tipcflow.report.overview.coverage import ChainCoverage, Coverage

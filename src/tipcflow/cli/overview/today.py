@@ -8,7 +8,7 @@ import typer
 from tipcflow.cli.output.output import columns, echo_lines, terminal_width
 from tipcflow.cli.output.records import refuse_both
 from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs
-from tipcflow.report.text.units import duration, utc
+from tipcflow.domain.numbers.units import duration, utc, utc_minute
 
 if TYPE_CHECKING:
     from tipcflow.report.overview.today import Problem, Running, Today
@@ -92,5 +92,5 @@ def _section(title: str, problems: Sequence["Problem"], width: int | None) -> li
 def _running(overview: "Today", run: "Running") -> tuple[str, ...]:
     state = "waiting" if run.waits else "running" if run.started_at is not None else "starting"
     spent = duration(overview.at - (run.started_at or run.created_at))
-    end = "" if run.expected_end_at is None else f"{utc(run.expected_end_at)[:16]} UTC"
+    end = "" if run.expected_end_at is None else utc_minute(run.expected_end_at)
     return run.run, state, spent, end, run.chain

@@ -14,6 +14,7 @@ from tipcflow.config.repository import Budget, load_repository
 from tipcflow.config.settings import Settings
 from tipcflow.config.suite import find_config
 from tipcflow.domain import ConfigError, Plan, TipcflowError
+from tipcflow.domain.numbers.units import minutes
 from tipcflow.execute.changes.fitted import predictions, repository_limits, samples_of
 
 # A limit in minutes alone does not limit nodes.
@@ -30,9 +31,9 @@ def print_budget(plan: Plan, settings: Settings, limits: Limits, *, as_json: boo
         return
     _print(chain, result, limits)
     for prediction in past.predictions:
-        expected, actual = _minutes(float(prediction["predicted_s"])), _minutes(float(prediction["took_s"]))
-        minutes = f"predicted {expected} min, took {actual} min"
-        typer.echo(f"{prediction['run']}  {prediction['status']}  {minutes}")
+        expected, actual = minutes(float(prediction["predicted_s"])), minutes(float(prediction["took_s"]))
+        took = f"predicted {expected} min, took {actual} min"
+        typer.echo(f"{prediction['run']}  {prediction['status']}  {took}")
 
 
 def limits_of(budget: str, config_dir: Path) -> Limits:
@@ -96,22 +97,18 @@ def past_of(plan: Plan, settings: Settings) -> Past:
 
 def _print(chain: PlannedChain, result: Fit, limits: Limits) -> None:
     rows = [
-        (step.id, str(step.nodes), _minutes(step.planned_s), str(step.estimate.runs), str(len(step.legs) or ""))
+        (step.id, str(step.nodes), minutes(step.planned_s), str(step.estimate.runs), str(len(step.legs) or ""))
         for step in chain.steps
     ]
     echo_lines(columns(("STEP", "NODES", "MINUTES", "PAST RUNS", "LEGS"), rows, width=terminal_width()))
     limit = min(limits.chain_s, limits.total_s - limits.reserve_s)
-    reserve = f"; {limits.reserve_s / 60:g} min are kept for a confirm run" if limits.reserve_s else ""
-    typer.echo(f"\npredicted {_minutes(chain.planned_s)} min with spread, budget {limit / 60:g} min{reserve}")
+    reserve = f"; {minutes(limits.reserve_s)} min are kept for a confirm run" if limits.reserve_s else ""
+    typer.echo(f"\npredicted {minutes(chain.planned_s)} min with spread, budget {minutes(limit)} min{reserve}")
     if chain.unknown:
-        typer.echo(f"no history, {limits.unknown_s / 60:g} min assumed: {', '.join(chain.unknown)}")
+        typer.echo(f"no history, {minutes(limits.unknown_s)} min assumed: {', '.join(chain.unknown)}")
     for line in result.unproven:
         typer.echo(f"dropped: {line}")
     if result.legs and result.chains:
-        typer.echo(f"without these: {_minutes(result.total_s)} min")
+        typer.echo(f"without these: {minutes(result.total_s)} min")
     if not result.unproven:
         typer.echo("everything fits")
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.1f}"

@@ -7,6 +7,7 @@ import typer
 from tipcflow.cli.output.output import columns, echo_lines, terminal_width
 from tipcflow.cli.plan.durations import Prediction
 from tipcflow.domain import Plan, Variant
+from tipcflow.domain.numbers.units import minutes
 from tipcflow.plan import PlanRow, plan_rows
 
 
@@ -40,15 +41,15 @@ def _cells(row: PlanRow, prediction: Prediction) -> Sequence[str]:
     notes = [f"{row.legs} run"] if row.legs else []
     notes += [f"{count} not run: {why}" for why, count in row.not_run.items()]
     seconds = prediction.seconds.get(row.step)
-    minutes = [] if not prediction.seconds else ["" if seconds is None else f"{seconds / 60:.1f}"]
-    return [row.step, " ".join(row.nodes), str(row.processes or ""), *minutes, "; ".join(notes)]
+    predicted = [] if not prediction.seconds else ["" if seconds is None else minutes(seconds)]
+    return [row.step, " ".join(row.nodes), str(row.processes or ""), *predicted, "; ".join(notes)]
 
 
 def _total(made: Plan, prediction: Prediction) -> str:
     unknown = sum(1 for step in made.steps if step.id not in prediction.seconds and not step.not_run)
     lacking = f"; {unknown} of {len(made.steps)} steps have no history" if unknown else ""
     runs = "1 past run" if prediction.runs == 1 else f"{prediction.runs} past runs"
-    return f"predicted {prediction.total / 60:.1f} minutes, the median of {runs}{lacking}"
+    return f"predicted {minutes(prediction.total)} minutes, the median of {runs}{lacking}"
 
 
 def _print_lists(made: Plan) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from tipcflow.cli.output.output import columns
+from tipcflow.domain.numbers.units import utc
 from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.report.overview.decisions import state_of
-from tipcflow.report.text.units import utc
 
 _LISTED = 5
 

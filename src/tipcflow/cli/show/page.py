@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from tipcflow.cli.output.output import columns
 from tipcflow.cli.show.failures import failure_lines
 from tipcflow.domain import Command, LegKey, NodeFacts, Status, Step
+from tipcflow.domain.numbers.units import duration, size, utc
 from tipcflow.report.again import rerun_command
 from tipcflow.report.rows import NOT_GATING
 from tipcflow.report.run.lines import check_reason, leg_lines, scope, step_lines
 from tipcflow.report.run.timeline import bars
 from tipcflow.report.text.jobs import command_line
 from tipcflow.report.text.names import variant_of
-from tipcflow.report.text.units import duration, size, utc
 
 if TYPE_CHECKING:
     from tipcflow.report.run.data import RunData

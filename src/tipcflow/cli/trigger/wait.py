@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.cli.trigger.selection import TriggerRequest
 from tipcflow.domain import InfraError, Status, TipcflowError
-from tipcflow.domain.numbers.limits import limit
-from tipcflow.report.text.units import duration
+from tipcflow.domain.numbers.units import duration, limit
 
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow, DagRun, RunFacts

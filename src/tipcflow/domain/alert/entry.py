@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.numbers.units import percent, percent_change
 
 # Author of changes that no user made.
 TIPCFLOW = "tipcflow"
@@ -68,7 +69,7 @@ class Moved(Frozen):
     @property
     def percent(self) -> float | None:
         """The change of the value in percent of the baseline; None if unknown."""
-        return None if self.ratio is None else 100 * (self.ratio - 1)
+        return percent_change(self.ratio)
 
 
 class Alert(Frozen):
@@ -152,5 +153,4 @@ _SHOWN = 3
 
 
 def _change(moved: Moved) -> str:
-    size = "" if moved.percent is None else f" {moved.percent:+.1f} %"
-    return f"{moved.metric}{size}"
+    return f"{moved.metric} {percent(None if moved.ratio is None else moved.ratio - 1)}".rstrip()

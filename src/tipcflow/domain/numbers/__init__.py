@@ -1,4 +1,4 @@
 """Measurements, metrics, series, and comparability of runs.
 
-Public: `changes`, `environment`, `limits`, `metrics`, `spread`.
+Public: `changes`, `environment`, `metrics`, `spread`, `units`.
 """

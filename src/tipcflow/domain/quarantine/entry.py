@@ -1,11 +1,11 @@
 """A quarantine: failures of one check of a chain that do not block, for a limited time (ADR 25)."""
 
 import math
-from datetime import UTC, datetime
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import CheckResult
 from tipcflow.domain.keys import without_repeat
+from tipcflow.domain.numbers.units import utc_minute
 from tipcflow.domain.quarantine.signature import refusal, signature_of, size_of
 
 # A failure is covered up to this multiple of the largest size in the evidence.
@@ -61,7 +61,7 @@ class Quarantine(Frozen):
     @property
     def until(self) -> str:
         """The time at which it expires: `2026-12-01 00:00 UTC`."""
-        return f"{datetime.fromtimestamp(self.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
+        return utc_minute(self.expires_at)
 
     @property
     def label(self) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.ab import Outcome, Ratio, outcome_of, ratio_of
 from tipcflow.domain import ConfigError, InfraError, MetricKey, Run, Status
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.ab.metrics import better_of, values_of
 
 if TYPE_CHECKING:

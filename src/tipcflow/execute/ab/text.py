@@ -7,10 +7,10 @@ from typing import Any
 
 from tipcflow.ab import Outcome, Ratio
 from tipcflow.domain import MetricKey
+from tipcflow.domain.numbers.units import duration
 from tipcflow.execute.ab.comparison import Side
 from tipcflow.execute.ab.metrics import better_of
 from tipcflow.execute.ab.progress import Compared, Limits, Pair, Progress
-from tipcflow.report.text.units import duration
 
 _SHOWN = 3
 # Lines of a table with these headers and rows.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tipcflow.config.policy import Policy
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Attempt, Status, Step
+from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.request import RunRequest
 
 
@@ -40,7 +41,7 @@ class Budget:
     @property
     def message(self) -> str:
         """The message for work that comes after the budget."""
-        return f"the run's budget of {self.seconds / 60:.3g} min is used up"
+        return f"the run's budget of {limit(self.seconds)} is used up"
 
 
 def budget_of(

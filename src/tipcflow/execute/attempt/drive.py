@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from tipcflow.domain import InfraError, MemberState, StoppedBy
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.attempt.decisions import STOP_S, Decision, decide
 from tipcflow.execute.failure.outcome import reason_of
 from tipcflow.execute.failure.root_cause import is_failed, was_stopped

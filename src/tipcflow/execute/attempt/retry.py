@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.policy import Policy
 from tipcflow.domain import InfraError, Step
+from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run.failure import Failure
 from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.execute.node.nodes import Nodes
@@ -38,7 +39,7 @@ class Retries:
         if self._tried(step, failure) >= allowed:
             return failure.model_copy(update={"why_not": f"already retried {_times(allowed)}"})
         if left_s < took_s:
-            reason = f"{max(0.0, left_s):.0f} s of the run's budget left; last attempt took {took_s:.0f} s"
+            reason = f"{limit(max(0.0, left_s))} of the run's budget left; last attempt took {limit(took_s)}"
             return failure.model_copy(update={"why_not": reason})
         alive = not_proven_ended(nodes, self.run, step)
         return failure.model_copy(update={"why_not": alive} if alive else {"again": True})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.bisect import Answer, Noise, Search, log_failures, log_levels
 from tipcflow.domain import ConfigError, InfraError, Run, Status
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.triggers import BISECT
 from tipcflow.execute.bisection.builds import Build
 from tipcflow.execute.bisection.commits import Commit

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tipcflow.domain import InfraError, LogLines, RankReport, Series
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.collect.deduplicate import own_start, recorded_start
 from tipcflow.parse.text import last_state
 

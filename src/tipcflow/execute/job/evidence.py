@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tipcflow.domain import InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.job.member import Member
 
 # Limit for all nodes together: an unresponsive node must not delay the end of the others.

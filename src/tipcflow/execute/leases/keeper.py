@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import DatabaseLostError, InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.leases.messages import runs_in_the_way, triggers_of, unknown_runs_message, waiting
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tipcflow.report.text.units import utc
+from tipcflow.domain.numbers.units import utc
 
 if TYPE_CHECKING:
     from tipcflow.domain import Cluster

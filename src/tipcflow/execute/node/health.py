@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tipcflow.domain import Frozen, InfraError, Node, NodeFacts
+from tipcflow.domain.numbers.units import size
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.nodes import RUNNING_STATES
 from tipcflow.execute.node.preflight import distributions
 from tipcflow.execute.node.session import NodeSession
-from tipcflow.report.text.units import size
 from tipcflow.transport.connect import connect as connect_from_here
 
 AT_ONCE = 16

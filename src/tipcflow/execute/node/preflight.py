@@ -6,7 +6,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from tipcflow.domain import Cluster, ConfigError, InfraError, Node, NodeFacts
-from tipcflow.report.text.units import size
+from tipcflow.domain.numbers.units import size
 
 # Space for a lite run's archive, data, checkpoints and logs; a step may need more (JobSpec.min_free_bytes).
 MIN_FREE_BYTES = 256 * 1024 * 1024

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.node.file_lock import locked
 
 GIT_DEADLINE_S = 300

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.masking import mask
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 
 KEY = "--framework-wheel"
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -6,6 +6,7 @@ from functools import partial
 
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import Run, Status, TipcflowError
+from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument
 from tipcflow.execute.request import RequestDocument
 from tipcflow.execute.run import phases as task_phases
@@ -75,7 +76,7 @@ def abandoned_reason(upkeep: Upkeep, run: Run) -> str:
         return ""
     if age < max(ABANDONED_S, _waits_s(upkeep, run)):
         return ""
-    return f"abandoned: no lease, started {age / 3600:.0f} h ago"
+    return f"abandoned: no lease, started {limit(age)} ago"
 
 
 def _waits_s(upkeep: Upkeep, run: Run) -> float:

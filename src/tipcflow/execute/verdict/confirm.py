@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from tipcflow.config.policy import Policy
 from tipcflow.domain import CheckResult, LegKey, Plan, Run, Status, StepKind, without_repeat
 from tipcflow.domain.numbers.metrics import by_iteration
+from tipcflow.domain.numbers.units import minutes
 from tipcflow.domain.quarantine.signature import NUMBER
 from tipcflow.domain.run_documents import ConfirmationDocument
 from tipcflow.domain.triggers import CONFIRM
@@ -152,7 +153,7 @@ def unconfirmable(store: "Store", run: Run, policy: Policy) -> str:
     if confirmation and confirmation.mode != run.mode:
         return f"not measurable in {confirmation.mode}"
     if took_s > policy.confirm_minutes * 60:
-        return f"a full run takes {took_s / 60:.0f} min, confirm_minutes is {policy.confirm_minutes:g}"
+        return f"a full run takes {minutes(took_s)} min, confirm_minutes is {policy.confirm_minutes:g}"
     return ""
 
 

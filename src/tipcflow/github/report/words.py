@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from tipcflow.domain.numbers.units import minutes
 from tipcflow.github.report.facts import ChainFacts, Finding, PullFacts
 from tipcflow.report.text.plain import one_line
 
@@ -52,9 +53,9 @@ def chains_table(chains: Sequence[ChainFacts]) -> str:
         for chain in chains
     ]
     head: tuple[str, ...] = ("chain", "status", "reason", "selected because")
-    minutes = [_minutes(chain) for chain in chains]
-    if any(minutes):
-        head, rows = (*head, "minutes"), [(*row, time) for row, time in zip(rows, minutes, strict=True)]
+    durations = [_minutes(chain) for chain in chains]
+    if any(durations):
+        head, rows = (*head, "minutes"), [(*row, time) for row, time in zip(rows, durations, strict=True)]
     return table(head, rows)
 
 
@@ -62,9 +63,9 @@ def _minutes(chain: ChainFacts) -> str:
     """Predicted and real minutes; '' if both are unknown."""
     parts = []
     if chain.took_s and chain.status is not None:
-        parts.append(f"{chain.took_s / 60:.1f}")
+        parts.append(minutes(chain.took_s))
     if chain.predicted_s:
-        parts.append(f"predicted {chain.predicted_s / 60:.1f}")
+        parts.append(f"predicted {minutes(chain.predicted_s)}")
     return ", ".join(parts)
 
 

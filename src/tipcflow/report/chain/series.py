@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from tipcflow.domain import MetricKey, Run, Status
 from tipcflow.domain.keys import TextKey
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.numbers.units import iso
 from tipcflow.report.chain.history import ACCEPTED
 from tipcflow.report.comparison.tables import as_csv
-from tipcflow.report.text.units import iso
 
 MOST_LINES = 8
 # Accepted runs at the start of a line whose median is 100 %.

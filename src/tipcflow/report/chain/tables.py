@@ -1,8 +1,8 @@
 """Cells of a chain's history, the same on the terminal and on the page, and all values as CSV."""
 
+from tipcflow.domain.numbers.units import iso
 from tipcflow.report.chain.history import ChainHistory, MetricHistory
 from tipcflow.report.comparison.tables import amount, as_csv
-from tipcflow.report.text.units import iso
 
 
 def baseline(row: MetricHistory, needed: int) -> str:

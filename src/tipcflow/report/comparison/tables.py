@@ -12,14 +12,6 @@ from tipcflow.report.comparison.model import Comparison
 LETTERS = "ABC"
 
 
-def percent(change: float | None) -> str:
-    """A relative change: `+3.1 %`; '' for None."""
-    if change is None:
-        return ""
-    digits = 0 if abs(change) >= 1 else 1 if abs(change) >= 0.001 or not change else 3
-    return f"{100 * change:+.{digits}f} %" if change else "0 %"
-
-
 def amount(value: float | None, unit: str) -> str:
     """A metric value with its unit; '' for None."""
     return "" if value is None else format_amount(value, unit)

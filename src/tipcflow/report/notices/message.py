@@ -5,9 +5,9 @@ from html import escape
 
 from pydantic import BaseModel, ConfigDict
 
+from tipcflow.domain.numbers.units import utc_minute
 from tipcflow.report.overview.today import Problem, State, Today
 from tipcflow.report.text.plain import one_line
-from tipcflow.report.text.units import utc
 
 # More problems are counted, not listed: the page has all of them.
 LISTED = 20
@@ -71,7 +71,7 @@ def changes_message(team: str, began: Sequence[Problem], ended: Sequence[Ended],
     for end in ended[:LISTED]:
         lines.append(f"passes again: {_place(end.state)}")
         lines.append(
-            f"  was broken since {utc(end.began_at)[:16]} UTC (run {end.first_bad}), passes in run {end.state.run}"
+            f"  was broken since {utc_minute(end.began_at)} (run {end.first_bad}), passes in run {end.state.run}"
         )
         links |= _link(site, f"{end.state.chain} passes", end.state.run)
     more = max(0, len(began) - LISTED) + max(0, len(ended) - LISTED)
@@ -126,7 +126,7 @@ def _problem_lines(team: str, problem: Problem) -> list[str]:
     lines = [
         f"{problem.status.value}: {problem.chain} ({problem.mode} on {problem.cluster}, {problem.framework})",
         f"  reason: {one_line(problem.reason)}",
-        f"  since {utc(problem.first_bad_at)[:16]} UTC, run {problem.first_bad}{last}",
+        f"  since {utc_minute(problem.first_bad_at)}, run {problem.first_bad}{last}",
     ]
     lines += [f"  changed since: {', '.join(problem.suspects)}"] if problem.suspects else []
     owner = "the nodes" if problem.kind == "infrastructure" else team

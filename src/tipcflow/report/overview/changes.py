@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain import Status
+from tipcflow.domain.numbers.units import percent_change
 
 WORSE, BETTER = "worse", "better"
 OPEN, ACCEPTED, OVER = "open", "accepted", "over"
@@ -60,7 +61,7 @@ class Change(_Model):
     @property
     def percent(self) -> float | None:
         """The change of the value in percent of the baseline; None if unknown."""
-        return None if self.ratio is None else 100 * (self.ratio - 1)
+        return percent_change(self.ratio)
 
 
 class ChangeGroup(_Model):

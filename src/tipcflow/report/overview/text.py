@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tipcflow.domain.numbers.units import iso
 from tipcflow.report.overview.alerts import Alerts
 from tipcflow.report.overview.changes import Changes
 from tipcflow.report.overview.coverage import Coverage
@@ -15,7 +16,6 @@ from tipcflow.report.overview.nodes import NodeRow, NodesOverview
 from tipcflow.report.overview.pulls import PullRow, Pulls
 from tipcflow.report.overview.today import Today
 from tipcflow.report.overview.versions import Pair, Versions
-from tipcflow.report.text.units import iso
 
 _PROBLEM = ("is_new", "kind", "status", "chain", "mode", "cluster", "environment", "framework", "run")
 _PROBLEM_TIMES = ("started_at", "first_bad", "first_bad_at", "last_good", "last_good_at", "suspects", "reason")

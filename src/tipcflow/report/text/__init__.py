@@ -1,7 +1,7 @@
 """How facts are written, the same on the CLI, the pages, in Markdown and in task logs.
 
-`units`: durations, times, sizes. `styles`: the color of a status. `names`: short names of steps. `jobs`: how a
+`styles`: the color of a status. `names`: short names of steps. `jobs`: how a
 job ended, and its command to paste. `markdown_text`: escaped cells and tables. `plain`: untrusted text.
 
-Public: `jobs`, `markdown_text`, `names`, `plain`, `styles`, `units`.
+Public: `jobs`, `markdown_text`, `names`, `plain`, `styles`.
 """

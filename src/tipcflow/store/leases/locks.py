@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from tipcflow.domain import InfraError
-from tipcflow.domain.numbers.limits import limit
+from tipcflow.domain.numbers.units import limit
 from tipcflow.store.base import Part
 from tipcflow.store.engine import connected
 

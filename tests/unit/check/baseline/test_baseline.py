@@ -241,11 +241,11 @@ def test_memory_is_compared_rank_by_rank(build: ModuleType, name: str) -> None:
     """One of two ranks needs more: the median of both would hide it, and so would a large sum."""
     (result,) = memory(build, (3.4e8, 0), (5e8, 1), (6.6e8, -1), name=name)
     assert (result.check, result.status) == (f"memory.{name}", Status.REGRESSION)
-    shown = "500.0 MB, 1.471 x the baseline 340.0 MB of 6 runs; limit 15.0%"
+    shown = "476.8 MiB, 1.471 x the baseline 324.2 MiB of 6 runs; limit 15.0%"
     assert result.reason.startswith(f"rank 1 of 2: {shown}; more than 30.0% needs no confirm run")
     assert result.values["ranks"] == {"0": 3.4e8, "1": 5e8}
     (less,) = memory(build, (1.7e8, 0), (3.4e8, 1), name=name)
-    assert (less.status, less.reason.startswith("rank 0 of 2: 170.0 MB")) == (Status.IMPROVEMENT, True)
+    assert (less.status, less.reason.startswith("rank 0 of 2: 162.1 MiB")) == (Status.IMPROVEMENT, True)
     (same,) = memory(build, (3.4e8, 0), (3.4e8, 1), name=name)
     assert same.status is Status.PASS
     (result,) = memory(build, (1.3e9, -1), name=name)
@@ -257,7 +257,7 @@ def test_the_peak_of_a_short_job_is_luck(build: ModuleType) -> None:
     (result,) = memory(build, (5e8, 0), records=short)
     assert (result.status, result.reason) == (
         Status.INSUFFICIENT_DATA,
-        "500.0 MB; ran 0.4 s; too short for a peak value",
+        "476.8 MiB; ran 0.4 s; too short for a peak value",
     )
 
 

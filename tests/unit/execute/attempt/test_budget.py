@@ -56,7 +56,7 @@ def test_a_step_runs_no_longer_than_the_rest_of_the_budget(started: float, deadl
 
 def test_only_a_step_that_the_budget_has_cut_ends_because_of_it() -> None:
     budget = Budget(60, 1000.0)
-    message = "the run's budget of 1 min is used up"
+    message = "the run's budget of 60 s is used up"
     assert budget.cut_short(STEP, 950.0, 1000.0) == message
     assert budget.cut_short(STEP, 950.0, 999.0) == "", "it failed before"
     assert budget.cut_short(STEP, 900.0, 1001.0) == "", "its own deadline is not later"

@@ -65,7 +65,7 @@ def test_steps_after_the_end_of_the_runs_budget_are_not_started(tmp_path: Path) 
     first = [step.id for step in plan.steps if not step.after]
     assert {step: one.failure_class for step, one in failures.items()} == dict.fromkeys(first, FailureClass.BUDGET)
     assert {said[step] for step in first} == {
-        (Status.INFRA_FAILURE, "not started: the run's budget of 1 min is used up")
+        (Status.INFRA_FAILURE, "not started: the run's budget of 60 s is used up")
     }
     assert {said[step.id][0] for step in plan.steps if step.after} <= {Status.BLOCKED, Status.NOT_RUN}
 

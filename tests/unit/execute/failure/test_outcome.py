@@ -197,7 +197,7 @@ def test_a_stop_whose_initiator_could_not_be_stored_is_the_disk() -> None:
 
 def test_a_deadline_that_the_budget_cut_is_the_budgets() -> None:
     ended = record(reason="deadline", message="not done within 9 s")
-    late = "the run's budget of 1 min is used up"
+    late = "the run's budget of 60 s is used up"
     assert status_of(ended)[0] is Status.FAILED
     assert status_of(ended, late=late) == (Status.INFRA_FAILURE, f"{late}: not done within 9 s on node b")
 

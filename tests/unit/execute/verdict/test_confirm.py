@@ -138,7 +138,7 @@ def test_what_a_little_data_says_nothing_about_is_judged_alone(store: Store) -> 
     short, long = (Policy(name="p", confirm_minutes=minutes) for minutes in (4, 6))
     run = on_all_data(store, answer(), took_s=300)
     assert confirm.unconfirmable(store, run, long) == ""
-    assert confirm.unconfirmable(store, run, short) == "a full run takes 5 min, confirm_minutes is 4"
+    assert confirm.unconfirmable(store, run, short) == "a full run takes 5.1 min, confirm_minutes is 4"
     store.documents.put(run.id, ConfirmationDocument(run="c", keys=(TRAIN,), until=T0, mode=LITE))
     assert confirm.unconfirmable(store, run, long) == f"not measurable in {LITE}"
     assert confirm.unconfirmable(store, run.model_copy(update={"mode": LITE}), short) == ""

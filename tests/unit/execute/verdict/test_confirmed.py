@@ -89,8 +89,8 @@ def test_a_step_that_was_cut_at_the_end_of_the_confirm_run_is_no_finding(store: 
     run = in_doubt(store)
     a_child(store)
     step(store, TRAIN, ended_at=UNTIL + 1, failure=CUT)
-    store.runs.finish("child", status, "train: the run's budget of 1 min is used up", UNTIL + 2)
-    late = "did not finish before its deadline: train: the run's budget of 1 min is used up"
+    store.runs.finish("child", status, "train: the run's budget of 60 s is used up", UNTIL + 2)
+    late = "did not finish before its deadline: train: the run's budget of 60 s is used up"
     assert told(store, run) == ("child", {}, late, "")
 
 
@@ -99,7 +99,7 @@ def test_a_step_that_was_not_started_in_time_is_no_finding(store: Store) -> None
     a_child(store)
     step(store, TRAIN, ended_at=UNTIL - 1)
     measured(store)
-    store.steps.set("child", INFER, Status.INFRA_FAILURE, "not started: the run's budget of 1 min is used up")
+    store.steps.set("child", INFER, Status.INFRA_FAILURE, "not started: the run's budget of 60 s is used up")
     store.runs.finish("child", Status.INFRA_FAILURE, "infer: not started", UNTIL + 1)
     assert told(store, run) == ("child", {}, "did not finish before its deadline: infer: not started", "")
 

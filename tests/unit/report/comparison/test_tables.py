@@ -3,24 +3,7 @@
 import csv
 import io
 
-import pytest
-
-from tipcflow.report.comparison.tables import as_csv, percent
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        (None, ""),
-        (0.0, "0 %"),
-        (0.3, "+30.0 %"),
-        (-0.0123, "-1.2 %"),
-        (0.0000123, "+0.001 %"),
-        (4.0, "+400 %"),
-    ],
-)
-def test_percent(change: float | None, text: str) -> None:
-    assert percent(change) == text
+from tipcflow.report.comparison.tables import as_csv
 
 
 def test_csv_is_no_formula() -> None:

@@ -1,9 +1,11 @@
-"""Durations, times and sizes."""
+"""Durations, times, sizes and changes as text: every package formats them with these functions."""
 
 import math
 from datetime import UTC, datetime
 
 _HOURS_BEFORE_DAYS = 48
+_S_BEFORE_MINUTES, _MINUTES_BEFORE_HOURS = 600, 600
+_DAY_S = 86400
 
 
 def duration(seconds: float | None) -> str:
@@ -29,9 +31,29 @@ def clock(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 59.5 else duration(max(60.0, seconds))
 
 
+def limit(seconds: float) -> str:
+    """A configured limit or a rounded wait for a sentence: `90 s`, `20 min`, `24 h`, `3 days`."""
+    if seconds < _S_BEFORE_MINUTES:
+        return f"{seconds:.3g} s"
+    if seconds < 60 * _MINUTES_BEFORE_HOURS:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.3g} h" if seconds < 2 * _DAY_S else f"{seconds / _DAY_S:.0f} days"
+
+
+def minutes(seconds: float) -> str:
+    """A predicted or measured duration in minutes, without its unit: `12.3`."""
+    return f"{seconds / 60:.1f}"
+
+
 def utc(epoch: float | None) -> str:
     """A time in UTC as `2026-11-21 09:30:00`; '' for None and for values that are not a time."""
     return iso(epoch)[:19].replace("T", " ") if epoch is not None else ""
+
+
+def utc_minute(epoch: float) -> str:
+    """A time to the minute, with its zone: `2026-12-01 00:00 UTC`; '' for values that are not a time."""
+    text = utc(epoch)[:16]
+    return f"{text} UTC" if text else ""
 
 
 def iso(epoch: float) -> str:
@@ -54,3 +76,16 @@ def size(count: float) -> str:
 def milliseconds(latency: float | None) -> str:
     """A latency in milliseconds, without its unit: `12.34`; '' for None."""
     return "" if latency is None else f"{latency:.2f}"
+
+
+def percent(change: float | None) -> str:
+    """A relative change: `+3.1 %`; '' for None."""
+    if change is None:
+        return ""
+    digits = 0 if abs(change) >= 1 else 1 if abs(change) >= 0.001 or not change else 3
+    return f"{100 * change:+.{digits}f} %" if change else "0 %"
+
+
+def percent_change(ratio: float | None) -> float | None:
+    """The change of a value in percent of the baseline, from value / baseline; None if unknown."""
+    return None if ratio is None else 100 * (ratio - 1)
