@@ -10,7 +10,7 @@ from tests.ui.html_text import read
 
 from tipcflow.cli.show.page import page as cli_page
 from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, Run, Status
-from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument, WhyDocument
+from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument, JudgementDocument
 from tipcflow.execute.verdict.run_data import load_run
 from tipcflow.report import certificate
 from tipcflow.store import Store
@@ -78,7 +78,8 @@ def failed(store: Store, home: Path) -> Run:
     ]
     store.checks.replace(run.id, checks)
     parts = [f"{TRAIN}: node-b: exit 1", "loss.finite: nan"]
-    store.documents.put(run.id, WhyDocument(line="; ".join(parts), parts=parts))
+    judged = JudgementDocument(status=Status.FAILED, reason="; ".join(parts), parts=parts)
+    store.documents.put(run.id, judged)
     store.runs.finish(run.id, Status.FAILED, "; ".join(parts), T0 + 60)
     logs = home / "runs" / run.id / "norm_train_cpu%2Ftrain" / "node-b" / "logs"
     logs.mkdir(parents=True)

@@ -101,7 +101,17 @@ def _bounds(given: Mapping[str, Any]) -> _Bounds:
 
 def param_error(error: ConfigError, names: Mapping[str, str] | None = None) -> ConfigError:
     """Return the error with this DAG's params in place of a run's params and the CLI's options."""
-    message = _OPTION.sub(lambda match: match[1].replace("-", "_"), error.message)
-    if names and error.key in names:
-        message = message.replace(f"{error.key}: ", f"{names[error.key]}: ", 1)
-    return ConfigError(message, hint=error.hint)
+
+    def named(text: str) -> str:
+        """Return the text with params in place of options."""
+        return _OPTION.sub(lambda match: match[1].replace("-", "_"), text)
+
+    return ConfigError(
+        named(error.what),
+        file=error.file,
+        line=error.line,
+        key=(names or {}).get(error.key) or named(error.key),
+        found=named(error.found),
+        expected=named(error.expected),
+        hint=error.hint,
+    )

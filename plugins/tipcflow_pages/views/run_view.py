@@ -63,7 +63,7 @@ class RunView:
     @cached_property
     def reasons(self) -> list[str]:
         """Reasons of the status with short step names; a count of omitted reasons comes last."""
-        shown = [self.shorten(reason) for reason in reasons(self.run, self.data.why)]
+        shown = [self.shorten(reason) for reason in reasons(self.run, self.data.judged)]
         more = len(shown) - _LISTED_REASONS
         return shown if more <= 0 else [*shown[:_LISTED_REASONS], f"and {more} more"]
 

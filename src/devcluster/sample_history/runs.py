@@ -9,7 +9,7 @@ from math import exp
 from typing import Any
 
 from devcluster.sample_history.chains import CPU, ENVIRONMENTS, SPEED, SampleChain
-from devcluster.sample_history.story import Outcome
+from devcluster.sample_history.story import ACCURACY_CHECK, FINITE_CHECK, SPEED_CHECK, Outcome
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.config.settings import settings
 from tipcflow.domain import (
@@ -43,6 +43,12 @@ WEEKLY, CHANGE = "lite_train_whole_infer", "lite_train_lite_infer"
 VARIANT = "norm_train_gpus_0_autocast_null"
 LINES, EVERY = 20, 10
 _IDS: dict[StepKind, str] = {kind: f"{VARIANT}/{kind.value}" for kind in StepKind if kind is not StepKind.PREPARE}
+# Check -> the step that it is about.
+_CHECKED = {
+    SPEED_CHECK: _IDS[StepKind.TRAIN],
+    ACCURACY_CHECK: _IDS[StepKind.EVAL],
+    FINITE_CHECK: _IDS[StepKind.TRAIN],
+}
 _NO_GPU = "no node of the cluster has a GPU"
 _NO_TENSORRT = "TensorRT is not installed on the node"
 # Steps in order, each with its share of the run's time.
@@ -97,7 +103,7 @@ def generate(chain: SampleChain, turn: Turn, outcome: Outcome, rng: random.Rando
         nodes=turn.nodes,
         environment=ENVIRONMENTS[turn.cluster],
         status=outcome.status,
-        reason=outcome.reason,
+        reason=outcome.line,
         created_at=turn.at,
         ended_at=turn.at + 900 + 600 * rng.random(),
     )
@@ -187,7 +193,7 @@ def _steps(outcome: Outcome) -> dict[str, tuple[Status, str]]:
     steps: dict[str, tuple[Status, str]] = {}
     for kind in _STEPS:
         if broken and kind.value == broken:
-            steps[_IDS[kind]] = (outcome.status, outcome.reason)
+            steps[_IDS[kind]] = (outcome.status, outcome.line)
         elif any(status is not Status.PASS for status, _ in steps.values()):
             steps[_IDS[kind]] = (Status.BLOCKED, f"{broken} did not succeed")
         else:
@@ -263,7 +269,7 @@ def _measurements(
         at: dict[str, Any] = {"ordinal": line, "epoch": line // 10, "iteration": line * EVERY, "source": source}
         batch_cost = step_s * rng.gauss(1, 0.012)
         loss = 0.4 + 4.2 * exp(-line / 7) + rng.gauss(0, 0.03)
-        if outcome.reason.startswith("loss.finite") and line * EVERY >= 140:
+        if outcome.check == FINITE_CHECK and line * EVERY >= 140:
             loss = float("nan")
         yield Measurement(**train, **at, metric="loss", value=loss)
         yield Measurement(**train, **at, metric="batch_cost", value=batch_cost, unit="s")
@@ -283,17 +289,20 @@ def _measurements(
 
 
 def _checks(outcome: Outcome) -> Iterator[CheckResult]:
-    name, separator, reason = outcome.reason.partition(": ")
     yield CheckResult(check="ran.steps", status=Status.PASS, reason="all planned steps ended")
-    known = ("speed.baseline", "accuracy.baseline", "loss.finite")
-    if separator and name in known:
-        step = StepKind.EVAL if name.startswith("accuracy") else StepKind.TRAIN
+    if outcome.check:
         metric, ratio = next(iter(outcome.factors.items()), ("", 1.0))
         alerts = outcome.status in (Status.REGRESSION, Status.IMPROVEMENT)
         about: dict[str, Any] = {"metric": metric, "values": {"ratio": ratio}} if alerts else {}
-        yield CheckResult(check=name, status=outcome.status, reason=reason, step=_IDS[step], **about)
-    for other in known:
-        if other != name:
+        yield CheckResult(
+            check=outcome.check,
+            status=outcome.status,
+            reason=outcome.reason,
+            step=_CHECKED[outcome.check],
+            **about,
+        )
+    for other in _CHECKED:
+        if other != outcome.check:
             yield CheckResult(check=other, status=Status.PASS, reason="within the limit")
 
 

@@ -17,7 +17,9 @@ WEEK_S = 7 * 86_400.0
 UPGRADE = 30
 _DEGRADED_NODE, _DEGRADED_SINCE = "generated-v100-3", 40
 _FLAKY = {"SAST": 0.3, "GPT2": 0.25, "FCOS": 0.22, "ShuffleNetV2": 0.18}
-_NAN = "loss.finite: loss is nan from iteration 140 on in train"
+# Checks that runs of the history have.
+SPEED_CHECK, ACCURACY_CHECK, FINITE_CHECK = "speed.baseline", "accuracy.baseline", "loss.finite"
+_NAN = "loss is nan from iteration 140 on in train"
 _ITERATIONS = "batch_cost"
 
 
@@ -29,6 +31,7 @@ class Problem:
         first, end: the first week with it, and the first week without it; `accepted` means that its new value
             is the baseline from then on.
         factor: of the metric; 1 for a failure.
+        check: the check that fails; '' for none.
         step: kind of the step that fails; '' for none.
     """
 
@@ -40,6 +43,7 @@ class Problem:
     metric: str = _ITERATIONS
     factor: float = 1.0
     accepted: bool = False
+    check: str = ""
     step: str = ""
 
     def concerns(self, chain: SampleChain, week: int) -> bool:
@@ -48,9 +52,16 @@ class Problem:
 
 
 def _slower(models: str, first: int, end: int, percent: int, *, accepted: bool = False) -> Problem:
-    reason = f"speed.baseline: batch_cost of train is {percent} % above the baseline; limit: 5 %"
+    reason = f"batch_cost of train is {percent} % above the baseline; limit: 5 %"
     return Problem(
-        tuple(models.split()), first, end, Status.REGRESSION, reason, factor=1 + percent / 100, accepted=accepted
+        tuple(models.split()),
+        first,
+        end,
+        Status.REGRESSION,
+        reason,
+        factor=1 + percent / 100,
+        accepted=accepted,
+        check=SPEED_CHECK,
     )
 
 
@@ -62,8 +73,8 @@ PROBLEMS = (
     ),
     Problem(
         ("ERNIE3_base",), 22, 27, Status.REGRESSION,
-        "accuracy.baseline: accuracy of eval is 0.031 below the baseline; limit: 0.008",
-        metric="accuracy", factor=0.964,
+        "accuracy of eval is 0.031 below the baseline; limit: 0.008",
+        metric="accuracy", factor=0.964, check=ACCURACY_CHECK,
     ),
     _slower("ResNeXt50 SE_ResNet50 DenseNet121 DenseNet201 InceptionV4 Xception41", UPGRADE, 34, 14),
     _slower("BERT_base RoBERTa", UPGRADE, 33, 9, accepted=True),
@@ -80,8 +91,8 @@ PROBLEMS = (
     ),
     Problem(
         ("T5_small",), WEEKS - 1, WEEKS, Status.REGRESSION,
-        "accuracy.baseline: accuracy of eval is 0.024 below the baseline; limit: 0.008",
-        metric="accuracy", factor=0.972,
+        "accuracy of eval is 0.024 below the baseline; limit: 0.008",
+        metric="accuracy", factor=0.972, check=ACCURACY_CHECK,
     ),
 )  # fmt: skip
 # Faster with the new framework, once: the baseline follows.
@@ -93,6 +104,8 @@ class Outcome:
     """How a run ends.
 
     Attributes:
+        reason: why, without the name of the check.
+        check: the check that decides; '' for none.
         culprit: the node that failed; '' for none.
         step: kind of the step that did not succeed; '' if all did.
         factors: metric -> factor of its usual value.
@@ -101,8 +114,14 @@ class Outcome:
     status: Status
     reason: str
     factors: dict[str, float]
+    check: str = ""
     culprit: str = ""
     step: str = ""
+
+    @property
+    def line(self) -> str:
+        """The reason of the run."""
+        return f"{self.check}: {self.reason}" if self.check else self.reason
 
 
 def framework_of(week: int, cluster: str, now: float) -> str:
@@ -141,13 +160,12 @@ def outcome_of(chain: SampleChain, cluster: str, week: int, nodes: tuple[str, ..
         return Outcome(Status.CANCELLED, "stopped by a user in train", factors, step="train")
     problem = next((each for each in PROBLEMS if each.concerns(chain, week)), None)
     if problem is not None and (cluster == V100 or problem.factor == 1):
-        return Outcome(problem.status, problem.reason, factors, step=problem.step)
+        return Outcome(problem.status, problem.reason, factors, check=problem.check, step=problem.step)
     if rng.random() < _FLAKY.get(chain.model, 0.002):
-        return Outcome(Status.FAILED, _NAN, factors)
+        return Outcome(Status.FAILED, _NAN, factors, check=FINITE_CHECK)
     if week == UPGRADE and chain.model in FASTER:
-        return Outcome(
-            Status.IMPROVEMENT, "speed.baseline: batch_cost of train is 8 % below the baseline", factors
-        )
+        reason = "batch_cost of train is 8 % below the baseline"
+        return Outcome(Status.IMPROVEMENT, reason, factors, check=SPEED_CHECK)
     return Outcome(Status.PASS, "", factors)
 
 

@@ -49,6 +49,7 @@ class ConfigError(TipcflowError):
         expected: str = "",
         hint: str = "",
     ) -> None:
+        self.what = message
         self.file, self.line, self.key, self.found, self.expected = file, line, key, found, expected
         where = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
         parts = [f"{where}{f'{key}: ' if key else ''}{message}"]

@@ -353,20 +353,13 @@ class AbDocument(JsonDocument):
     NAME: ClassVar[str] = "ab"
 
 
-class WhyDocument(Fields):
-    """The verdict's line and its parts, so that the line is never parsed."""
-
-    NAME: ClassVar[str] = "why"
-    line: str
-    parts: tuple[str, ...] = ()
-
-
 class JudgementDocument(Fields):
-    """The judge's result, until the verdict stores it as the run's status."""
+    """The judge's result, until the verdict stores it as the run's status; `parts` are those of its reason."""
 
     NAME: ClassVar[str] = "judgement"
     status: Status
     reason: str = ""
+    parts: tuple[str, ...] = ()
 
 
 class LeftoversDocument(Root[tuple[str, ...]]):

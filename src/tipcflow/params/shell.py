@@ -2,6 +2,23 @@
 
 import re
 from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class ShellAct(Enum):
+    """What the shell does with characters of a value."""
+
+    SEPARATE = auto()
+    SUBSTITUTE = auto()
+    REDIRECT = auto()
+    GROUP = auto()
+    QUOTE = auto()
+    COMMENT = auto()
+    EXPAND_VARIABLE = auto()
+    EXPAND_HOME = auto()
+    ESCAPE = auto()
+    MATCH_FILES = auto()
+    EXPAND_BRACES = auto()
 
 
 @dataclass(frozen=True)
@@ -9,11 +26,13 @@ class Act:
     """One effect of the shell on a value.
 
     Attributes:
+        kind: the effect.
         what: the characters.
         does: the effect, as a clause.
         breaks: whether the command is cut, broken or runs something else; otherwise a word is only replaced.
     """
 
+    kind: ShellAct
     what: str
     does: str
     breaks: bool
@@ -24,25 +43,49 @@ _SINGLE = re.compile(r"'[^']*'")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 # No rule matches a text without one of these characters, and most slots have none.
 _ACTIVE = re.compile(r"[;&`$<>()\"'#~\\*?{]")
-# (text outside all quotes | outside single quotes) pattern, characters, effect, whether it breaks the command
+# Effect, view (text outside all quotes | outside single quotes), pattern, characters, effect in words, whether it
+# breaks the command
 _RULES = (
-    ("bare", re.compile(r"[;&]"), "; or &", "the command ends there and another one starts", True),
-    ("live", re.compile(r"`|\$\("), "` or $(", "the shell runs the text as a command", True),
-    ("bare", re.compile(r"[<>]"), "< or >", "the shell interprets it as a redirection", True),
-    ("bare", re.compile(r"[()]"), "( or )", "the command cannot be parsed", True),
-    ("bare", re.compile(r"[\"']"), "an unbalanced quote", "the command cannot be parsed", True),
     (
+        ShellAct.SEPARATE,
+        "bare",
+        re.compile(r"[;&]"),
+        "; or &",
+        "the command ends there and another one starts",
+        True,
+    ),
+    (ShellAct.SUBSTITUTE, "live", re.compile(r"`|\$\("), "` or $(", "the shell runs the text as a command", True),
+    (ShellAct.REDIRECT, "bare", re.compile(r"[<>]"), "< or >", "the shell interprets it as a redirection", True),
+    (ShellAct.GROUP, "bare", re.compile(r"[()]"), "( or )", "the command cannot be parsed", True),
+    (ShellAct.QUOTE, "bare", re.compile(r"[\"']"), "an unbalanced quote", "the command cannot be parsed", True),
+    (
+        ShellAct.COMMENT,
         "bare",
         re.compile(r"(?:^|\s)#"),
         "#",
         "all later arguments become a comment",
         True,
     ),
-    ("live", re.compile(r"\$(?=[A-Za-z_{0-9?$@!#*-])(?!\()"), "$", "the shell expands it", False),
-    ("bare", re.compile(r"(?:^|[\s=])~"), "~", "the shell replaces it by a home folder", False),
-    ("raw", re.compile(r"\\"), "a backslash", "the shell removes it", False),
-    ("bare", re.compile(r"[*?]"), "* or ?", "it is replaced by matching files", False),
     (
+        ShellAct.EXPAND_VARIABLE,
+        "live",
+        re.compile(r"\$(?=[A-Za-z_{0-9?$@!#*-])(?!\()"),
+        "$",
+        "the shell expands it",
+        False,
+    ),
+    (
+        ShellAct.EXPAND_HOME,
+        "bare",
+        re.compile(r"(?:^|[\s=])~"),
+        "~",
+        "the shell replaces it by a home folder",
+        False,
+    ),
+    (ShellAct.ESCAPE, "raw", re.compile(r"\\"), "a backslash", "the shell removes it", False),
+    (ShellAct.MATCH_FILES, "bare", re.compile(r"[*?]"), "* or ?", "it is replaced by matching files", False),
+    (
+        ShellAct.EXPAND_BRACES,
         "bare",
         re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}"),
         "{ and }",
@@ -59,4 +102,8 @@ def shell_acts(text: str) -> list[Act]:
     raw = _QUOTED.sub("", text)
     plain = _ESCAPED.sub("", text)
     views = {"raw": raw, "bare": _QUOTED.sub("", plain), "live": _SINGLE.sub("", plain)}
-    return [Act(what, does, breaks) for view, pattern, what, does, breaks in _RULES if pattern.search(views[view])]
+    return [
+        Act(kind, what, does, breaks)
+        for kind, view, pattern, what, does, breaks in _RULES
+        if pattern.search(views[view])
+    ]

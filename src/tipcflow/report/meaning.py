@@ -1,7 +1,7 @@
 """One sentence per run status (docs/reference/statuses.md)."""
 
 from tipcflow.domain import Run, Status
-from tipcflow.domain.run_documents import WhyDocument
+from tipcflow.domain.run_documents import JudgementDocument
 
 RUN_MEANS = {
     Status.PASS: "All executed steps and gating checks passed.",
@@ -26,12 +26,12 @@ def meaning(status: Status | None, *, neutral: bool = False) -> str:
     return f"{sentence} {NEUTRAL}" if neutral else sentence
 
 
-def reasons(run: Run, kept: WhyDocument | None) -> list[str]:
+def reasons(run: Run, judged: JudgementDocument | None) -> list[str]:
     """The parts of the run's reason, in order.
 
     Args:
-        kept: None if the run has none.
+        judged: None if the run has none.
     """
-    if kept and kept.line == run.reason:
-        return list(kept.parts)
+    if run.status is not None and judged and judged.parts:
+        return list(judged.parts)
     return [run.reason] if run.reason else []

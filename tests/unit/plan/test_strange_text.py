@@ -10,7 +10,7 @@ from tipcflow.params.limits import MAX_ALTERNATIVES
 from tipcflow.params.lint.rules import lint_text
 from tipcflow.params.lint.subject import Severity, Subject
 from tipcflow.params.lint.values import listed_twice
-from tipcflow.params.shell import shell_acts
+from tipcflow.params.shell import ShellAct, shell_acts
 from tipcflow.plan import plan_commands
 
 Make = Callable[..., Plan]
@@ -198,7 +198,9 @@ def test_list_of_the_largest_size_is_planned(plan: Make, norm_text: str) -> None
 
 
 def test_effects_of_the_shell_on_texts() -> None:
-    assert [each.what for each in shell_acts("a $X ~/b #c")] == ["#", "$", "~"]
+    acts = shell_acts("a $X ~/b #c")
+    assert [each.what for each in acts] == ["#", "$", "~"]
+    assert [each.kind for each in acts] == [ShellAct.COMMENT, ShellAct.EXPAND_VARIABLE, ShellAct.EXPAND_HOME]
     assert shell_acts("-c 'x; y' \"a > b\"") == []
     assert [each.what for each in shell_acts('"$X"')] == ["$"]
     assert shell_acts("'$X'") == []

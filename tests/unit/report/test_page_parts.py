@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipcflow.domain import CheckResult, Run, Status
-from tipcflow.domain.run_documents import WhyDocument
+from tipcflow.domain.run_documents import JudgementDocument
 from tipcflow.report.again import rerun_command
 from tipcflow.report.answers import group_results
 from tipcflow.report.curves import counted_iterations, curve
@@ -103,8 +103,12 @@ def test_every_word_of_a_run_has_a_meaning() -> None:
 
 
 def test_reasons(build: ModuleType) -> None:
-    run = a_run(build, reason="a: b; c; d")
-    assert reasons(run, WhyDocument(line="a: b; c; d", parts=("a: b; c", "d"))) == ["a: b; c", "d"]
-    assert reasons(run, WhyDocument(line="judged before it was stopped", parts=("x",))) == ["a: b; c; d"]
+    run = a_run(build, reason="a: b; c; d", status=Status.FAILED)
+    judged = JudgementDocument(status=Status.FAILED, reason="a: b; c; d", parts=("a: b; c", "d"))
+    assert reasons(run, judged) == ["a: b; c", "d"]
+    assert reasons(run, judged.model_copy(update={"parts": ()})) == ["a: b; c; d"]
+    assert reasons(run.model_copy(update={"status": None, "reason": ""}), judged) == [], (
+        "not yet the run's verdict"
+    )
     assert reasons(run, None) == ["a: b; c; d"], "no sentence is taken apart"
     assert reasons(a_run(build, reason=""), None) == []

@@ -20,7 +20,7 @@ def quarantine(**fields: Any) -> Quarantine:
         "check": "parity.onednn",
         "step": "v/infer_cpu",
         "leg": "cpu_bs1",
-        "signature": "class N instead of N",
+        "signature": "other_class",
         "largest": 0.25,
         "owner": "inference team",
         "who": "mia",

@@ -17,6 +17,7 @@ from tipcflow.domain import (
     StepKind,
     last_attempts,
 )
+from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 from tipcflow.domain.triggers import CONFIRM
 from tipcflow.params.modes import BENCHMARK
 from tipcflow.parse import metric
@@ -140,9 +141,11 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
     shown = f"{target.metric} {format_number(value)}, target {limits}"
     # A value exactly at the limit passes, whatever the last bit of the subtraction.
     if better < -target.tolerance - 1e-9:
+        values[CODE] = ReasonCode.BEYOND_TARGET
         return result(Status.FAILED, f"{shown}: too low" if metric(target.metric).better != "lower" else shown)
     if better > context.policy.accuracy.too_good * max(target.tolerance, 1e-12):
         if not declared and _may_be_per_cent(last, target.unit, facts):
+            values[CODE] = ReasonCode.AMBIGUOUS_UNIT
             printed = format_number(last.value)
             both = f"{printed} is {format_number(value)} % as a share and {printed} % as per cent"
             hint = 'the log prints no unit; a target with unit "1" says that it is a share'

@@ -5,6 +5,7 @@ import math
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import format_number, training_steps
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, last_attempts
+from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 from tipcflow.parse import metric
 
 NAME = "accuracy.evaluation"
@@ -53,6 +54,9 @@ def _judged(step: str, name: str, own: list[Measurement], logged: list[Measureme
     floor = _RANGE * (100.0 if higher and _is_per_cent([*own, *logged], declared) else 1.0)
     behind = worst - value if higher else value - worst
     far = behind > max((_SHARE if higher else 1.0) * abs(worst), floor)
+    values: dict[str, object] = {"value": value, "worst": worst, "last": own[-1].value, "evaluations": len(own)}
+    if far:
+        values[CODE] = ReasonCode.FAR_WORSE
     shown = f"{name} {format_number(value)}, the training's own {format_number(own[-1].value)}"
     return CheckResult(
         check=NAME,
@@ -60,7 +64,7 @@ def _judged(step: str, name: str, own: list[Measurement], logged: list[Measureme
         reason=f"{shown}: far worse" if far else shown,
         step=step,
         metric=name,
-        values={"value": value, "worst": worst, "last": own[-1].value, "evaluations": len(own)},
+        values=values,
     )
 
 

@@ -11,6 +11,7 @@ from tipcflow.check.select import format_number, loss_names, losses, matches_any
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
 from tipcflow.domain.numbers.metrics import metric as definition_of
 from tipcflow.domain.numbers.metrics import objective
+from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 from tipcflow.params.modes import BENCHMARK
 
 FINITE, FALLING = "loss.finite", "loss.falling"
@@ -151,7 +152,7 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     names = tuple(name for name in names if not name.startswith("epoch.")) or names
     main = objective(names)
 
-    def result(status: Status, reason: str, **values: float) -> CheckResult:
+    def result(status: Status, reason: str, **values: object) -> CheckResult:
         """Return a result of `loss.falling`."""
         return CheckResult(
             check=FALLING,
@@ -172,7 +173,8 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
         return result(Status.INSUFFICIENT_DATA, "not evaluated: non-finite losses (loss.finite)")
     if all(len(set(points)) == 1 for points in curves):
         reason = f"the loss does not fall: it is {format_number(curve[0])} in all {len(curve)} iterations"
-        return result(Status.FAILED, reason, first=curve[0], last=curve[0], iterations=len(curve))
+        known = {"first": curve[0], "last": curve[0], "iterations": len(curve), CODE: ReasonCode.CONSTANT_LOSS}
+        return result(Status.FAILED, reason, **known)
     if not main:
         return result(
             Status.INSUFFICIENT_DATA, f"{', '.join(names)}: only partial losses logged; no total loss to evaluate"
@@ -181,7 +183,7 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     first, last = median(curve[:quarter]), median(curve[-quarter:])
     medians = format_number(first), format_number(last)
     numbers = f"median of the first {quarter} iterations {medians[0]}, of the last {quarter} {medians[1]}"
-    values = {"first": first, "last": last, "iterations": len(curve)}
+    values: dict[str, object] = {"first": first, "last": last, "iterations": len(curve)}
     answer = trend(curve)
     usual = usual_fall(context, step.id, main, len(curve))
     if usual:
@@ -192,7 +194,7 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     if answer is Status.PASS:
         return result(Status.PASS, numbers, **values)
     if answer is Status.FAILED:
-        return result(Status.FAILED, f"the loss does not fall: {numbers}", **values)
+        return result(Status.FAILED, f"the loss does not fall: {numbers}", **values, **{CODE: ReasonCode.NO_FALL})
     few = f"inconclusive after {len(curve)} iterations: change within noise"
     return result(Status.INSUFFICIENT_DATA, f"{numbers}; {few}", **values)
 

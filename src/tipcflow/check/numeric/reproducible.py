@@ -10,6 +10,7 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.numeric.curves import Curves, Divergence, first_divergence, learn
 from tipcflow.check.select import training_steps
 from tipcflow.domain import CheckResult, CurveKey, Facts, PastRun, Status, Step, losses_of, without_repeat
+from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 
 NAME = "loss.reproducible"
 # `floor` compares with the policy's floor, because too few trainings are known to learn from.
@@ -206,6 +207,7 @@ def _diverged(
         reason = f"the training is {word}: {same or f'differs from {name} from iteration {divergence.at} on'}"
         return _result(step, context, Status.INSUFFICIENT_DATA, reason, **values)
     reason = f"differs from {name} from iteration {divergence.at} on ({divergence.where}): {divergence.what}"
+    values[CODE] = ReasonCode.OTHER_LENGTH if divergence.by_length else ReasonCode.OTHER_LOSSES
     return _result(step, context, Status.FAILED, reason, **values)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tipcflow.check.evidence.predictors import is_class_only
 from tipcflow.config.policy import Tolerance
+from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 
 Scores = Mapping[str, tuple[float, ...]]
 
@@ -18,7 +19,7 @@ class Distance:
     Attributes:
         absolute, relative: largest difference of a score; relative only of scores above the absolute tolerance.
         excess: by how much the worst score is beyond what is allowed; inf where no number could be compared.
-        problem: what is wrong, '' when nothing is.
+        problem: what is wrong, '' when nothing is; `code` is its kind.
     """
 
     picture: str
@@ -26,6 +27,7 @@ class Distance:
     relative: float
     excess: float
     problem: str = ""
+    code: ReasonCode | None = None
 
 
 def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
@@ -44,6 +46,7 @@ def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
         relative=max(deviation.relative for deviation in distances),
         excess=worst.excess,
         problem=worst.problem,
+        code=worst.code,
     )
 
 
@@ -60,12 +63,14 @@ def distance(picture: str, scores: tuple[float, ...], expected: tuple[float, ...
     # Of scores as small as the tolerance the last bits are noise: their ratio would only frighten the reader.
     relative = [d / abs(b) for d, b in zip(absolute, expected, strict=True) if abs(b) > max(allowed.atol, 1e-30)]
     excess = max(d - allowed.atol - allowed.rtol * abs(b) for d, b in zip(absolute, expected, strict=True))
-    problem = ""
+    problem, code = "", None
     if top_class(scores) != top_class(expected):
         problem, excess = f"class {top_class(scores)} against class {top_class(expected)}", math.inf
+        code = ReasonCode.OTHER_CLASS
     elif excess > 0:
         problem = f"scores differ by {max(absolute):.3g}, allowed {allowed.atol:g} + {allowed.rtol:g} relative"
-    return Distance(picture, max(absolute), max(relative, default=0.0), excess, problem)
+        code = ReasonCode.OTHER_SCORES
+    return Distance(picture, max(absolute), max(relative, default=0.0), excess, problem, code)
 
 
 def different_images(scores: Scores, expected: Scores) -> str:
@@ -91,6 +96,7 @@ def comparison_values(worst: Distance, expected: Scores) -> dict[str, Any]:
         "max_abs": worst.absolute,
         "max_rel": worst.relative,
         "classes": class_count(expected),
+        **({CODE: worst.code} if worst.code else {}),
     }
 
 

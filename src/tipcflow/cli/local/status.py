@@ -26,6 +26,7 @@ class Service(Frozen):
         where: addresses or folder.
         since: Unix time of the start, None if unknown.
         note: owner, problems and the remedy.
+        has_problem: whether a service that is starting or running does not work.
     """
 
     what: str
@@ -33,11 +34,12 @@ class Service(Frozen):
     where: str
     since: float | None = None
     note: str = ""
+    has_problem: bool = False
 
     @property
     def healthy(self) -> bool:
         """Whether nothing has to be done."""
-        return self.condition in ("starting", "running") and not self.note.startswith("problem")
+        return self.condition in ("starting", "running") and not self.has_problem
 
 
 def status(
@@ -101,7 +103,9 @@ def _kept(what: str, record: "Record", where: str, problem: str) -> Service:
         note = f"its process {record.pid} was killed, or the machine was restarted: `{_DOWN[record.name]}`"
     else:
         note = f"problem: {problem}" if problem else f"process {record.pid}"
-    return Service(what=what, condition=condition, where=where, since=record.since, note=note)
+    return Service(
+        what=what, condition=condition, where=where, since=record.since, note=note, has_problem=bool(problem)
+    )
 
 
 def _nodes_where(record: "Record") -> str:

@@ -1,37 +1,43 @@
 """The signature of a check's failure, its size, and which failures may be quarantined (ADR 25)."""
 
 import math
-import re
+from enum import StrEnum
 
 from tipcflow.domain.check import CheckResult
 from tipcflow.domain.status import Status
 
-# Keys of `CheckResult.values` that a quarantine sets.
-NUMBER, SIGNATURE = "quarantine", "quarantine_signature"
+# Keys of `CheckResult.values`: the `ReasonCode` that a check sets, and what a quarantine sets.
+CODE, NUMBER, SIGNATURE = "code", "quarantine", "quarantine_signature"
 RED = (Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED)
-# Checks of a measured value -> the keys of `values`, of which one shows that the value was measured. All other
-# checks prove that the declared work was done, or that a node was at fault.
-_MEASURED = {
-    "loss.falling": ("last",),
-    "loss.reproducible": ("first_divergent",),
-    "accuracy.final": ("value",),
-    "accuracy.evaluation": ("value",),
-    "accuracy.history": ("value",),
-    "parity.onednn": ("max_abs",),
-    "parity.chain": ("max_abs",),
-    "golden.results": ("max_abs",),
-    "baseline.pinned": ("value",),
+# Checks of a measured value -> the key of `values` that shows that the value was measured, and the keys of the
+# reason code's parameters. All other checks prove that the declared work was done, or that a node was at fault.
+_MEASURED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "loss.falling": ("last", ()),
+    "loss.reproducible": ("first_divergent", ()),
+    "accuracy.final": ("value", ()),
+    "accuracy.evaluation": ("value", ()),
+    "accuracy.history": ("value", ()),
+    "parity.onednn": ("max_abs", ("compared_with",)),
+    "parity.chain": ("max_abs", ("compared_with",)),
+    "golden.results": ("max_abs", ("golden_leg",)),
+    "baseline.pinned": ("value", ()),
 }
 _FAMILIES = ("speed.", "memory.", "baseline.")
 _WORSE = "worse than earlier runs"
-_LONGEST = 200
-_MASKS = (
-    (re.compile(r"\b\d{8}t\d{6}-[a-z0-9_.-]*[a-z0-9]"), "RUN"),
-    (re.compile(r"[\w./-]*\w\.(?:jpe?g|png|bmp|gif|webp|tiff?|npy|npz|wav|txt|json)\b", re.IGNORECASE), "FILE"),
-    (re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])", re.IGNORECASE), "N"),
-    # Hashes; one of digits alone is a number.
-    (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b"), "N"),
-)
+
+
+class ReasonCode(StrEnum):
+    """Why a measured value fails its check; stored, and never renamed: signatures of quarantines contain it."""
+
+    CONSTANT_LOSS = "constant_loss"
+    NO_FALL = "no_fall"
+    OTHER_LOSSES = "other_losses"
+    OTHER_LENGTH = "other_length"
+    BEYOND_TARGET = "beyond_target"
+    AMBIGUOUS_UNIT = "ambiguous_unit"
+    FAR_WORSE = "far_worse"
+    OTHER_CLASS = "other_class"
+    OTHER_SCORES = "other_scores"
 
 
 def may_be_quarantined(check: str) -> bool:
@@ -53,14 +59,16 @@ def refusal(result: CheckResult) -> str:
     if not _is_measured(result):
         return "the run did not measure the value, and missing evidence is never accepted"
     size = size_of(result)
-    return "" if size is None or math.isfinite(size) else "the value is not finite"
+    if size is not None and not math.isfinite(size):
+        return "the value is not finite"
+    return "" if signature_of(result) else "the result has no reason code: an earlier version evaluated the run"
 
 
 def signature_of(result: CheckResult) -> str:
-    """Return what equal failures of a check have in common: the reason without its numbers, files and run IDs.
+    """Return what equal failures of a check have in common: the reason code with its parameters.
 
-    The reason for a change against earlier runs tells whether and how it was confirmed, so all such changes for
-    the worse have one signature; their size is limited (`size_of`).
+    All changes for the worse against earlier runs have one signature, whether and how they were confirmed; their
+    size is limited (`size_of`). '' for a result without a code: it has no failure that a later one could equal.
     """
     known = result.values.get(SIGNATURE)
     if isinstance(known, str):
@@ -69,10 +77,12 @@ def signature_of(result: CheckResult) -> str:
         (*_FAMILIES, "accuracy.history")
     ):
         return _WORSE
-    text = " ".join(result.reason.split())
-    for pattern, mask in _MASKS:
-        text = pattern.sub(mask, text)
-    return text[:_LONGEST]
+    code = result.values.get(CODE)
+    if not isinstance(code, str):
+        return ""
+    _, parameters = _MEASURED.get(result.check, ("", ()))
+    given = [f"{name}={result.values[name]}" for name in parameters if result.values.get(name)]
+    return " ".join([str(code), *given])
 
 
 def size_of(result: CheckResult) -> float | None:
@@ -102,5 +112,5 @@ def _log(ratio: float) -> float:
 
 
 def _is_measured(result: CheckResult) -> bool:
-    keys = _MEASURED.get(result.check, ("value",))
-    return any(key in result.values for key in keys)
+    key, _ = _MEASURED.get(result.check, ("value", ()))
+    return key in result.values

@@ -294,7 +294,7 @@ class AttemptDriver:
         for member in self.running:
             member.poll(absent=ABSENT)
             if member.lost and member.name == cause.node:
-                member.lost = f"node {member.name}: {cause.detail.removeprefix(f'node {member.name}: ')}"
+                member.lost = cause.message
         for member in self.members:
             if member.done:
                 self.keep(member)

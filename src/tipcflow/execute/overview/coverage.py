@@ -74,7 +74,7 @@ def load_coverage(
         no_framework=Clusters(config_dir).reasons,
     )
     chains = [_chain(evidence, name) for name in sorted({*declared, *by_chain})]
-    passed = sum(report.NEVER_PASSED not in chain.gaps and chain.lines > 0 for chain in chains)
+    passed = sum(report.Gap.NEVER_PASSED not in chain.gaps and chain.lines > 0 for chain in chains)
     made = report.make_coverage(chains, passed, at=now, days=days, problems=targets.problems)
     return made.model_copy(update={"selection": _selection(store, config_dir)})
 
@@ -113,21 +113,21 @@ def _chain(evidence: _Evidence, name: str) -> report.ChainCoverage:
     )
 
 
-def _gaps(evidence: _Evidence, name: str, lines: Sequence["Line"], *, has_unrun_legs: bool) -> list[str]:
+def _gaps(evidence: _Evidence, name: str, lines: Sequence["Line"], *, has_unrun_legs: bool) -> list[report.Gap]:
     modes = sorted({line.mode for line in lines})
     accepted = [evidence.accepted[line.run] for line in lines]
     target = any(evidence.has_target(name, mode) for mode in modes or [""])
     golden = any(evidence.has_golden(name, mode) for mode in modes)
     is_missing = {
-        report.NO_FRAMEWORK: bool(_no_framework(evidence, name, lines)),
-        report.NEVER_RUN: not lines,
-        report.NEVER_PASSED: bool(lines) and not any(ever for ever, _ in accepted),
-        report.STALE: bool(lines) and max(line.created_at for line in lines) < evidence.oldest,
-        report.NO_HISTORY: any(ever and not enough for ever, enough in accepted),
-        report.NO_TARGET: not target,
-        report.NO_GOLDEN: bool(lines) and not golden,
-        report.LEGS: has_unrun_legs,
-        report.UNDECLARED: name not in evidence.declared,
+        report.Gap.NO_FRAMEWORK: bool(_no_framework(evidence, name, lines)),
+        report.Gap.NEVER_RUN: not lines,
+        report.Gap.NEVER_PASSED: bool(lines) and not any(ever for ever, _ in accepted),
+        report.Gap.STALE: bool(lines) and max(line.created_at for line in lines) < evidence.oldest,
+        report.Gap.NO_HISTORY: any(ever and not enough for ever, enough in accepted),
+        report.Gap.NO_TARGET: not target,
+        report.Gap.NO_GOLDEN: bool(lines) and not golden,
+        report.Gap.LEGS: has_unrun_legs,
+        report.Gap.UNDECLARED: name not in evidence.declared,
     }
     return [gap for gap, missing in is_missing.items() if missing]
 

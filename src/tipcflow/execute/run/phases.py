@@ -230,9 +230,10 @@ def judge_run(context: TaskContext) -> tuple[Status, str]:
     note_lost_files(store, run, context.home / "runs" / run)
     judged = judgement.judge_run(store, run, rules=context.policy, references=context.references)
     leftovers = (store.documents.get(run, LeftoversDocument) or LeftoversDocument()).root
-    status, reason = run_status(judged.status, judged.reason, steps=context.statuses(), leftovers=leftovers)
-    store.documents.put(run, JudgementDocument(status=status, reason=reason))
-    return status, reason
+    verdict = JudgementDocument(status=judged.status, reason=judged.reason, parts=judged.parts)
+    verdict = run_status(verdict, steps=context.statuses(), leftovers=leftovers)
+    store.documents.put(run, verdict)
+    return verdict.status, verdict.reason
 
 
 def finish_run(context: TaskContext) -> Run:

@@ -108,15 +108,15 @@ def end_run(upkeep: Upkeep, run_id: str, why: str) -> Run:
         return store.runs.get(run_id)
     try:
         status, reason = task_phases.judge_run(context)
+        judged = store.documents.get(run_id, JudgementDocument)
+        parts = (judged.parts if judged else ()) or (reason,)
         if status is Status.CANCELLED:
-            status, reason = Status.INFRA_FAILURE, ""  # no user stopped it
-        store.documents.put(run_id, JudgementDocument(status=status, reason=_both(reason, why)))
+            status, parts = Status.INFRA_FAILURE, ()  # no user stopped it
+        parts = (*filter(None, parts), why)
+        store.documents.put(run_id, JudgementDocument(status=status, reason="; ".join(parts), parts=parts))
         return task_phases.finish_run(context)
     except Exception as error:
         message = str(error) if isinstance(error, TipcflowError) else repr(error)
+        store.documents.remove(run_id, JudgementDocument)
         store.runs.finish(run_id, Status.INFRA_FAILURE, f"{why}; it could not be judged: {message}", upkeep.now)
         return store.runs.get(run_id)
-
-
-def _both(reason: str, why: str) -> str:
-    return f"{reason}; {why}" if reason else why

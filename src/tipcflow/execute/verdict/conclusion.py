@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import Run, Status, exit_code
-from tipcflow.domain.run_documents import LeftoversDocument
+from tipcflow.domain.run_documents import JudgementDocument, LeftoversDocument
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -16,23 +16,24 @@ _BLOCKS = frozenset({Status.INFRA_FAILURE, Status.CANCELLED})
 
 
 def run_status(
-    status: Status, reason: str, *, steps: Mapping[str, Status], leftovers: Sequence[str]
-) -> tuple[Status, str]:
+    judged: JudgementDocument, *, steps: Mapping[str, Status], leftovers: Sequence[str]
+) -> JudgementDocument:
     """Return the status and reason of a run from its verdict by the checks.
 
     A stopped run names the step in which it was stopped. A run that left something on a node is an infra_failure.
 
     Args:
-        status, reason: the verdict.
+        judged: the verdict.
         steps: step id -> status, in plan order.
         leftovers: messages about what the run left on its nodes.
     """
-    if status is Status.CANCELLED:
+    if judged.status is Status.CANCELLED:
         stopped = [step for step, word in steps.items() if word is Status.CANCELLED]
-        reason = f"stopped by a user{f' in {stopped[0]}' if stopped else ''}"
-    if leftovers and status.severity < Status.INFRA_FAILURE.severity:
-        return Status.INFRA_FAILURE, leftovers[0]
-    return status, reason
+        where = f" in {stopped[0]}" if stopped else ""
+        judged = JudgementDocument(status=Status.CANCELLED, reason=f"stopped by a user{where}")
+    if leftovers and judged.status.severity < Status.INFRA_FAILURE.severity:
+        return JudgementDocument(status=Status.INFRA_FAILURE, reason=leftovers[0])
+    return judged
 
 
 def is_neutral(store: "Store", run: Run) -> bool:

@@ -20,7 +20,6 @@ from tipcflow.domain.run_documents import (
     EvidenceDocument,
     FoundDocument,
     GateDocument,
-    WhyDocument,
 )
 from tipcflow.execute.collect.kept_files import CERTIFICATE, certified_files
 from tipcflow.execute.collect.log_archive import compress_logs
@@ -41,10 +40,11 @@ GATE_S = 1.0
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict: the run's status and a one-line reason."""
+    """The verdict: the run's status, a one-line reason, and the parts of the reason."""
 
     status: Status
     reason: str
+    parts: tuple[str, ...] = ()
 
 
 def judge_run(store: "Store", run_id: str, *, rules: Policy, references: References) -> Judged:
@@ -67,9 +67,7 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     store.documents.put(run_id, EvidenceDocument(evidence_section(facts, context, proven)))
     store.documents.put(run_id, FoundDocument(tuple(sorted(found_in(facts, context.prints) | proven))))
     store.documents.put(run_id, GateDocument(gate_section(context.history, rules, within_s=GATE_S)))
-    judged = Judged(*verdict(facts, results))
-    store.documents.put(run_id, WhyDocument(line=judged.reason, parts=tuple(verdict_reasons(facts, results))))
-    return judged
+    return Judged(*verdict(facts, results), parts=tuple(verdict_reasons(facts, results)))
 
 
 def load_policy(name: str, config_dir: Path) -> Policy:

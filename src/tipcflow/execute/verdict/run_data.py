@@ -11,8 +11,8 @@ from tipcflow.domain.run_documents import (
     ConfirmationDocument,
     Document,
     FailuresDocument,
+    JudgementDocument,
     MergeBaseDocument,
-    WhyDocument,
 )
 from tipcflow.execute.request import RequestDocument
 from tipcflow.execute.verdict.check_context import declared_prints
@@ -28,9 +28,9 @@ _DOCUMENTS: tuple[type[Document], ...] = (
     CertificateDocument,
     ConfirmationDocument,
     FailuresDocument,
+    JudgementDocument,
     MergeBaseDocument,
     RequestDocument,
-    WhyDocument,
 )
 
 
@@ -74,7 +74,7 @@ def load_run(store: "Store", run: Run, *, raw: bool = False) -> RunData:
         merge_base=base.commit if base else "",
         unlike_before=store.history.unlike_before(run),
         neutral=is_neutral(store, run),
-        why=documents.get(WhyDocument),
+        judged=documents.get(JudgementDocument),
     )
 
 

@@ -8,7 +8,7 @@ from tipcflow.params.file import Slot
 from tipcflow.params.layout import COMMANDS, FILLER
 from tipcflow.params.limits import excess
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
-from tipcflow.params.shell import shell_acts
+from tipcflow.params.shell import ShellAct, shell_acts
 
 _LISTS = ("list", "modes", "paired")
 _PYTHON = re.compile(r"python[\d.]*")
@@ -70,9 +70,9 @@ def _shell_acts(slot: Slot, subject: Subject) -> list[tuple[str, str, Severity]]
         text = text.replace(";", "")
     acts = []
     for act in (*shell_acts(slot.key), *shell_acts(text)):
-        if act.what == "* or ?" and slot.name == "weights_name":
+        if act.kind is ShellAct.MATCH_FILES and slot.name == "weights_name":
             continue
-        error = act.breaks or act.what == "$"
+        error = act.breaks or act.kind is ShellAct.EXPAND_VARIABLE
         acts.append((act.what, act.does, Severity.ERROR if error else Severity.WARNING))
     if "|" in slot.value and kind == "plain":
         acts.append(("|", "it becomes a space, because this slot holds one value", Severity.ERROR))

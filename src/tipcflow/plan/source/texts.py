@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tipcflow.domain import ConfigError
 from tipcflow.params.file import Slot
 from tipcflow.params.layout import FILLER
-from tipcflow.params.shell import Act, shell_acts
+from tipcflow.params.shell import Act, ShellAct, shell_acts
 from tipcflow.plan.source.reader import Reader
 
 # A name of folders below the output folder: relative, without a parent folder, no option of a program.
@@ -23,7 +23,7 @@ def slot_acts(reader: Reader) -> Iterator[tuple[Slot, Act]]:
             text = ""
         for act in (*shell_acts(slot.key), *shell_acts(text)):
             # The name of weights is a pattern in some suites.
-            if name != "weights_name" or act.what != "* or ?":
+            if name != "weights_name" or act.kind is not ShellAct.MATCH_FILES:
                 yield slot, act
 
 

@@ -2,23 +2,41 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-NO_FRAMEWORK, NEVER_RUN, NEVER_PASSED, STALE = "no framework", "never run", "never passed", "not run lately"
-NO_HISTORY, NO_TARGET, NO_GOLDEN = "no history", "no accuracy target", "no golden"
-LEGS, UNDECLARED = "legs not run", "not declared"
-# Gaps, worst first; the meaning of each for readers.
+
+class Gap(StrEnum):
+    """What no run proves about a chain, worst first."""
+
+    NO_FRAMEWORK = "no framework"
+    NEVER_RUN = "never run"
+    NEVER_PASSED = "never passed"
+    STALE = "not run lately"
+    NO_HISTORY = "no history"
+    NO_TARGET = "no accuracy target"
+    NO_GOLDEN = "no golden"
+    LEGS = "legs not run"
+    UNDECLARED = "not declared"
+
+    @property
+    def is_severe(self) -> bool:
+        """Whether the chain has no current result at all."""
+        return self in (Gap.NO_FRAMEWORK, Gap.NEVER_RUN, Gap.NEVER_PASSED, Gap.STALE)
+
+
+# The meaning of each gap for readers, worst first.
 GAPS = {
-    NO_FRAMEWORK: "not_run: no cluster has the framework that the suite needs",
-    NEVER_RUN: "declared in configs/chains, but no run",
-    NEVER_PASSED: "runs, but none that passed",
-    STALE: "the newest run is older than the limit",
-    NO_HISTORY: "fewer accepted runs than a comparison needs, in at least one environment class",
-    NO_TARGET: "no target in configs/references",
-    NO_GOLDEN: "no reviewed predictions in configs/goldens",
-    LEGS: "the newest run could not run all legs",
-    UNDECLARED: "runs, but no file in configs/chains",
+    Gap.NO_FRAMEWORK: "not_run: no cluster has the framework that the suite needs",
+    Gap.NEVER_RUN: "declared in configs/chains, but no run",
+    Gap.NEVER_PASSED: "runs, but none that passed",
+    Gap.STALE: "the newest run is older than the limit",
+    Gap.NO_HISTORY: "fewer accepted runs than a comparison needs, in at least one environment class",
+    Gap.NO_TARGET: "no target in configs/references",
+    Gap.NO_GOLDEN: "no reviewed predictions in configs/goldens",
+    Gap.LEGS: "the newest run could not run all legs",
+    Gap.UNDECLARED: "runs, but no file in configs/chains",
 }
 
 
@@ -49,7 +67,7 @@ class ChainCoverage(_Model):
     not_run: dict[str, int]
     newest_run: str
     newest_at: float | None
-    gaps: tuple[str, ...]
+    gaps: tuple[Gap, ...]
     no_framework: tuple[str, ...] = ()
 
 

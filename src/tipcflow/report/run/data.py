@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from tipcflow.domain import Attempt, CheckResult, Facts, Failure, LegKey, MetricKey, Plan, Run, Status
-from tipcflow.domain.run_documents import WhyDocument
+from tipcflow.domain.run_documents import JudgementDocument
 from tipcflow.report.api import Confirming
 
 
@@ -27,7 +27,7 @@ class RunData:
         merge_base: the last commit whose runs a change is compared with; '' without a change.
         unlike_before: how its environment differs from the previous run's; '' if it does not.
         neutral: whether the run is `unconfirmed` and its policy does not block on that.
-        why: parts of the verdict's reason; None for a run without a verdict.
+        judged: the verdict with the parts of its reason; None for a run without a verdict.
         now: time of reading, seconds since the epoch.
     """
 
@@ -46,7 +46,7 @@ class RunData:
     merge_base: str = ""
     unlike_before: str = ""
     neutral: bool = False
-    why: WhyDocument | None = None
+    judged: JudgementDocument | None = None
     now: float = field(default_factory=time.time)
 
     @cached_property

@@ -69,7 +69,8 @@ def test_per_cent_without_the_sign(
 
 
 def test_the_reason_has_the_numbers(build: ModuleType) -> None:
-    assert judged(build.facts(), target=0.95).reason == "top1 0.85, target 0.95 ± 0.05: too low"
+    low = judged(build.facts(), target=0.95)
+    assert (low.reason, low.values["code"]) == ("top1 0.85, target 0.95 ± 0.05: too low", "beyond_target")
     assert judged(build.facts(), model="x").reason == (
         "no accuracy target configured for mobilenet_v3_small in lite_train_lite_infer (metrics evaluated: top1)"
     )

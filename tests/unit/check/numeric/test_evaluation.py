@@ -64,6 +64,7 @@ def test_far_worse(
 def test_the_reason_has_both_numbers(build: ModuleType) -> None:
     (result,) = judged(evaluated(build, (0.8, 0.9), (0.1,)))
     assert result.reason == "top1 0.1, the training's own 0.9: far worse"
+    assert result.values["code"] == "far_worse"
 
 
 def test_only_what_both_evaluated_is_compared(build: ModuleType) -> None:

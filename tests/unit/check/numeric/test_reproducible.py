@@ -57,6 +57,7 @@ def test_fewer_iterations_than_before_are_a_difference(build: ModuleType) -> Non
     longer = {key: (*values, 0.5) for key, values in build.past().losses.items()}
     (result,) = loss_reproducible(build.facts(), build.loss_context(build.past(losses=longer)))
     assert (result.status, "8 against 9 iterations" in result.reason) == (FAILED, True)
+    assert result.values["code"] == "other_length"
 
 
 def test_nan_equals_nan_here(build: ModuleType) -> None:

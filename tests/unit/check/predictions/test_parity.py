@@ -8,6 +8,7 @@ import pytest
 from tipcflow.check import CheckContext
 from tipcflow.check.predictions.parity import parity_onednn
 from tipcflow.domain import CheckResult, Facts, Status
+from tipcflow.domain.quarantine.signature import signature_of
 
 PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
 
@@ -51,14 +52,17 @@ def test_different(build: ModuleType, row: tuple[float, ...] | None, words: str)
 def test_the_tolerance_is_the_published_one(build: ModuleType) -> None:
     allowed = 1e-5 + 1e-4 * 0.7
     assert judged(with_scores(build, b=(0.1, 0.7 + 0.99 * allowed, 0.2))).status is PASS
-    assert judged(with_scores(build, b=(0.1, 0.7 + 1.01 * allowed, 0.2))).status is FAILED
+    beyond = judged(with_scores(build, b=(0.1, 0.7 + 1.01 * allowed, 0.2)))
+    assert (beyond.status, signature_of(beyond)) == (FAILED, f"other_scores compared_with={build.OFF}")
 
 
 def test_an_equal_class_is_asked_for_even_within_tolerance(build: ModuleType) -> None:
     both = build.predictions()
     both[f"{build.INFER}/{build.OFF}"]["c.png"] = (0.4, 0.400001, 0.2)
     both[f"{build.INFER}/{build.ON}"]["c.png"] = (0.400001, 0.4, 0.2)
-    assert judged(build.facts(predictions=both)).reason.startswith("class 0 against class 1 (image c.png")
+    result = judged(build.facts(predictions=both))
+    assert result.reason.startswith("class 0 against class 1 (image c.png")
+    assert signature_of(result) == f"other_class compared_with={build.OFF}"
 
 
 def test_one_class_everywhere_proves_nothing(build: ModuleType) -> None:

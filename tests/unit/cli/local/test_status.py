@@ -95,14 +95,15 @@ def test_cluster_file_without_nodes_is_stale(tipcflow: Tipcflow, home: Path, con
 
 
 @pytest.mark.parametrize(
-    ("condition", "note", "healthy"),
+    ("condition", "problem", "healthy"),
     [
-        ("running", "process 7", True),
-        ("starting", "", True),
-        ("running", "problem: no sshd", False),
-        ("failed", "", False),
-        ("stale", "", False),
+        ("running", False, True),
+        ("starting", False, True),
+        ("running", True, False),
+        ("failed", False, False),
+        ("stale", False, False),
     ],
 )
-def test_service_is_healthy_if_nothing_has_to_be_done(condition: str, note: str, healthy: bool) -> None:
-    assert Service(what="Airflow", condition=condition, where="", note=note).healthy is healthy
+def test_service_is_healthy_if_nothing_has_to_be_done(condition: str, problem: bool, healthy: bool) -> None:
+    service = Service(what="Airflow", condition=condition, where="", has_problem=problem)
+    assert service.healthy is healthy

@@ -10,7 +10,7 @@ from tests.support.stories import INFER, TRAIN, open_store, tell
 from tipcflow.config.policy import Policy
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import CheckResult, Status
-from tipcflow.domain.run_documents import LeftoversDocument
+from tipcflow.domain.run_documents import JudgementDocument, LeftoversDocument
 from tipcflow.execute.verdict.conclusion import exit_code_of, is_neutral, run_status
 from tipcflow.store import Store
 
@@ -90,17 +90,19 @@ def test_less_than_a_minute_is_no_time_to_confirm() -> None:
 
 def test_a_stopped_run_names_the_step_in_which_it_was_stopped() -> None:
     steps = {"prepare": Status.PASS, "train": Status.CANCELLED, "eval": Status.CANCELLED}
-    assert run_status(Status.CANCELLED, "2 steps cancelled", steps=steps, leftovers=[]) == (
-        Status.CANCELLED,
-        "stopped by a user in train",
+    judged = JudgementDocument(
+        status=Status.CANCELLED, reason="2 steps cancelled; x", parts=("2 steps cancelled", "x")
     )
-    assert run_status(Status.CANCELLED, "", steps={}, leftovers=[]) == (Status.CANCELLED, "stopped by a user")
+    for known, reason in ((steps, "stopped by a user in train"), ({}, "stopped by a user")):
+        ended = run_status(judged, steps=known, leftovers=[])
+        assert ended == JudgementDocument(status=Status.CANCELLED, reason=reason)
 
 
 @pytest.mark.parametrize("status", [Status.PASS, Status.REGRESSION, Status.FAILED, Status.UNCONFIRMED])
 def test_a_run_that_left_processes_on_a_node_is_not_green(status: Status) -> None:
     left = ["still on node b after SIGKILL: pid 7"]
     worse = status.severity >= Status.INFRA_FAILURE.severity
-    expected = (status, "as judged") if worse else (Status.INFRA_FAILURE, left[0])
-    assert run_status(status, "as judged", steps={}, leftovers=left) == expected
-    assert run_status(status, "as judged", steps={}, leftovers=[]) == (status, "as judged")
+    judged = JudgementDocument(status=status, reason="as judged", parts=("as", "judged"))
+    expected = judged if worse else JudgementDocument(status=Status.INFRA_FAILURE, reason=left[0])
+    assert run_status(judged, steps={}, leftovers=left) == expected
+    assert run_status(judged, steps={}, leftovers=[]) == judged

@@ -9,7 +9,7 @@ from tests.support.two_nodes import NODES, Number, stored
 from tipcflow.config.policy import Policy, QuarantineRule
 from tipcflow.config.references import References
 from tipcflow.domain import Run, Status
-from tipcflow.domain.run_documents import QuarantinedDocument, WhyDocument
+from tipcflow.domain.run_documents import QuarantinedDocument
 from tipcflow.execute.quarantine.add import Request, quarantine_failure
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict.check_context import build_check_context
@@ -63,9 +63,9 @@ def test_the_same_failure_passes_and_joins_no_history(quarantined: Store) -> Non
     )
     assert exit_code_of(quarantined, run) == 0
     assert quarantined.documents.get(run.id, QuarantinedDocument) == QuarantinedDocument(numbers=(1,))
-    why = quarantined.documents.get(run.id, WhyDocument)
-    assert why is not None
-    assert why.parts[0].startswith("quarantined: ")
+    again = judge_run(quarantined, run.id, rules=RULES, references=REFERENCES)
+    assert again.parts[0].startswith("quarantined: ")
+    assert again.reason == "; ".join(again.parts)
     nightly = judged(quarantined, WEEKS + 2, {})
     assert (nightly.status, "quarantine" in nightly.reason) == (Status.PASS, False)
     context = build_check_context(quarantined, nightly, rules=RULES, references=REFERENCES)

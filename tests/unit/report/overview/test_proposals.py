@@ -15,7 +15,9 @@ def run(number: int, status: Status = Status.FAILED, **fields: Any) -> Run:
 
 def failure(**fields: Any) -> CheckResult:
     known: dict[str, Any] = {"check": "parity.onednn", "status": Status.FAILED, "reason": "class 3 instead of 5"}
-    return CheckResult(**(known | {"step": "v/infer", "leg": "cpu", "values": {"max_abs": 0.5}} | fields))
+    return CheckResult(
+        **(known | {"step": "v/infer", "leg": "cpu", "values": {"max_abs": 0.5, "code": "other_class"}} | fields)
+    )
 
 
 def test_a_failure_that_was_seen_twice() -> None:
@@ -24,7 +26,7 @@ def test_a_failure_that_was_seen_twice() -> None:
     (proposal,) = proposals_of(reds, runs)
     assert (proposal.failed.hits, proposal.failed.runs, proposal.failed.rate) == (2, 10, 0.2)
     assert proposal.failed.low < 0.2 < proposal.failed.high
-    assert (proposal.signature, proposal.run) == ("class N instead of N", "run-1")
+    assert (proposal.signature, proposal.run) == ("other_class", "run-1")
     assert proposal.command == (
         "tipcflow quarantine add s/a/f parity.onednn --run run-1 --step v/infer --leg cpu "
         '--owner TEAM --because "…"'
@@ -37,7 +39,10 @@ def test_what_is_not_proposed() -> None:
     missing = CheckResult(check="ran.steps", status=Status.FAILED, reason="nothing ran")
     reds = [
         (runs[0], [failure(), missing]),
-        (runs[1], [failure(reason="score is different"), missing, failure(gating=False, leg="gpu")]),
+        (
+            runs[1],
+            [failure(values={"max_abs": 0.5, "code": "other_scores"}), missing, failure(gating=False, leg="gpu")],
+        ),
         (runs[2], [failure(), missing]),
     ]
     assert proposals_of(reds, runs) == ()
