@@ -32,7 +32,7 @@ def capacity(distance: float, samples: int = 40_000) -> float:
 
 
 def found(search: Search, measured: dict[int, list[float]], run: Callable[[int], float], change: int) -> Trial:
-    """(runs, whether the answer is right, its probability)."""
+    """(runs, whether the result is right, its probability)."""
     runs = 0
     while not (answer := search.answer(measured)).certain and runs < LIMIT:
         (version,) = answer.next
@@ -81,7 +81,7 @@ def of_failures(source: random.Random, commits: int, share: float, how: str) -> 
 
 
 def plain(commits: int, change: int, is_bad: Callable[[int], bool], each: int) -> Trial:
-    """`git bisect`: believes each answer."""
+    """`git bisect`: trusts each result."""
     good, bad, runs = 0, commits, 0
     while bad - good > 1:
         middle = (good + bad) // 2

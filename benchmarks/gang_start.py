@@ -1,6 +1,6 @@
 """Start skew of a gang's nodes, and the time until all have ended after one fails.
 
-Stand-ins for a training (`date; sleep`), on 2, 4, 8 and 16 nodes, through our gang and, in turn on the same nodes,
+Placeholder trainings (`date; sleep`), on 2, 4, 8 and 16 nodes, through our gang and, in turn on the same nodes,
 manual procedure: one background `ssh` per node, and one more per node to end leftovers.
 
 Prints a table and writes benchmarks/results/gang_start.json.

@@ -192,4 +192,4 @@ def show(told: dict[str, Any]) -> None:
     listed = told["all_listed_s"]
     print(f"all listed after {f'{listed:.0f} s' if listed is not None else '(never)'}")
     print(f"fewest listed from then on: {told['least_listed_after']}")
-    print(f"an API answer: {told['answer_s']['median']:.2f} s, the longest {told['answer_s']['longest']:.2f} s")
+    print(f"an API response: {told['answer_s']['median']:.2f} s, the longest {told['answer_s']['longest']:.2f} s")

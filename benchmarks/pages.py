@@ -54,7 +54,7 @@ def measure(asked: TestClient, path: str, times: int) -> dict[str, Any]:
         spent.append(1000 * (time.perf_counter() - begun))
         work.append(1000 * (time.process_time() - busy))
         if answer.status_code != 200:
-            sys.exit(f"{path} answered {answer.status_code}: {answer.text[:500]}")
+            sys.exit(f"{path} returned {answer.status_code}: {answer.text[:500]}")
         size = len(answer.content)
     known = sorted(spent[1:])
     return {

@@ -3,7 +3,7 @@
 Ours (all fields typed: value, unit, phase, epoch, iteration, offset) against a plain loop over `key: value` parts,
 one regular expression per line, and a findall over whole chunks into numpy. The peers read a part of the log, each
 in a process of its own; peak memory is that of ours after the whole log. On a machine that others use too
-the ratio to the loop is what counts: both read the same part in turns, several times, and the median is told.
+the ratio to the loop is what counts: both read the same part in turns, several times, and the median is reported.
 
 Then what a run does with such logs (run_logs.py): read all ranks' logs and store every number. Once with logs in
 which three of four bytes are other lines (warnings of the framework, of data loaders, of NCCL), once with training

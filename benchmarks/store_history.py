@@ -1,7 +1,7 @@
 """The metrics database with 10 million measurements: 500 chains, a run a week for a year, on both databases.
 
-Runs are filled in with the store's own statements, many to a transaction. Then each question is asked --times
-times, of chains at random, as its users ask it:
+Runs are filled in with the store's own statements, many to a transaction. Then each query runs --times
+times, for chains at random, as its users run it:
 
     history     Store.history of batch_cost in training on one kind of nodes: 42 of 52 runs, 2 ranks each
     each        the same, a row per rank, from the summaries alone
@@ -9,7 +9,7 @@ times, of chains at random, as its users ask it:
     worst       the same, of the chains whose newest run failed
     run         all measurements of one run
 
-The table has milliseconds of wall clock, and of this process's CPU (a server's is not in it), which says what a
+The table has milliseconds of wall clock, and of this process's CPU (a server's is not in it), which shows what a
 quiet machine would take. --rows measures the layout that was not chosen, too: a row per measurement, aggregated
 by the reader.
 Prints tables and writes benchmarks/results/store_history.json. Needs 2 GB below /tmp (7 GB with --rows).

@@ -1,7 +1,7 @@
 """Health check of an Airflow component.
 
-The scheduler and the api-server of this container answer for themselves; of the others, the api-server reports the
-newest heartbeat. `airflow jobs check` does the same but costs seconds of CPU per call. Usage: health.py COMPONENT
+The scheduler and the api-server of this container report their own health; for the others, the api-server reports
+the newest heartbeat. `airflow jobs check` does the same but takes seconds of CPU. Usage: health.py COMPONENT
 (scheduler, api_server, triggerer, dag_processor or metadatabase).
 """
 
@@ -10,19 +10,19 @@ import sys
 import urllib.request
 
 URL = "http://api-server:8080/api/v2/monitor/health"
-# Components of this container that answer with 200 if they are healthy.
+# Components of this container that respond with 200 if they are healthy.
 OWN = {"api_server": "http://127.0.0.1:8080/api/v2/monitor/health", "scheduler": "http://127.0.0.1:8974/health"}
 TIMEOUT_S = 5
 
 
 def healthy(component: str, url: str = "") -> bool:
-    """Whether the component is healthy: by its own answer, or by its last heartbeat.
+    """Whether the component is healthy: by its own response, or by its last heartbeat.
 
     Args:
-        url: replaces the address that is asked.
+        url: replaces the queried address.
 
     Raises:
-        OSError: nothing responds, or the component's own answer is an error.
+        OSError: nothing responds, or the component's own response is an error.
         KeyError: unknown component.
     """
     with urllib.request.urlopen(url or OWN.get(component, URL), timeout=TIMEOUT_S) as response:  # noqa: S310

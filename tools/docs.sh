@@ -13,6 +13,6 @@ if [ ! -e "$env/.requirements" ] || [ requirements/docs.txt -nt "$env/.requireme
     touch "$env/.requirements"
 fi
 .venv/bin/python tools/package_graph.py
-# Not --quiet: it would hide the warnings from --strict as well.
+# Not --quiet: it would also hide the warnings from --strict.
 PATH=$PWD/$env/bin:$PATH "$env/bin/mkdocs" build --strict
 "$env/bin/python" tools/check_site.py site

@@ -2,7 +2,7 @@
 
 - contributing.md, changelog.md and security.md are the files in the repository's root;
 - api/<package>.md documents each package of tipcflow that declares `__all__`, from its docstrings;
-- `api/` and `adr/*.md` in the navigation stand for all pages of that folder.
+- `api/` and `adr/*.md` in the navigation expand to all pages of that folder.
 """
 
 import ast

@@ -3,7 +3,7 @@
     python tools/package_graph.py            # write the file
     python tools/package_graph.py --check    # exit code 1 if the file is out of date
 
-An arrow means "imports". An arrow that a longer path implies is left out, so the picture shows the layers.
+An arrow means "imports". An arrow that a longer path implies is left out, so the diagram shows the layers.
 """
 
 import argparse
@@ -124,7 +124,7 @@ def _spread(row: list[str], ideal: dict[str, float], width: dict[str, int], x: d
 
 
 def svg(edges: Edges) -> str:
-    """The picture."""
+    """Return the diagram as SVG."""
     kept = reduced(edges)
     layer = layers_of(sorted(kept), kept)
     rows, paths = with_waypoints(layer, kept)
@@ -173,7 +173,7 @@ def _box(name: str, center: float, top: int) -> str:
 
 
 def main() -> int:
-    """Write the picture, or check it."""
+    """Write the diagram, or check it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit code 1 if the file is out of date"

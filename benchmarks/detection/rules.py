@@ -1,7 +1,7 @@
 """Rules of other projects according to their documentation, evaluated run by run on medians.
 
 Every rule looks both ways, and begins a new history at the run that it raised. What a description leaves open is
-said in the docstring.
+stated in the docstring.
 """
 
 import math

@@ -2,7 +2,7 @@
 
     python benchmarks/detection/run.py [--count 200] [--jobs 2] [--otava PYTHON --otava-count 40]
 
-`--otava` names the Python of an environment that has apache-otava; it costs 0.2 s a series, so it judges the first
+`--otava` names the Python of an environment that has apache-otava; at 0.2 s per series, it evaluates the first
 `--otava-count` series of each cell. `--keep Otava` takes its rows from the file of an earlier run with the same
 seed. Prints a table and writes benchmarks/results/detection.json, after every setting. Thresholds were chosen on
 seeds 1 to 9; the table is made with a seed that was never used before.

@@ -2,7 +2,7 @@
 
 A real Airflow (api-server, scheduler, DAG processor, triggerer) receives them at /certification/webhook/github,
 with the metrics database in SQLite, and in PostgreSQL where its server is installed. A third of the deliveries
-are pull requests, a third comments, a third repeat an earlier delivery. Every delivery must be answered with
+are pull requests, a third comments, a third repeat an earlier delivery. Every delivery must get
 202 or 200, and be stored once.
 
 What a user would call instead, from a workflow of GitHub Actions: Airflow's REST API starts a DAG run, 2 a second.
@@ -96,7 +96,7 @@ def delivery(number: int) -> tuple[bytes, dict[str, str]]:
 
 
 def at_rate(rate: float, count: int, send: Callable[[int], int]) -> tuple[list[float], Counter[int]]:
-    """Send `count` requests at fixed times, however long answers take; return milliseconds and status codes.
+    """Send `count` requests at fixed times, however long responses take; return milliseconds and status codes.
 
     A request that has to wait for a free thread is late: its time counts from when it was due.
     """

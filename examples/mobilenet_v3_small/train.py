@@ -49,7 +49,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Trains or evaluates."""
     args = arguments()
-    # After the arguments: a wrong one is told at once, and not after Paddle's start.
+    # After the arguments: a wrong argument is reported at once, not after Paddle's start.
     from mobilenet.data import read_list
     from mobilenet.distributed import fix_seed, start
     from mobilenet.meter import Log

@@ -3,7 +3,7 @@
 python mmmg_toy.py --rank 0 --world-size 2 --ip 192.168.31.150 --port 22000
 python mmmg_toy.py --rank 1 --world-size 2 --ip 192.168.31.150 --port 22000
 
-Every rank knows from --seed what the others drew, so it can tell a wrong exchange from a right one. The loss is
+Every rank knows from --seed what the others drew, so it can detect a wrong exchange. The loss is
 the mean squared distance from the mean; `batch_cost` is the time of one exchange.
 """
 
@@ -74,7 +74,7 @@ def exchanged(mine, step: int, place):
     import torch.distributed as dist
 
     after, before = (place.rank + 1) % place.world, (place.rank - 1) % place.world
-    # The first two numbers say which tensor this is.
+    # The first two numbers identify the tensor.
     head = torch.tensor([place.rank, step], dtype=mine.dtype, device=mine.device)
     sent = torch.cat([head, mine])
     received = torch.empty_like(sent)

@@ -54,5 +54,5 @@ def create_app() -> FastAPI:
 
 
 def _nothing_here(path: str) -> None:
-    """Handle unknown paths behind the login as well, so that they reveal nothing without one."""
+    """Handle unknown paths behind the login, too, so that they reveal nothing without it."""
     raise HTTPException(404, f"page {path!r} does not exist")

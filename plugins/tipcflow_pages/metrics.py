@@ -50,7 +50,7 @@ def metrics(request: Request) -> Response:
 def _require_token(header: str) -> None:
     token = _token(int(monotonic() // FRESH_S))
     scheme, _, given = header.partition(" ")
-    # Header values are Latin-1; comparing bytes takes the same time wherever they differ.
+    # Header values are Latin-1; comparing bytes takes the same time for any difference.
     is_equal = hmac.compare_digest(given.strip().encode("latin-1", "replace"), token)
     if not token or scheme.lower() != "bearer" or not is_equal:
         raise HTTPException(

@@ -42,7 +42,7 @@ def create_webhook() -> FastAPI:
 
 
 async def github(request: Request) -> JSONResponse:
-    """Receive one delivery: verify it, add it to the outbox, answer. Airflow does the rest."""
+    """Receive one delivery: verify it, add it to the outbox, respond. Airflow does the rest."""
     headers = Headers.of(request.headers)
     refused = unusable(headers, request.headers.get("content-length", ""))
     body = b"" if refused else await _body(request)

@@ -90,7 +90,7 @@ def test_a_run_whose_confirm_run_crashes_is_not_green(site: Site, tmp_path: Path
 
 
 @pytest.mark.full
-def test_a_confirm_run_that_takes_too_long_leaves_a_doubt_that_is_not_green(site: Site, tmp_path: Path) -> None:
+def test_a_confirm_run_that_takes_too_long_leaves_the_run_unconfirmed(site: Site, tmp_path: Path) -> None:
     site.configure_policy(confirm_minutes=1)
     first = site.run()
     assert first.code == 0, first.output
@@ -125,7 +125,7 @@ def test_a_run_that_has_no_time_left_is_confirmed_all_the_same(site: Site, tmp_p
 
 
 @pytest.mark.full
-def test_measured_once_more_before_a_run_that_waits_for_the_slots(site: Site) -> None:
+def test_a_confirm_run_precedes_a_run_that_waits_for_the_slots(site: Site) -> None:
     """Who waits would have the slots as soon as the run gives them back, and the confirm run would be too late."""
     first = site.run()
     assert first.code == 0, first.output

@@ -99,7 +99,7 @@ def test_clearing_only_the_failed_task_runs_the_whole_gang(tasks: Tasks, monkeyp
 
 
 @pytest.mark.full
-def test_the_runs_budget_cuts_a_step_of_a_task_and_it_is_said(tasks: Tasks) -> None:
+def test_the_runs_budget_cuts_a_step_of_a_task_and_is_reported(tasks: Tasks) -> None:
     tasks.site.configure_suite(budget_minutes=0.1)
     inject(tasks.site, "hang@3")
     tasks.begin()
@@ -116,7 +116,7 @@ def test_the_runs_budget_cuts_a_step_of_a_task_and_it_is_said(tasks: Tasks) -> N
 
 
 @pytest.mark.full
-def test_a_gang_that_hangs_is_looked_at_by_its_tasks_too(tasks: Tasks) -> None:
+def test_a_gang_that_hangs_is_inspected_by_its_tasks_too(tasks: Tasks) -> None:
     inject(tasks.site, "stall@3")
     tasks.site.configure_policy(hang_s=3)
     tasks.begin()

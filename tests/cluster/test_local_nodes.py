@@ -140,7 +140,7 @@ def test_broken_sshd_is_named_with_its_own_words(
     monkeypatch.setattr(sshd, "require_sshd", lambda: "/bin/false")
     monkeypatch.setattr(sshd, "PORT_DEADLINE_S", 0.3)
     before = devices()
-    with pytest.raises(InfraError, match="sshd of node a does not answer at"):
+    with pytest.raises(InfraError, match="sshd of node a does not respond at"):
         make_nodes()
     assert devices() == before
     assert list((tmp_path / "nodes").iterdir()) == []

@@ -86,7 +86,7 @@ def test_where_the_firewall_drops_all_nodes_are_loopback_addresses(
     assert told[0].startswith(
         "local nodes are loopback addresses, each with an unprivileged sshd (nodes in network "
     )
-    assert "does not answer at" in told[0]
+    assert "does not respond at" in told[0]
     assert reaches(nodes, "a", "b")
     assert devices().keys() == before
     assert [path.name for path in (tmp_path / "nodes").iterdir()] == [nodes.folder.name]
@@ -97,5 +97,5 @@ def test_requested_namespaces_do_not_become_loopback_addresses(
     make_nodes: Callable[..., LocalNodes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("devcluster.local_nodes.sshd.PORT_DEADLINE_S", 1.0)
-    with pytest.raises(InfraError, match="does not answer at"):
+    with pytest.raises(InfraError, match="does not respond at"):
         make_nodes(mode="namespaces")

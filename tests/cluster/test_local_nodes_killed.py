@@ -130,7 +130,7 @@ def test_a_signal_while_nodes_are_up_leaves_nothing(owners: Owners, mode: str, n
 
 
 @pytest.mark.parametrize("mode", ["namespaces", "loopback"])
-def test_signals_at_odd_moments_leave_nothing(owners: Owners, mode: str) -> None:
+def test_signals_at_random_times_leave_nothing(owners: Owners, mode: str) -> None:
     for index, delay in enumerate(moments(8, 1)):
         number = (signal.SIGINT, signal.SIGTERM)[index % 2]
         interrupt_at(owners, mode, number, delay, twice=index % 3 == 0)
@@ -160,7 +160,7 @@ def test_sigkill_ends_all_processes_and_the_next_start_removes_the_rest(owners: 
 
 
 @pytest.mark.parametrize("mode", ["namespaces", "loopback"])
-def test_sigkill_at_odd_moments_is_mended_by_the_next_start(owners: Owners, mode: str) -> None:
+def test_sigkill_at_random_times_is_repaired_by_the_next_start(owners: Owners, mode: str) -> None:
     for delay in moments(6, 3):
         process = owners.start(mode)
         time.sleep(delay)  # the moment is what is tested

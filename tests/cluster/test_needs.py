@@ -89,7 +89,7 @@ for i in 0 1 2; do echo "$i" > "images/$i.png"; done
 """
 
 
-def test_a_failed_download_is_named_and_blamed_only_if_a_file_is_missing(site: Site) -> None:
+def test_a_failed_download_is_named_and_the_root_cause_only_if_a_file_is_missing(site: Site) -> None:
     (site.suite / "test_tipc" / "prepare.sh").write_text(NO_NETWORK)
     outcome = site.run()
     assert outcome.code == 0, outcome.output

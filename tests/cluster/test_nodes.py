@@ -41,7 +41,7 @@ def nodes_command(site: Site, *words: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(command, env=site.env, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
-def test_one_waits_is_told_why_and_leaves_the_queue_then_what_is_left_is_reaped(
+def test_a_waiting_run_gets_a_reason_and_leaves_the_queue_then_leftovers_are_reaped(
     site: Site, started: "list[subprocess.Popen[str]]"
 ) -> None:
     site.edit_params(*HANG)

@@ -36,7 +36,7 @@ def own_site(make_nodes: Callable[..., LocalNodes], tmp_path: Path) -> Site:
     return made
 
 
-def test_a_runner_that_stands_still_is_seen_and_ended(site: Site) -> None:
+def test_a_runner_that_is_stalled_is_seen_and_ended(site: Site) -> None:
     site.configure_policy(waits={"silence_s": 4})
     site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 6")
     stopped: list[float] = []
@@ -56,7 +56,7 @@ def test_a_runner_that_stands_still_is_seen_and_ended(site: Site) -> None:
     assert site.left_behind() == []
 
 
-def test_a_deferred_task_ends_a_runner_that_stands_still(
+def test_a_deferred_task_ends_a_runner_that_is_stalled(
     nodes: LocalNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its watch in the triggerer is shorter than the silence; then the task resumes with what that has seen."""

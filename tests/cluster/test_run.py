@@ -104,7 +104,7 @@ def test_twin_runs_in_one(site: Site) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_by_a_person(site: Site, number: signal.Signals) -> None:
+def test_stopped_by_a_user(site: Site, number: signal.Signals) -> None:
     site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
     outcome = site.interrupt(lambda: site.training_runs_on("b"), number)
     assert outcome.code == 3, outcome.output

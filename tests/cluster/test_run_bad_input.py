@@ -116,7 +116,7 @@ def test_node_without_paddle(site: Site) -> None:
 
 
 @pytest.mark.full
-def test_other_framework_than_asked_for(site: Site, node_python: Path) -> None:
+def test_another_framework_than_requested(site: Site, node_python: Path) -> None:
     site.configure_suite(framework="paddlepaddle")
     for name in ("a", "b"):
         site.configure_node(name, python=str(node_python))

@@ -47,7 +47,7 @@ def job(session: NodeSession) -> JobSpec:
     return spec
 
 
-def test_large_files_are_cut_and_it_is_said(session: NodeSession, tmp_path: Path) -> None:
+def test_large_files_are_cut_and_the_cut_is_reported(session: NodeSession, tmp_path: Path) -> None:
     lost = session.fetch(job(session), ["launch/workerlog.0"], tmp_path, limit=105).spoiled
     assert (tmp_path / "exit.json").read_text() == "{}"
     for name in ("logs/main.log", "files/launch/workerlog.0"):

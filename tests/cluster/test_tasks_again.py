@@ -64,7 +64,7 @@ def test_a_run_that_ended_before_it_began_can_be_cleared(tasks: Tasks) -> None:
     assert tasks.site.left_behind() == []
 
 
-def test_a_node_that_goes_away_while_its_task_waits_is_to_blame_and_its_peers_are_stopped(tasks: Tasks) -> None:
+def test_a_node_lost_while_its_task_waits_is_the_root_cause_and_its_peers_are_stopped(tasks: Tasks) -> None:
     tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@0")
     tasks.begin()
     tasks.step(StepKind.PREPARE)
@@ -91,7 +91,7 @@ def test_a_node_that_goes_away_while_its_task_waits_is_to_blame_and_its_peers_ar
     assert tasks.finish().status is Status.INFRA_FAILURE
 
 
-def test_a_task_that_comes_again_after_it_was_stopped_begins_anew(tasks: Tasks) -> None:
+def test_a_task_that_runs_again_after_it_was_stopped_starts_over(tasks: Tasks) -> None:
     tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE)

@@ -135,7 +135,7 @@ def test_a_job_survives_its_sshd_and_is_watched_on(nodes: LocalNodes, two: list[
 
 
 @pytest.mark.full
-def test_a_cut_link_is_noticed_and_the_job_goes_on(nodes: LocalNodes, two: list[Controller]) -> None:
+def test_a_cut_link_is_noticed_and_the_job_continues(nodes: LocalNodes, two: list[Controller]) -> None:
     if nodes.kind != "namespaces":
         missing("a cut link needs network namespaces, that is, root")
     one = two[0]
@@ -144,7 +144,7 @@ def test_a_cut_link_is_noticed_and_the_job_goes_on(nodes: LocalNodes, two: list[
     events = one.events(job)
     next(events)
     nodes.cut("a")
-    with pytest.raises(InfraError, match="no answer within 5 s"):
+    with pytest.raises(InfraError, match="no response within 5 s"):
         list(events)
     with pytest.raises(InfraError, match=r"node a: .*does not respond"):
         connect(one.node, timeout=1.0)
@@ -177,7 +177,7 @@ def test_a_reinstalled_node_is_not_trusted(make_nodes: Callable[..., LocalNodes]
         connect(nodes.cluster.node("a"))
 
 
-def test_nodes_reach_each_other_or_say_why_not(nodes: LocalNodes, two: list[Controller]) -> None:
+def test_nodes_reach_each_other_or_report_the_reason(nodes: LocalNodes, two: list[Controller]) -> None:
     one, other = two
     address = f"{other.node.address}:{other.node.ssh.port or 22}"
     told = one.ask(commands.facts(one.node, {"b": address}))

@@ -38,7 +38,7 @@ def stopped_by(site: Site, outcome: Outcome, node: str) -> StoppedBy | None:
 
 
 @pytest.mark.parametrize("everything", [True, False], ids=["all processes", "the runner"])
-def test_the_shutdown_of_a_node_is_no_failure_of_the_model(site: Site, everything: bool) -> None:
+def test_the_shutdown_of_a_node_is_not_a_failure_of_the_model(site: Site, everything: bool) -> None:
     """systemd sends SIGTERM to every process; a kill of the runner alone looks the same to the job."""
     slow(site, 6)
 
@@ -58,7 +58,7 @@ def test_the_shutdown_of_a_node_is_no_failure_of_the_model(site: Site, everythin
     assert site.left_behind() == []
 
 
-def test_a_reap_by_an_operator_is_no_failure_of_the_model(site: Site, tmp_path: Path) -> None:
+def test_a_reap_by_an_operator_is_not_a_failure_of_the_model(site: Site, tmp_path: Path) -> None:
     """From another database, which knows nothing of the run's lease."""
     slow(site, 6)
     env = {**site.env, "TIPCFLOW_HOME": str(tmp_path / "other")}
@@ -75,7 +75,7 @@ def test_a_reap_by_an_operator_is_no_failure_of_the_model(site: Site, tmp_path: 
     assert "an operator ended" in outcome.run.reason
 
 
-def test_the_budget_that_ends_a_training_is_no_failure_of_the_model(site: Site) -> None:
+def test_the_budget_that_ends_a_training_is_not_a_failure_of_the_model(site: Site) -> None:
     site.configure_suite(budget_minutes=0.15)
     slow(site, 3)
     outcome = site.run()

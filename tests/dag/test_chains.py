@@ -96,7 +96,7 @@ def rules(dag: DAG, *tasks: str) -> list[str]:
     return [getattr(rule, "value", rule) for rule in found]
 
 
-def test_steps_ask_the_database_what_they_need_and_not_the_color_of_tasks(configs: Path) -> None:
+def test_steps_query_the_database_and_not_the_states_of_tasks(configs: Path) -> None:
     # A task is red when one of its steps is; what the others made is still evaluated, exported and inferred.
     dag = dag_of(configs, sample("0|0,1"))
     for group in (ONE, TWO):
@@ -174,7 +174,9 @@ def test_the_generic_dag_has_room_for_one_variant(configs: Path) -> None:
     ["", "no params file\n", sample("0").replace("norm_train:train.py", "norm_train:null"), b"\xff\xfe\x00"],
     ids=["empty", "something else", "nothing to train", "no text"],
 )
-def test_a_file_that_cannot_be_planned_has_a_dag_whose_resolve_says_why(configs: Path, text: str | bytes) -> None:
+def test_a_file_without_a_plan_has_a_dag_whose_resolve_reports_the_reason(
+    configs: Path, text: str | bytes
+) -> None:
     dag = dag_of(configs, text)
     expected = BEGINNING | {("prepare", "variant.train")} | variant("variant")
     assert edges(dag) == expected | last("variant")
@@ -197,13 +199,13 @@ def test_one_bad_file_does_not_take_the_others_along(configs: Path, monkeypatch:
     assert "variant.train" in dags[bad].task_ids
 
 
-def test_a_suite_without_a_usable_file_has_dags_whose_resolve_says_why(configs: Path) -> None:
+def test_a_suite_without_a_usable_file_has_dags_whose_resolve_reports_the_reason(configs: Path) -> None:
     name = add(configs, sample())
     (configs / "suites" / f"{SUITE}.yaml").write_text("folder: [")
     assert "variant.train" in chain_dags(SUITE, configs)[name].task_ids
 
 
-def test_variants_with_odd_names_are_groups_that_airflow_takes(configs: Path) -> None:
+def test_variants_with_unusual_names_become_valid_task_groups(configs: Path) -> None:
     add(configs, sample())
     chain = chains_of(SUITE, configs)[0]
     odd = ("a,b", "a-b", "ä ö", "x" * 300, "x" * 301, "192.168.0.1;0", "..", "")
@@ -259,7 +261,7 @@ def test_a_suite_without_chains_has_no_dags(configs: Path) -> None:
     assert chain_dags("nowhere", configs) == {}
 
 
-def test_what_is_no_params_file_is_no_chain(configs: Path) -> None:
+def test_what_is_not_a_params_file_is_not_a_chain(configs: Path) -> None:
     name = add(configs, sample())
     root = configs / "chains" / SUITE
     (root / "README.md").write_text("")
@@ -268,7 +270,7 @@ def test_what_is_no_params_file_is_no_chain(configs: Path) -> None:
     assert list(chain_dags(SUITE, configs)) == [name]
 
 
-def test_tasks_are_told_the_params_of_their_dag_and_of_the_run(configs: Path) -> None:
+def test_tasks_get_the_params_of_their_dag_and_of_the_run(configs: Path) -> None:
     dag = dag_of(configs, sample())
     for task in dag.tasks:
         told = process_params(dag, task, {"repeats": 3}, suppress_exception=False)

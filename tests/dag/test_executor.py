@@ -28,7 +28,7 @@ def test_everything_that_tasks_need_can_be_imported(caplog: pytest.LogCaptureFix
     assert [name for name in needed if name not in sys.modules] == []
 
 
-def test_what_cannot_be_imported_is_said_and_left_for_its_task(
+def test_a_failed_import_is_reported_and_left_to_its_task(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(executor, "_LATE", ("tipcflow_operators.no_such_module",))

@@ -87,7 +87,7 @@ def test_peers_hear_of_a_controller_and_one_that_is_away_does_not_matter(asked: 
     assert asked == [("c", commands.poll(NODES[2], JOB))] * 2
 
 
-def test_nobody_is_asked_more_often_than_needed(asked: list[tuple[str, str]]) -> None:
+def test_no_node_is_queried_more_often_than_needed(asked: list[tuple[str, str]]) -> None:
     assert fired(a_trigger(peers_every_s=3600.0), [False, False, True])["attempt"] == 3
     assert asked == []
 
@@ -191,7 +191,7 @@ def alive(up: float, *still_s: float) -> list[dict[str, Any]]:
     return [{"event": "alive", "state": "running", "up": up, "still_s": still} for still in still_s]
 
 
-def test_a_runner_that_stands_still_is_told_also_when_each_watch_is_shorter(
+def test_a_stalled_runner_is_reported_even_if_each_watch_is_shorter(
     asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trigger = a_trigger(silence_s=8.0)
@@ -220,7 +220,7 @@ def test_a_hang_wakes_the_task_once(asked: list[tuple[str, str]], monkeypatch: p
     assert fired_by(again, monkeypatch, [HANG], [HANG, END])["hung"] == "no progress for 6 s"
 
 
-def test_a_hang_without_peers_wakes_nobody(asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hang_without_peers_wakes_no_task(asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
     me = [[NODES[0].model_dump(mode="json"), JOB]]
     assert fired_by(a_trigger(peers=me), monkeypatch, [HANG], [END])["hung"] == "no progress for 6 s"
 

@@ -82,7 +82,7 @@ def test_who_goes_first_is_let_go_first(store: Store) -> None:
     )
 
 
-def test_the_task_looks_at_nodes_of_leases_that_ran_out_but_not_again_at_once(
+def test_the_task_inspects_nodes_of_leases_that_ran_out_but_not_again_at_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold(store, "holder", ttl_s=60, ago=3600)
@@ -91,7 +91,7 @@ def test_the_task_looks_at_nodes_of_leases_that_ran_out_but_not_again_at_once(
     assert fired(a_trigger(looked=True))["looks"] > 1
 
 
-def test_it_has_an_end_and_a_database_that_is_away_is_asked_again(
+def test_it_has_a_deadline_and_queries_an_unavailable_database_again(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold(store, "holder")
@@ -114,7 +114,7 @@ def test_it_has_an_end_and_a_database_that_is_away_is_asked_again(
     assert answers == []
 
 
-def test_a_task_that_a_person_ends_waits_no_more(store: Store) -> None:
+def test_a_task_that_a_user_ends_stops_waiting(store: Store) -> None:
     store.queue.join("mine", [A0], owner="me", ttl_s=600)
     asyncio.run(a_trigger().on_kill())
     assert store.queue.places() == []

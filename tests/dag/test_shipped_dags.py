@@ -81,7 +81,7 @@ def test_files_hold_no_logic() -> None:
     assert longest <= 25
 
 
-def test_a_dag_says_what_it_is(dag: DAG) -> None:
+def test_a_dag_describes_itself(dag: DAG) -> None:
     assert dag.doc_md is not None
     assert dag.doc_md.startswith("### ")
     assert len(dag.doc_md) > 150
@@ -90,7 +90,7 @@ def test_a_dag_says_what_it_is(dag: DAG) -> None:
     assert dag.owner == "tipcflow"
 
 
-def test_a_task_says_what_it_does_and_where_to_look(dag: DAG) -> None:
+def test_a_task_documents_what_it_does_and_where_its_output_is(dag: DAG) -> None:
     unsaid = [task.task_id for task in dag.tasks if len(task.doc_md or "") < 30]
     assert unsaid == []
 

@@ -89,7 +89,7 @@ def test_a_hook_without_a_connection_id_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("connection", ["ssh_open", "ssh_any"])
-def test_host_keys_are_checked_whatever_the_connection_says(connection: str) -> None:
+def test_host_keys_are_checked_for_any_connection_extra(connection: str) -> None:
     with pytest.raises(InfraError, match=f"node a: Airflow connection {connection} disables"):
         operator(ssh_conn_id=connection).get_hook()
     hook = SSHHook(ssh_conn_id="ssh_open")

@@ -148,7 +148,7 @@ def test_select_puts_the_longest_first(week: Week) -> None:
     assert select._select({**week.params, "chains": ["clas/*"]}) == (["clas/b/train", "clas/a/train"], {})
 
 
-def test_chains_whose_files_have_no_such_mode_are_left_out_and_it_is_said(week: Week) -> None:
+def test_chains_without_the_mode_are_omitted_and_reported(week: Week) -> None:
     for name in ("clas/a/serving", "ocr/d/serving"):
         week.add_chain(name, "===========================serving_params===========================\n")
     select = SelectOperator(task_id="select")
@@ -205,7 +205,7 @@ def test_chains_whose_framework_the_cluster_does_not_have_are_not_run(
         ({"sede": 1}, "sede: unknown param.*did you mean seed"),
     ],
 )
-def test_a_wrong_param_is_said_before_anything_starts(week: Week, wrong: dict[str, Any], words: str) -> None:
+def test_a_wrong_param_is_reported_before_anything_starts(week: Week, wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(AirflowFailException, match=f"(?s)^config_error: .*{words}"):
         SelectOperator(task_id="select").execute(week.context(**wrong))
     assert week.started == []
@@ -220,7 +220,7 @@ def test_more_chains_than_airflow_maps_are_refused_with_the_setting(
     assert week.started == []
 
 
-def test_a_chain_is_started_waited_for_and_its_verdict_said(week: Week) -> None:
+def test_a_chain_is_started_awaited_and_its_verdict_reported(week: Week) -> None:
     waits = week.deferred()
     conf = {"mode": MODE, "cluster": "local", "seed": 7, "policy": "weekly"}
     assert week.started == [("clas.a.train", f"weekly__{PARENT}", conf)]
@@ -244,7 +244,7 @@ def test_a_chain_is_started_waited_for_and_its_verdict_said(week: Week) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.PASS, Status.IMPROVEMENT])
-def test_a_verdict_that_is_well_stays_when_the_week_is_cleared(week: Week, status: Status) -> None:
+def test_a_passed_verdict_remains_when_the_week_is_cleared(week: Week, status: Status) -> None:
     week.ended(CHAINS[0], status)
     assert week.certify() == status.value
     assert week.started == []

@@ -41,7 +41,7 @@ def test_a_chain_passes_and_every_task_shows_what_it_did(scheduler: Scheduler) -
         ({"suite_ref": "v99"}, "--suite-ref"),
     ],
 )
-def test_a_wrong_wish_is_a_config_error_and_starts_nothing(
+def test_a_wrong_request_is_a_config_error_and_starts_nothing(
     scheduler: Scheduler, conf: dict[str, object], words: str
 ) -> None:
     dag_run, run = scheduler.certify(**conf)
@@ -80,7 +80,7 @@ def test_a_training_that_fails_makes_the_run_red(scheduler: Scheduler) -> None:
 
 
 @pytest.mark.full
-def test_a_node_that_is_down_is_nobodys_model(scheduler: Scheduler) -> None:
+def test_a_node_that_is_down_is_not_a_model_failure(scheduler: Scheduler) -> None:
     scheduler.site.nodes.kill_sshd("b")
     try:
         dag_run, run = scheduler.certify()

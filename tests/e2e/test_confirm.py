@@ -167,7 +167,7 @@ def finished(slow: Slow, doubted: Run, process: "subprocess.Popen[str]") -> tupl
 
 
 @pytest.mark.full
-def test_slow_once_is_no_regression(slow: Slow) -> None:
+def test_slow_once_is_not_a_regression(slow: Slow) -> None:
     process = slow.trigger()
     doubted, again = slow.asked()
     slow.switch.unlink()

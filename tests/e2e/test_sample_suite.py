@@ -87,7 +87,7 @@ def test_an_unknown_mode_is_refused(suite: Path) -> None:
     assert "lite_train_lite_infer" in done.stdout
 
 
-def test_every_rank_says_who_it_is_and_logs_every_iteration(trained: Path) -> None:
+def test_every_rank_reports_itself_and_logs_every_iteration(trained: Path) -> None:
     reports, lines = [], []
     for local in (0, 1):
         log = (trained / f"launch/workerlog.{local}").read_text()
@@ -123,7 +123,7 @@ def test_equal_seeds_give_equal_losses_and_other_seeds_others(suite: Path, pytho
         assert first != other[: len(first)]
 
 
-def test_the_engine_is_what_was_asked_for(legs: dict[bool, str]) -> None:
+def test_the_engine_is_the_requested_one(legs: dict[bool, str]) -> None:
     for onednn, log in legs.items():
         assert parse_inference(log).engine == {
             "device": "cpu",
@@ -190,7 +190,7 @@ def test_weights_that_are_not_there(suite: Path, python: Run) -> None:
     ("word", "code"),
     [("fp31", 2), ("fp16", 3), ("int8", 3)],
 )
-def test_precisions_that_cannot_be_had(exported: Path, python: Run, word: str, code: int) -> None:
+def test_unavailable_precisions(exported: Path, python: Run, word: str, code: int) -> None:
     done = python(f"deploy/inference_python/infer.py --model-dir={exported} --precision={word}")
     assert done.returncode == code, done.stdout
     assert word in done.stdout

@@ -32,7 +32,7 @@ def demand(scheduler: Scheduler, accuracy: float) -> None:
     (folder / "toy.yaml").write_text(yaml.safe_dump(content))
 
 
-def test_weekly_finds_the_loss_and_goes_on_where_it_was_stopped(scheduler: Scheduler) -> None:
+def test_weekly_finds_the_loss_and_continues_where_it_was_stopped(scheduler: Scheduler) -> None:
     scheduler.api.unpause("weekly")
     demand(scheduler, 0.99)  # what only the first chain is asked for
     weekly = scheduler.start("weekly", chains=["toy/*"], mode=MODE, cluster="local")

@@ -25,7 +25,7 @@ def asked(app: FastAPI) -> list[tuple[str, str]]:
     return found
 
 
-def test_every_route_asks_for_the_login(page_app: FastAPI, anybody: TestClient, store: Store) -> None:
+def test_every_route_requires_the_login(page_app: FastAPI, anybody: TestClient, store: Store) -> None:
     tell(store)
     every = asked(page_app)
     assert len(every) > 10
@@ -61,7 +61,7 @@ def test_a_browser_is_sent_to_the_login(anybody: TestClient, home: Path) -> None
     assert 'url=/auth/login?next=%2Fcertification%2Fruns%3Fstatus%3Dfailed"' in answer.text
 
 
-def test_the_webhook_asks_for_a_signature_instead_of_a_login(anybody: TestClient, home: Path) -> None:
+def test_the_webhook_requires_a_signature_instead_of_a_login(anybody: TestClient, home: Path) -> None:
     answer = anybody.post(f"{PREFIX}/webhook/github", json={})
     assert (answer.status_code, answer.json()["cause"]) == (400, "headers")
     headers = {"X-GitHub-Event": "push", "X-GitHub-Delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958"}
@@ -71,7 +71,7 @@ def test_the_webhook_asks_for_a_signature_instead_of_a_login(anybody: TestClient
     assert anybody.get(f"{PREFIX}/webhook/api/runs").status_code == 404
 
 
-def test_the_metrics_ask_for_a_token_instead_of_a_login(
+def test_the_metrics_require_a_token_instead_of_a_login(
     anybody: TestClient, machine: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tell(store)

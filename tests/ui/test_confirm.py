@@ -54,7 +54,7 @@ def test_afterwards_the_confirm_run_is_still_found(browser: TestClient, machine:
     assert machine.get(f"/certification/api/runs/{run.id}").json()["confirming"] is None
 
 
-def test_a_change_says_what_it_is_compared_with(browser: TestClient, store: Store) -> None:
+def test_a_change_names_its_reference(browser: TestClient, store: Store) -> None:
     run = tell(store)
     store.documents.put(run.id, MergeBaseDocument(commit="0123456789abcdef", commits=("0123456789abcdef",)))
     assert "runs up to the merge base 0123456789ab" in read(browser.get(f"{RUNS}/{run.id}").text).text

@@ -97,7 +97,7 @@ def test_a_page_at_a_time(browser: TestClient, store: Store) -> None:
 
 
 @pytest.mark.parametrize("query", ["status=nonsense", "page=0", "page=x", "page=9999999999999999999999"])
-def test_what_cannot_be_asked(browser: TestClient, machine: TestClient, store: Store, query: str) -> None:
+def test_invalid_queries(browser: TestClient, machine: TestClient, store: Store, query: str) -> None:
     assert "Invalid request" in look(browser, f"/?{query}", 422).text
     assert machine.get(f"/certification/runs?{query}").status_code == 422
 
@@ -107,7 +107,7 @@ def test_nothing_was_run_yet(browser: TestClient, store: Store) -> None:
         assert "No runs yet." in look(browser, path).text
 
 
-def test_there_is_no_database(browser: TestClient, machine: TestClient, home: Path) -> None:
+def test_there_is_not_a_database(browser: TestClient, machine: TestClient, home: Path) -> None:
     for path in ("/", "/runs", "/runs/x", "/runs/x/tail?file=y"):
         assert "there is no metrics database yet" in look(browser, path, 503).text
     told = machine.get("/certification/api/runs").json()

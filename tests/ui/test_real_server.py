@@ -167,7 +167,7 @@ def test_a_log_is_loaded_when_it_is_opened(
     assert page.ask("document.querySelector('#logs pre').textContent") == "<b>loss</b> 0.5\n"
 
 
-def test_it_follows_a_run(page: chromium.Page, served: server.ApiServer, written: Store, home: Path) -> None:
+def test_the_page_follows_a_run(page: chromium.Page, served: server.ApiServer, written: Store, home: Path) -> None:
     run = a_run("20261121t100000-goes-on-0001", chain="sample/other/train_infer_python")
     written.runs.create(run, a_plan())
     page.open(f"{served.url}/certification/runs/{run.id}")

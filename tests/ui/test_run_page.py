@@ -141,7 +141,7 @@ def test_the_certificate_can_be_kept(browser: TestClient, store: Store, home: Pa
     assert browser.get(f"/certification/runs/{failed.__name__}/certificate.json").status_code == 404
 
 
-def test_a_forged_certificate_is_said(browser: TestClient, store: Store, home: Path) -> None:
+def test_a_forged_certificate_is_reported(browser: TestClient, store: Store, home: Path) -> None:
     run = passed(store, home)
     kept = store.documents.get(run.id, CertificateDocument)
     assert kept is not None

@@ -196,7 +196,7 @@ def test_nothing_of_a_text_is_lost(browser: TestClient, store: Store, home: Path
     assert "{{7*7}}&amp;" in seen.text
 
 
-def test_what_goes_on_is_followed(browser: TestClient, store: Store, home: Path) -> None:
+def test_an_active_run_is_followed(browser: TestClient, store: Store, home: Path) -> None:
     run = running(store, home)
     seen = read(browser.get(f"/certification/runs/{run.id}").text)
     assert ("body", {"data-running": "1"}) in seen.tags
@@ -209,7 +209,7 @@ def test_what_goes_on_is_followed(browser: TestClient, store: Store, home: Path)
     assert ("body", {}) in read(browser.get(f"/certification/runs/{run.id}").text).tags
 
 
-def test_an_unreadable_plan_is_said(browser: TestClient, store: Store, home: Path) -> None:
+def test_an_unreadable_plan_is_reported(browser: TestClient, store: Store, home: Path) -> None:
     seen = read(browser.get(f"/certification/runs/{unreadable_plan(store, home).id}").text)
     assert "this tipcflow cannot read the run's plan" in seen.text
 

@@ -1,4 +1,4 @@
-"""One line per picture: what a network, or an engine, says of it."""
+"""One line per image: the prediction of a network or an engine."""
 
 import json
 from collections.abc import Callable

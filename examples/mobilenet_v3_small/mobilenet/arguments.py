@@ -8,7 +8,7 @@ from typing import NoReturn
 MODELS = ("mobilenet_v3_small",)
 DEFAULT_SEED = 2026
 
-# Exit codes of every script of this suite, beside 0 and 1 (a crash).
+# Exit codes of every script of this suite, in addition to 0 and 1 (a crash).
 BAD_INPUT = 2
 MACHINE_CANNOT = 3
 

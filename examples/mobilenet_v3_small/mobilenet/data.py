@@ -1,4 +1,4 @@
-"""Picture files -> batches of arrays. No Paddle here: inference and training share it."""
+"""Image files -> batches of arrays. No Paddle here: inference and training share it."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ Batch = tuple[np.ndarray, np.ndarray]
 
 
 def read_picture(path: Path) -> np.ndarray:
-    """One picture as float32 [3, SIZE, SIZE] in -1..1."""
+    """One image as float32 [3, SIZE, SIZE] in -1..1."""
     try:
         with Image.open(path) as picture:
             rgb = picture.convert("RGB")
@@ -26,7 +26,7 @@ def read_picture(path: Path) -> np.ndarray:
 
 
 def find_pictures(path: Path) -> list[Path]:
-    """The picture itself, or all pictures of a folder by name."""
+    """The image itself, or all images of a folder by name."""
     if path.is_file():
         return [path]
     found = sorted(file for file in path.glob("*") if file.suffix.lower() in SUFFIXES) if path.is_dir() else []
@@ -36,7 +36,7 @@ def find_pictures(path: Path) -> list[Path]:
 
 
 def read_list(root: Path, part: str) -> list[tuple[Path, int]]:
-    """(picture, class) of each line of `<root>/<part>_list.txt`: a path below root, a blank, a class number."""
+    """(image, class) of each line of `<root>/<part>_list.txt`: a path below root, a space, a class number."""
     file = root / f"{part}_list.txt"
     if not file.is_file():
         refuse(f"{file} is missing: run test_tipc/prepare.sh first")
@@ -67,7 +67,7 @@ def shard(count: int, *, seed: int, epoch: int, rank: int, world: int, batch: in
 
 
 def load(items: Sequence[tuple[Path, int]]) -> Batch:
-    """Pictures float32 [N, 3, SIZE, SIZE] and classes int64 [N]."""
+    """Images float32 [N, 3, SIZE, SIZE] and classes int64 [N]."""
     pictures = np.stack([read_picture(path) for path, _ in items])
     return pictures, np.asarray([label for _, label in items], dtype=np.int64)
 

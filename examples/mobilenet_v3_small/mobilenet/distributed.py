@@ -42,7 +42,7 @@ def start(use_gpu: bool | None) -> Place:
     gpu = has_gpu() if use_gpu is None else use_gpu
     world = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
     if not gpu:
-        # Without it Paddle asks for NCCL whenever the launcher was told of GPU ids.
+        # Without it, Paddle requires NCCL whenever the launcher got GPU ids.
         os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
         paddle.set_device("cpu")
     elif world == 1:

@@ -57,7 +57,7 @@ def _conv(
 
 
 class SqueezeExcitation(nn.Layer):
-    """Weighs the channels by what the whole picture says; [N, C, H, W] -> [N, C, H, W]."""
+    """Weighs the channels by the content of the whole image; [N, C, H, W] -> [N, C, H, W]."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

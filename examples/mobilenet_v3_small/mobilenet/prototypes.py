@@ -1,4 +1,4 @@
-"""Learnable pictures from a seed: each class has a coloured 8 x 8 pattern; a picture is that plus shift and noise.
+"""Learnable images from a seed: each class has a colored 8 x 8 pattern; an image is that plus shift and noise.
 
 No Paddle here, so that making the data needs numpy and Pillow alone.
 """
@@ -28,7 +28,7 @@ def prototypes() -> np.ndarray:
 
 
 def pictures(count: int, part: int) -> Iterator[tuple[int, Image.Image]]:
-    """`count` pictures of one part of the data, classes in turn; parts have different noise."""
+    """`count` images of one part of the data, classes in turn; parts have different noise."""
     patterns = prototypes()
     for index in range(count):
         random = np.random.default_rng([SEED, part, index])
@@ -42,7 +42,7 @@ def pictures(count: int, part: int) -> Iterator[tuple[int, Image.Image]]:
 
 
 def write(folder: Path, count: int, part: int, name: str = "{index:04d}.png") -> list[tuple[str, int]]:
-    """Writes pictures into a folder; returns (file name, class) of each."""
+    """Writes images into a folder; returns (file name, class) of each."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for index, (label, picture) in enumerate(pictures(count, part)):

@@ -30,7 +30,7 @@ def _schedule(rate: float, steps: int) -> paddle.optimizer.lr.LRScheduler:
 def train(
     model: nn.Layer, items: Items, args: argparse.Namespace, place: Place, precision: Precision, log: Log
 ) -> None:
-    """Trains in place. Every rank prints its own lines; the loss printed is that of the rank's own pictures."""
+    """Trains in place. Every rank prints its own lines; the loss printed is that of the rank's own images."""
     split = {"seed": args.seed, "rank": place.rank, "world": place.world, "batch": args.batch_size}
     epoch_steps = len(shard(len(items), epoch=0, **split))
     steps = args.max_iters or args.epochs * epoch_steps

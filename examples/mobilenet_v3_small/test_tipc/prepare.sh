@@ -27,7 +27,7 @@ case "$mode" in
 esac
 
 command -v python > /dev/null || fail "there is no python on PATH" 3
-# Looked up, not imported: importing Paddle takes seconds, and the training tells soon enough whether it works.
+# Looked up, not imported: importing Paddle takes seconds, and the training soon shows whether it works.
 missing=$(python - paddle numpy PIL setuptools << 'EOF'
 import importlib.util, sys
 print(*[name for name in sys.argv[1:] if importlib.util.find_spec(name) is None])

@@ -4,7 +4,7 @@
 
 Writes `inference.json` and `inference.pdiparams`; with FLAGS_enable_pir_api=0 in the environment, as inference
 code of before Paddle 3 needs it, `inference.pdmodel` in place of the first. The model gives class probabilities.
-What the network itself says of the pictures is printed as inference prints it: each engine is compared with that.
+Prints the network's own predictions in the format of inference: each engine is compared with them.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
     folder = args.save_inference_dir
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("inference.*"):
-        # A program of an earlier export in the other format must not be found beside new weights.
+        # A program of an earlier export in the other format must not remain next to new weights.
         old.unlink()
     paddle.jit.save(paddle.jit.to_static(network, input_spec=[spec]), str(folder / "inference"))
     written = sorted(file.name for file in folder.glob("inference.*"))

@@ -1,4 +1,4 @@
-"""Writes the pictures that the chain trains on and infers: called by test_tipc/prepare.sh.
+"""Writes the images that the chain trains on and infers: called by test_tipc/prepare.sh.
 
 python tools/make_data.py --train=128 --val=60 --images=20
 """
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mobilenet.arguments import parse, positive
 
-# Counts up when the same numbers of pictures would look different.
+# Counts up when the same numbers of images would look different.
 VERSION = 2
 STAMP = ".made"
 _TRAIN, _VAL, _IMAGES = 1, 2, 3

@@ -1,6 +1,6 @@
 """Joins the processes of a training into one group, and names the ranks that do not come.
 
-PyTorch's own rendezvous reports only how many ranks came. Here each rank signs in at the store of rank 0, so that
+PyTorch's own rendezvous reports only how many ranks came. Here each rank registers at the store of rank 0, so that
 an error names the ranks that are missing, after --timeout seconds and on every rank that waits.
 """
 
@@ -43,7 +43,7 @@ class Place:
 def start(args: argparse.Namespace) -> Place:
     """Chooses the device, joins the group and seeds PyTorch. Prints who this process is.
 
-    Ends the process: 2 for wrong options, 3 without the GPU that is asked for, 4 if a rank does not come.
+    Ends the process: 2 for wrong options, 3 without the requested GPU, 4 if a rank does not come.
     """
     rank, world = _identity(args)
     device = _device(args, rank)

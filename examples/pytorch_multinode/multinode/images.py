@@ -1,6 +1,6 @@
 """Images of ten classes in the file format of MNIST: generated from a fixed seed, written and read.
 
-The files have the names and the format of the real data set, so a folder with MNIST works as well.
+The files have the names and the format of the real dataset, so a folder with MNIST also works.
 """
 
 import struct

@@ -31,7 +31,7 @@ _OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
 
 
 class _Bounds(BaseModel):
-    """Params that say when a comparison ends; the bounds are those of the options of `tipcflow ab`."""
+    """Params that set when a comparison ends; the bounds are those of the options of `tipcflow ab`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -88,7 +88,7 @@ def hook_of(connection: str, node: str) -> "SSHHook":
         hook = SSHHook(
             ssh_conn_id=connection,
             conn_timeout=TIMEOUT_S,
-            # Shorter than the key exchange's timeout (`conn_timeout`), so that the error says what is missing.
+            # Shorter than the key exchange's timeout (`conn_timeout`), so that the error names what is missing.
             banner_timeout=0.8 * TIMEOUT_S,
             auth_timeout=TIMEOUT_S,
             keepalive_interval=KEEPALIVE_S,

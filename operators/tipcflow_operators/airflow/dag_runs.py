@@ -26,7 +26,7 @@ def state_of(dag_id: str, run_id: str) -> str | None:
     """Return the state of a DAG run (`queued`, `running`, `success`, `failed`), or None if it does not exist."""
     from tipcflow_operators.airflow.internals import RuntimeTaskInstance
 
-    # Count first: asking for the state of a missing DAG run raises an error.
+    # Count first: reading the state of a missing DAG run raises an error.
     if not RuntimeTaskInstance.get_dr_count(dag_id=dag_id, run_ids=[run_id]):
         return None
     return str(getattr(state := RuntimeTaskInstance.get_dagrun_state(dag_id, run_id), "value", state))

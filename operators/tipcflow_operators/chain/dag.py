@@ -131,7 +131,7 @@ def tasks(resolve: ResolveOperator, variants: Sequence[str]) -> None:
         task_id="verdict", doc_md=docs.TASKS["verdict"], execution_timeout=SHORT
     ).as_teardown(on_failure_fail_dagrun=True)
     last >> collect >> release >> judge >> verdict
-    # Direct edges as well: clearing only failed tasks leaves the tasks between as they were.
+    # Direct edges, too: clearing only failed tasks leaves the tasks between as they were.
     last >> verdict
 
 

@@ -7,7 +7,7 @@ invalid param, ref or file ends with `config_error` before anything starts. **Fa
 another run holds a slot, the task is deferred. **Failed?** A node is unreachable or does not meet a requirement; the log names the requirement and the fix.""",
     "prepare": """Runs the suite's prepare script on this node: data and weights. **Failed?** See the log of this task.""",
     "train": """Runs this node's part of the training. All nodes start together or not at all, and stop together. The task streams the node's
-training log. **Failed?** The log names the root cause; a node with a collateral failure says so. Clearing one node's
+training log. **Failed?** The log names the root cause; collateral failures are marked as such. Clearing one node's
 task reruns the whole gang.""",
     "eval": "Evaluates the trained weights on the first node.",
     "export": "Exports the trained weights to an inference model on the first node.",

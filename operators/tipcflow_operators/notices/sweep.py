@@ -1,4 +1,4 @@
-"""The sweep `notices` of the DAG `maintenance`: tells teams what changed since the last hour."""
+"""The sweep `notices` of the DAG `maintenance`: notifies teams of changes since the last hour."""
 
 from typing import TYPE_CHECKING
 

@@ -9,7 +9,7 @@ from tipcflow.store.github.attempts import PullAttempt
 
 
 def accept(store: Store, attempt: PullAttempt, command: Accept, user: str) -> str:
-    """Accept a metric's values of all ended runs of an attempt; returns the answer for the user.
+    """Accept a metric's values of all ended runs of an attempt; returns the reply to the user.
 
     Raises:
         ConfigError: no ended run has this metric.

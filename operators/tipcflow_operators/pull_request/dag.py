@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from tipcflow_operators.pull_request.start import Runs
 
 PULL_REQUEST = "pull_request"
-# Without events, one DAG run lasts this long. While chains run, their DAG runs are looked at this often.
+# Without events, one DAG run lasts this long. While chains run, their DAG runs are polled this often.
 IDLE_S = 3600.0
 BUSY_S = 60.0
 # A task continues while there is work, but leaves the worker after this time.
 LONGEST_S = 120.0
-# Its task is next when all workers are busy: users wait for the answer to a command.
+# Its task is next when all workers are busy: users wait for the response to a command.
 _FIRST = 1000
 # Airflow starts the next run at once; the date has no meaning.
 _SINCE = datetime(2024, 1, 1, tzinfo=UTC)
@@ -126,7 +126,7 @@ def stop(store: "Store", dag_id: str, run_id: str) -> None:
     """Mark a DAG run and its confirm run as failed; their tasks clean the nodes.
 
     Raises:
-        InfraError: the connection `tipcflow_airflow_api` does not exist, or Airflow does not answer.
+        InfraError: the connection `tipcflow_airflow_api` does not exist, or Airflow does not respond.
     """
     from tipcflow_operators.airflow.api import CONNECTION, api
 
@@ -172,7 +172,7 @@ def pull_request_dag(config_dir: Path | None = None) -> DAG:
         start_date=_SINCE,
         catchup=False,
         max_active_runs=1,
-        # A paused DAG would leave required checks without an answer.
+        # A paused DAG would leave required checks without a conclusion.
         is_paused_upon_creation=False,
         tags=["tipcflow", "pull request"],
         default_args={

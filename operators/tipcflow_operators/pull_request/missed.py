@@ -20,7 +20,7 @@ MOST = 200
 
 
 def missed_deliveries(upkeep: Upkeep) -> str:
-    """Store the deliveries of all Apps that the webhook did not accept; without repositories nothing is asked."""
+    """Store the deliveries of all Apps that the webhook did not accept; no repositories, no query."""
     repositories = load_repositories(upkeep.config_dir)
     apps = {repository.connection: repository.api_url for repository in repositories}
     counts = [0, 0]

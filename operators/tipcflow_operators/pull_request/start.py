@@ -139,7 +139,7 @@ class _Chosen:
 
 
 def _none(attempt: PullAttempt, error: TipcflowError) -> _Chosen:
-    """An attempt whose chains cannot be selected has one row that says why; it never passes."""
+    """An attempt whose chains cannot be selected has one row with the reason; it never passes."""
     status = error.status.value
     return _Chosen((StartedChain(chain="selection", problem=error.message, status=status),), attempt.body)
 

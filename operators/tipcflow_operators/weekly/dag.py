@@ -1,4 +1,4 @@
-"""DAG `weekly`: certifies all chains on full data, once a week."""
+"""DAG `weekly`: certifies all chains on the full dataset, once a week."""
 
 from datetime import timedelta
 from pathlib import Path

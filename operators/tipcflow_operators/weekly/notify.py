@@ -30,7 +30,7 @@ def send(title: str, page: Path, text: str, note: Callable[[str], None]) -> list
     attempt that is not sent, because a mail server that is away does not change the verdict of a chain.
 
     Args:
-        page: the report in HTML; beside it, `<name>.md` has it in Markdown, and `<name>.sent` what was sent.
+        page: the report in HTML; next to it, `<name>.md` has it in Markdown, and `<name>.sent` what was sent.
         text: the report for Slack.
         note: receives each line.
     """

@@ -29,7 +29,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Iterable[float], *, spare: float = 0.06) -> "Axis":
-        """Return an axis for these values, with room at both ends.
+        """Return an axis for these values, with a margin at both ends.
 
         Args:
             values: finite values; none gives an axis from 0 to 1.

@@ -29,7 +29,7 @@ def _store(url: str) -> ReadonlyStore:
 
 
 def usable_store(request: Request, chosen: SettingsDep) -> ReadonlyStore:
-    """Return the store after checking with two small queries that it is usable; pages of generated runs say so.
+    """Return the store after checking with two small queries that it is usable; label generated runs.
 
     Raises:
         ConfigError, InfraError: it is not usable; `app` shows the error as a page.

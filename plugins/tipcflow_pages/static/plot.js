@@ -13,7 +13,7 @@ const color = (name) => {
 const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [1, 3], [5, 2, 1, 2, 1, 2], [10, 2]];
 const shown = (value) => (value == null ? "–" : Number(value.toPrecision(6)).toString());
 
-// Lines differ by dashes as well as by colors.
+// Lines differ by dashes and by colors.
 const styleOf = (place) => ({ stroke: color(`--line-${place % 8}`), dash: DASHES[place % 8], width: 1.5 });
 
 function axisOf(label, more = {}) {

@@ -29,7 +29,7 @@ def text(value: object, most: int = _CUT) -> str:
 
 
 def number(value: object) -> str:
-    """A value of a check's evidence: numbers short, names with their values, without empty ones; else as text."""
+    """A value of a check's evidence: short numbers, names with non-empty values, text otherwise."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):

@@ -85,7 +85,7 @@ def _secrets() -> str:
     """Return Airflow's keys for the one file that only Airflow reads: every task would inherit an environment."""
     fernet = base64.urlsafe_b64encode(os.urandom(32)).decode()
     return (
-        "# Made once, for this folder alone. Settings come from the environment.\n"
+        "# Created once, for this folder only. Settings come from the environment.\n"
         f"[core]\nfernet_key = {fernet}\n"
         f"[api]\nsecret_key = {secrets.token_urlsafe(32)}\n"
         f"[api_auth]\njwt_secret = {secrets.token_urlsafe(48)}\n"

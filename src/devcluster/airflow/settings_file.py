@@ -73,6 +73,6 @@ def _setting(path: Path, number: int, text: str, why: str) -> Setting:
         )
     if not why:
         raise ConfigError(
-            "no reason given", file=str(path), line=number, key=key, expected="a comment above it that says why"
+            "no reason given", file=str(path), line=number, key=key, expected="a comment above it with the reason"
         )
     return Setting(key, value, why)

@@ -93,7 +93,7 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
     if free < NEEDED_BYTES:
         raise InfraError(
             f"{folder} needs {size(NEEDED_BYTES)}, the disk has {size(free)} left",
-            hint="free some room, or set TIPCFLOW_HOME to a folder on another disk",
+            hint="free some disk space, or set TIPCFLOW_HOME to a folder on another disk",
         )
     uv = require_uv(home, report)
     python = _fitting_python(uv)
@@ -136,6 +136,6 @@ def _fitting_python(uv: Path) -> str:
         ours = ".".join(str(part) for part in sys.version_info[:2])
         raise InfraError(
             f"Paddle has no wheel for Python {ours}, and there is no other Python on this machine",
-            hint="install Python 3.11, 3.12 or 3.13 beside it",
+            hint="install Python 3.11, 3.12 or 3.13 in addition",
         )
     return result.stdout.strip()

@@ -21,7 +21,7 @@ _FAILURES = [
     (
         r"No space left on device|os error 28|Disk quota exceeded",
         "the disk is full",
-        "free some room below {folder}, or set TIPCFLOW_HOME to a folder on another disk",
+        "free some disk space below {folder}, or set TIPCFLOW_HOME to a folder on another disk",
     ),
     (
         r"(?i:hash mismatch)|do not match the hash|THESE PACKAGES DO NOT MATCH",

@@ -108,7 +108,7 @@ def wait_for_sshd(name: str, address: str, port: int, folder: Path) -> None:
     while not answers(address, port):
         if time.monotonic() > deadline:
             raise InfraError(
-                f"sshd of node {name} does not answer at {address}:{port}: {last_line(folder / 'sshd.log')}",
+                f"sshd of node {name} does not respond at {address}:{port}: {last_line(folder / 'sshd.log')}",
                 node=name,
             )
         time.sleep(0.01)

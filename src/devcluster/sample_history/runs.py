@@ -307,7 +307,7 @@ def _checks(outcome: Outcome) -> Iterator[CheckResult]:
 
 
 def _failures(outcome: Outcome) -> tuple[Document, ...]:
-    if not outcome.culprit:
+    if not outcome.failing_node:
         return ()
-    failure = Failure(failure_class=FailureClass.NODE_LOST, node=outcome.culprit)
+    failure = Failure(failure_class=FailureClass.NODE_LOST, node=outcome.failing_node)
     return (FailuresDocument({FailuresDocument.key(_IDS[StepKind.TRAIN], 1): failure}),)

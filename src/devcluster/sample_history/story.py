@@ -106,7 +106,7 @@ class Outcome:
     Attributes:
         reason: why, without the name of the check.
         check: the check that decides; '' for none.
-        culprit: the node that failed; '' for none.
+        failing_node: the node that failed; '' for none.
         step: kind of the step that did not succeed; '' if all did.
         factors: metric -> factor of its usual value.
     """
@@ -115,7 +115,7 @@ class Outcome:
     reason: str
     factors: dict[str, float]
     check: str = ""
-    culprit: str = ""
+    failing_node: str = ""
     step: str = ""
 
     @property
@@ -153,7 +153,7 @@ def outcome_of(chain: SampleChain, cluster: str, week: int, nodes: tuple[str, ..
             Status.INFRA_FAILURE,
             f"train: node_lost (the node was lost or shut down); root cause: node {nodes[0]}",
             factors,
-            culprit=nodes[0],
+            failing_node=nodes[0],
             step="train",
         )
     if rng.random() < 0.002:

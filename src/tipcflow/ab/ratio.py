@@ -17,7 +17,7 @@ _PRIOR = 0.25
 
 
 class Outcome(StrEnum):
-    """What the pairs tell about B."""
+    """The effect of B according to the pairs."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -98,7 +98,7 @@ def _largest_t_squared(count: int, error: float) -> float | None:
 
 
 def outcome_of(ratio: Ratio, better: Better, margin: float) -> Outcome:
-    """Return what a ratio says about B.
+    """Return the effect of B according to a ratio.
 
     Args:
         better: direction of the metric.

@@ -19,7 +19,7 @@ def json_of(answer: httpx.Response, url: str) -> dict[str, Any]:
     """The response's JSON object.
 
     Raises:
-        ConfigError: not a JSON object. Airflow answers unknown paths with its web page and status 200.
+        ConfigError: not a JSON object. Airflow returns its web page with status 200 for unknown paths.
     """
     try:
         content = answer.json()

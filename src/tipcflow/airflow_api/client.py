@@ -166,7 +166,7 @@ class Airflow:
         if answer.status_code == 404 and is_json:
             return None
         if not is_json:
-            # Airflow answers unknown paths with its web page and status 200.
+            # Airflow returns its web page with status 200 for unknown paths.
             raise ConfigError(
                 f"Airflow at {self.url} has no Certification page",
                 hint="install `tipcflow[airflow]` in Airflow's environment and restart it",

@@ -1,6 +1,6 @@
-"""How well each position of a change explains the measurements: the likelihoods of a bisection.
+"""The fit of each position of a change to the measurements: the likelihoods of a bisection.
 
-Versions are in order, 0 is good and the last one is bad. The hypothesis `k` says that version `k` brought the
+Versions are in order, 0 is good and the last one is bad. Hypothesis `k` is that version `k` brought the
 change: all versions before `k` have the good level, `k` and all later ones the bad level.
 """
 
@@ -19,7 +19,7 @@ _STEADY, _ODD = 0.7, 0.005
 
 @dataclass(frozen=True)
 class Noise:
-    """What earlier runs tell of the noise between runs.
+    """The noise between runs, estimated from earlier runs.
 
     Attributes:
         sd: standard deviation of a run, in the unit of the measurements.

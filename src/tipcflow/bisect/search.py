@@ -1,6 +1,6 @@
-"""The search: posterior over versions, the next version to measure, and when the answer is certain enough.
+"""The search: posterior over versions, the next version to measure, and when the result is certain enough.
 
-Noise makes plain bisection wrong: with a shift of three standard deviations, one wrong answer of seven loses the
+Noise makes plain bisection wrong: with a shift of three standard deviations, one wrong result of seven loses the
 commit in 40 % of the searches. Each measurement is information about where the change is, no more; the posterior
 counts it, and a version near the middle of the posterior is measured next, again if necessary (Horstein 1963:
 probabilistic bisection).
@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Candidate:
-    """Versions that cannot be told apart: one, or several of which all but the last cannot be measured.
+    """Versions that cannot be distinguished: one, or several of which all but the last cannot be measured.
 
     Attributes:
         versions: indices, in order.
@@ -59,7 +59,7 @@ class Search:
         likelihood: of the measurements.
         weights: prior weight of each version, e.g. larger for commits that touch the chain's files; empty for
             equal weights.
-        confidence: required probability of the answer.
+        confidence: required probability of the result.
     """
 
     versions: int
@@ -74,7 +74,7 @@ class Search:
             raise ValueError("weights: one above 0 for each version")
 
     def answer(self, measured: Measured, *, skipped: Collection[int] = (), count: int = 1) -> Answer:
-        """Return what the measurements tell.
+        """Return the state of the search after the measurements.
 
         Args:
             measured: version -> its measurements; the first and the last version have at least one each.
@@ -111,9 +111,9 @@ class Search:
 def _next(posterior: Sequence[float], done: Sequence[int], count: int) -> Iterator[int]:
     """Yield the places at the quantiles of the posterior.
 
-    Measuring place `p` asks whether the change is at or before `p`; the answer tells most where both are equally
-    probable. A measurement is compared with the good and the bad level: a level that was measured no more often
-    than the place is the less certain one, and its end is measured instead.
+    Measuring place `p` tests whether the change is at or before `p`; a place where both are equally probable is
+    the most informative. A measurement is compared with the good and the bad level: a level measured no more
+    often than the place is the less certain one, and its end is measured instead.
 
     Args:
         done: number of measurements of each place.

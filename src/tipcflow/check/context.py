@@ -49,7 +49,7 @@ class CheckContext:
         references: the suite's targets; None if it has no file.
         pins: key -> its pinned value.
         confirmation: the result of a confirm run; None if none was requested.
-        unconfirmable: why no confirm run can tell of numbers that depend on the mode (accuracy, loss, memory); ''
+        unconfirmable: why no confirm run can measure metrics that depend on the mode (accuracy, loss, memory); ''
             when one can.
         evaluable: ids, without repeats, of evaluation steps that one can do again all the same.
         goldens: the predictions stored for the chain in this mode; None if there are none.

@@ -77,7 +77,7 @@ def passed(facts: Facts, step: str, leg: str) -> bool:
 
 
 def repeats_of(facts: Facts, step: str) -> tuple[Step, ...]:
-    """The planned steps that a number of `numbers_of` stands for: all repeats of one, or the step itself."""
+    """The planned steps that a value of `numbers_of` covers: all repeats of one, or the step itself."""
     return tuple(planned for planned in facts.plan.steps if without_repeat(planned.id) == step)
 
 

@@ -16,7 +16,7 @@ from tipcflow.cli.commands.table import COMMANDS
 from tipcflow.cli.extras import missing_extra
 from tipcflow.entry import CANCELLED
 
-# The exit code with which typer answers Ctrl-C; no status has it.
+# The exit code of typer after Ctrl-C; no status has it.
 _INTERRUPTED = 130
 
 

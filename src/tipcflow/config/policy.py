@@ -171,7 +171,7 @@ class DetectRule(ConfigModel):
         floor: smallest relative change that counts.
         floor_sigmas: the same in standard deviations of one run.
         drift: relative change per run that is not a shift (0.0002 is 1 % in a year of weekly runs).
-        ask: score that requests a confirm run.
+        ask: the score that triggers a confirm run.
         first: required score of a run and its confirm run alone, in a series with hardly any outliers.
         confirmed: required score with an agreeing confirm run, over more runs.
         alone: required score without a confirm run.

@@ -76,7 +76,7 @@ class Labels(ConfigModel):
 
     Attributes:
         run: starts a run of a draft.
-        skip: no run, and a check that says so.
+        skip: no run, and a check that reports the skip.
         every: selects all chains.
         chains: label -> globs of chains that it adds.
     """

@@ -85,7 +85,7 @@ def _default_database_url(values: Mapping[str, Any]) -> str:
 class Settings(BaseSettings):
     """Paths and limits of this installation. A field's variable is its name in capitals with the prefix TIPCFLOW_.
 
-    The description of a field says what values are expected, for the error message.
+    The description of a field names the expected values, for the error message.
 
     Attributes:
         home: folder of runs, environments and the default database.
@@ -158,7 +158,7 @@ def _sources() -> tuple[object, ...]:
 
 @lru_cache(maxsize=8)
 def _read(sources: tuple[object, ...]) -> Settings:
-    """Return the settings; a plan asks for them several times, and reading them takes 10 ms.
+    """Return the settings; a plan reads them several times, and reading them takes 10 ms.
 
     Args:
         sources: changes when a setting may have changed.

@@ -137,7 +137,7 @@ class Facts(Frozen):
     @field_validator("leg_status", "step_reason", "predictions", "autolog", "reports", "engine", mode="before")
     @classmethod
     def _typed(cls, value: Any, info: ValidationInfo) -> Any:
-        """Read the keys of stored documents, which are texts; only the plan tells steps from legs."""
+        """Read the keys of stored documents, which are texts; only the plan distinguishes steps from legs."""
         if not isinstance(value, Mapping):
             return value
         plan = info.data.get("plan")

@@ -93,7 +93,7 @@ def mask(text: str) -> str:
     """Return the text with every recognized password, token, signature and key replaced by `***`.
 
     Recognized are values by their names (`password=…`, `X-Amz-Signature=…`, `Authorization: …`), logins in URLs,
-    forms of well-known tokens, private keys, and a launcher's dump of its environment (`env {…}`). A secret
+    forms of common tokens, private keys, and a launcher's dump of its environment (`env {…}`). A secret
     without a name and without a known form cannot be recognized. Numbers and paths are unchanged.
     """
     if not _HINT.search(text):

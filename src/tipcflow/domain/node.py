@@ -93,8 +93,8 @@ class Node(Frozen):
         cache: absolute folder of cached data, packages and downloads, '' for `cache` in the workspace; may be
             shared by nodes.
         mirrors: prefix of URLs -> replacement for downloads: another URL, or a folder on the node.
-        frameworks: frameworks that steps can import on the node; None if the file does not say it, so that only a
-            run's inspection of the node finds a missing one.
+        frameworks: frameworks that steps can import on the node; None if the file does not list them: only a run's
+            inspection of the node finds a missing one.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)

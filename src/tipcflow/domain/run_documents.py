@@ -108,7 +108,7 @@ class SourceDocument(Fields):
 
     Attributes:
         sha256: hash of the snapshot.
-        mark: name of the run's mark beside the snapshot; '' in runs of older versions.
+        mark: name of the run's mark next to the snapshot; '' in runs of older versions.
         params_sha256: of the executed params file.
         catalog_sha256: of the catalog's params file, '' without one.
     """
@@ -315,7 +315,7 @@ class NumbersDocument(Fields):
 
 
 class FoundDocument(Root[tuple[EvidenceKey, ...]]):
-    """The evidence that the run produced; later runs must produce it as well."""
+    """The evidence that the run produced; later runs must produce it, too."""
 
     NAME: ClassVar[str] = "found"
     root: tuple[EvidenceKey, ...] = ()

@@ -28,7 +28,7 @@ def events_path(home: Path, run: str) -> Path:
 def event_writer(home: Path, run: str) -> Listener:
     """Return a listener that appends events to the run's file.
 
-    From `OUTPUT_LIMIT` on, the file grows by events other than output only; its last piece of output says so.
+    From `OUTPUT_LIMIT` on, the file grows by events other than output only; its last piece of output states it.
     """
     path = events_path(home, run)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -139,7 +139,7 @@ def _entries(lines: tuple[TextLine, ...]) -> tuple[Entry, ...]:
 
 
 def _entry(line: TextLine, blanks: bool) -> Entry:
-    """Parse `key:value`, or `key value` if `blanks` is set."""
+    """Parse `key:value`, or `key value` if `blanks` is set (separated by spaces)."""
     if not blanks:
         return Entry(line=line.number, key=line.text.split(":")[0], value=full_value(line.text).strip())
     key, _, value = line.text.partition(" ")

@@ -25,7 +25,7 @@ class SlotSpec(Frozen):
             device groups, or unused (only the key is significant).
         key: regular expression that the whole key must match; '' accepts any key.
         words: the valid values (list items); empty accepts any value.
-        split: where the script ends the value, if not as the dialect says; '' for that of the dialect.
+        split: where the script ends the value, if it differs from the dialect; '' for that of the dialect.
     """
 
     line: int = Field(ge=0)

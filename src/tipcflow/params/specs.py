@@ -154,7 +154,7 @@ class WholeInferSpec(Frozen):
         once: one export and no list of models.
         export_not_run: the script logs the command of `once` without running it; spec runs it.
         null_stops: a model named null ends the script.
-        pretrained: the export that the word True of the slot `infer_export` asks for, of weights that the suite's
+        pretrained: the export that the word True of the slot `infer_export` requests, of weights that the suite's
             preparation downloads; no script runs it.
         gpus: text that replaces the ids in log names.
     """

@@ -4,7 +4,7 @@ import functools
 import hashlib
 from importlib import resources
 
-# On its first run the file writes its modules into a folder beside it: Python caches compiled modules, and most
+# On its first run the file writes its modules into a folder next to it: Python caches compiled modules, and most
 # calls of the runner take less time than compiling it. It runs on every Python version that the runner supports.
 _HEAD = '''\
 """tipcflow's node runner: docs/reference/job-folder.md. Made from tipcflow.remote.runner; do not edit."""

@@ -277,7 +277,7 @@ def stop(node: Node, job: str, reason: str, by: StoppedBy) -> str:
 
 
 def report_peers(node: Node, job: str, *, active: bool) -> str:
-    """Tell the runner of a silent job whether its peers make progress, because then its silence is not a hang."""
+    """Report to the runner of a silent job whether its peers make progress: then its silence is not a hang."""
     return _runner(node, "peers", job, "active" if active else "silent")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 class Stillness:
     """Adds up `still_s` of the runner's `alive` events. Each watch counts from 0, and a watch may be shorter than
-    the time that a runner may stand still.
+    the time that a runner may be stalled.
 
     Args:
         limit_s: maximum time without a heartbeat or CPU use of the runner.
@@ -23,7 +23,7 @@ class Stillness:
         self._earlier_s, self._this_s, self._first = self._earlier_s + self._this_s, 0.0, True
 
     def beyond(self, event: Mapping[str, Any]) -> float:
-        """Return for how many seconds the runner has been stalled, if that exceeds the limit; else 0.
+        """Return for how many seconds the runner has been stalled, if that exceeds the limit; otherwise 0.
 
         Args:
             event: an `alive` event of the runner's watch.

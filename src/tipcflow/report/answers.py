@@ -25,7 +25,7 @@ class ResultGroup:
 
 
 def group_results(results: Iterable[CheckResult]) -> list[ResultGroup]:
-    """Groups, the worst status first and non-gating ones last; results to review or worse are never grouped."""
+    """Groups by status, worst first, non-gating results last; results to review or worse are never grouped."""
     groups: dict[tuple[str, Status, bool, int], list[CheckResult]] = {}
     for number, result in enumerate(results):
         own = -1 if result.status in _ALIKE else number

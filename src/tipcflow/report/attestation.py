@@ -78,7 +78,7 @@ def attested(document: Any) -> Attested:
     """Return what an envelope states.
 
     Raises:
-        ValueError: it is not a DSSE envelope about a certificate; the message says why.
+        ValueError: it is not a DSSE envelope about a certificate; the message states the reason.
     """
     try:
         kind, payload = document["payloadType"], base64.b64decode(document["payload"], validate=True)

@@ -49,8 +49,8 @@ def _thin(points: list[Point], most: int) -> list[Point]:
 def counted_iterations(places: Sequence[tuple[int, int]]) -> tuple[float, ...]:
     """Return the iteration of each logged sample, counted over epochs; empty if the log has none.
 
-    Suites count iterations from the start of each epoch, and logs do not tell how many an epoch has: an epoch that
-    ends between two logged iterations is taken to end one logging interval after its last logged one.
+    Suites count iterations from the start of each epoch, and logs do not contain how many an epoch has: an epoch
+    that ends between two logged iterations is taken to end one logging interval after its last logged one.
 
     Args:
         places: (epoch, iteration) as logged; negative where it was not logged.

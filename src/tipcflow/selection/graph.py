@@ -1,4 +1,4 @@
-"""The files that a file needs, as far as its text says: includes of YAML configs, imports of Python, named paths.
+"""The files that a file needs, according to its text: includes of YAML configs, imports of Python, named paths.
 
 Modules that are imported by a computed name are not seen here; recorded opened files are.
 """

@@ -28,7 +28,7 @@ class TracedChain:
     Attributes:
         roots: its params file, relative to the suite's root, and further files that it starts from.
         opened: files that a recorded run opened, relative to the suite's root; None without a record.
-        is_stale: whether some of these have changed since, beside the change: they may use other files now.
+        is_stale: whether some of these have changed since, apart from the change: they may use other files now.
     """
 
     chain: str

@@ -98,7 +98,7 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
+        connection.isolation_level = None  # this module issues BEGIN itself
         _set_wal(connection)
         connection.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
         connection.execute("PRAGMA synchronous=NORMAL")
@@ -225,5 +225,5 @@ def reachable(url: str) -> Iterator[None]:
         reason = " ".join(str(error.orig).split())
         raise UnreachableError(
             f"cannot use the database {safe_url(url)}: {reason}",
-            hint="TIPCFLOW_DATABASE_URL says which database is used",
+            hint="TIPCFLOW_DATABASE_URL selects the database",
         ) from None

@@ -53,5 +53,5 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether this process may write the file and create SQLite's files beside it."""
+    """Whether this process may write the file and create SQLite's files next to it."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)

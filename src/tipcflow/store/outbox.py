@@ -54,7 +54,7 @@ class Outbox(Part):
 
     @classmethod
     def for_webhook(cls, url: str) -> Self:
-        """Open the outbox in a process whose answers must be quick: it does not wait for an unavailable server.
+        """Open the outbox in a process that must respond quickly: it does not wait for an unavailable server.
 
         Raises:
             ConfigError: the database is older or newer than this code, or empty.

@@ -1,4 +1,4 @@
-"""What a step's task asks the database, asked once beforehand: processes that are forked later find it prepared.
+"""Runs the queries of a step's task once in advance, so that forked processes inherit the compiled statements.
 
 SQLAlchemy makes a statement's text when an engine sees it first, which was a third of a short task's CPU time. An
 engine that has seen them is kept for the processes that are forked from this one; no connection of it is.
@@ -50,7 +50,7 @@ def rehearse(url: str) -> None:
 
 
 def _ask(store: Store) -> None:
-    """A run of one step, as its task asks for it."""
+    """A run of one step, as its task queries it."""
     now = time.time()
     step = Step(id=_STEP, kind=StepKind.EVAL, nodes=(_NODE,))
     words = dict.fromkeys(("chain", "suite", "dialect", "model", "params_file", "params_sha256", "mode"), "")

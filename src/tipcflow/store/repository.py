@@ -100,7 +100,7 @@ class Store:
 
         Args:
             url: of SQLite or PostgreSQL; None for the one that the settings name.
-            migrate: bring an empty database, or an older SQLite file, up to date first; else refuse it.
+            migrate: bring an empty database, or an older SQLite file, up to date first; otherwise reject it.
 
         Raises:
             WrongSchemaError: the database is newer than this code, or older and not upgraded.
@@ -114,7 +114,7 @@ class Store:
         """Open the configured database from a process that may run during or before an upgrade.
 
         An empty database gets its tables. An older or newer one is left alone, and waited for, and so is a server
-        that does not answer.
+        that does not respond.
 
         Raises:
             WrongSchemaError: it still has another schema after `wait_s`; a later call may succeed.

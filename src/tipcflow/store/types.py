@@ -19,7 +19,7 @@ def storable(text: str) -> str:
 
 
 def dumps(value: Any) -> str:
-    """JSON text of a value or a domain type; nan and inf stand as `NaN` and `Infinity`, which `loads` reads.
+    """JSON text of a value or a domain type; nan and inf are stored as `NaN` and `Infinity`, which `loads` reads.
 
     pydantic's own JSON mode writes them as null, so models are dumped as Python values first.
     """
@@ -63,7 +63,7 @@ class Reason(Words):
 
 
 class JsonText(TypeDecorator[Any]):
-    """JSON as text: the databases' JSON types refuse nan and inf, and PostgreSQL's refuses NUL as well."""
+    """JSON as text: the databases' JSON types refuse nan and inf, and PostgreSQL's also refuses NUL."""
 
     impl = Text
     cache_ok = True

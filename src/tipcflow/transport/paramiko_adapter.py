@@ -23,7 +23,7 @@ PIECE = 1 << 17
 WINDOW = 1 << 15
 STDERR_LOOK_S = 0.2
 STDERR_KEPT = 1 << 16
-# A node that sends more than this in one line, or in answer to one command, is out of order, bytes.
+# A node that sends more than this in one line, or in response to one command, is broken, bytes.
 LINE_LIMIT = 4 << 20
 ANSWER_LIMIT = 64 << 20
 
@@ -165,7 +165,7 @@ class ParamikoTransport:
         try:
             yield
         except TimeoutError as error:
-            raise self._error(f"no answer within {limit(timeout)}") from error
+            raise self._error(f"no response within {limit(timeout)}") from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise self._error(f"the connection is lost ({str(error) or type(error).__name__})") from error
 

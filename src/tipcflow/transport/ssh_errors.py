@@ -147,7 +147,7 @@ def _of_login(error: BaseException, route: Route) -> InfraError | None:
     if isinstance(error, paramiko.PasswordRequiredException):
         return route.error(f"{route.credentials or 'the private key'} is encrypted", "load it into ssh-agent")
     if _ended_unanswered(error):
-        what = f"{route.where} did not answer the login ({error})"
+        what = f"{route.where} did not respond to the login ({error})"
         return route.error(what, "see the network, and the load of the node", passing=True)
     if isinstance(error, paramiko.AuthenticationException) or _is_asyncssh(error, "PermissionDenied"):
         return route.error(f"{route.where} refuses the login{offered} ({error})", route.fix_login)

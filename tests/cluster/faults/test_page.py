@@ -12,7 +12,7 @@ from tests.support.faults.report import PAGE, ROOT, WRITE, absent, alone, page, 
 from tests.support.faults.table import FAULTS
 
 
-def test_every_fault_has_a_name_of_its_own_and_ends_or_goes_on() -> None:
+def test_every_fault_has_a_unique_name_and_ends_or_continues() -> None:
     names = [fault.name for fault in FAULTS]
     assert len(set(names)) == len(names)
     assert all((fault.status == "pass") is fault.goes_on for fault in FAULTS)

@@ -92,7 +92,7 @@ def test_without_an_accepted_key_nothing_is_sent_or_written(
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2)])
-def test_on_a_terminal_the_user_is_asked(
+def test_a_terminal_prompts_the_user(
     make_nodes: Callable[..., LocalNodes],
     node_python: Path,
     environ: dict[str, str],
@@ -160,7 +160,7 @@ def test_bad_options_are_one_message(nodes: LocalNodes, add: Command, more: list
     assert "host key of" not in done.stderr
 
 
-def test_a_host_that_does_not_answer_is_named(make_nodes: Callable[..., LocalNodes], add: Command) -> None:
+def test_a_host_that_does_not_respond_is_named(make_nodes: Callable[..., LocalNodes], add: Command) -> None:
     nodes = make_nodes(mode="loopback")
     nodes.kill_sshd("a")
     done = add(nodes.cluster.node("a"))

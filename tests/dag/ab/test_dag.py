@@ -171,7 +171,7 @@ def test_the_dag_is_one_that_airflow_can_keep(world: World) -> None:
         ({"marign": 1}, "marign: unknown param"),
     ],
 )
-def test_a_wrong_param_is_said_before_anything_starts(world: World, wrong: dict[str, Any], words: str) -> None:
+def test_a_wrong_param_is_reported_before_anything_starts(world: World, wrong: dict[str, Any], words: str) -> None:
     world.conf = wrong
     with pytest.raises(AirflowFailException, match=f"(?s)^config_error: .*{words}"):
         world.check()
@@ -211,7 +211,7 @@ def test_pairs_run_in_turn_on_the_nodes_of_the_first_run_until_b_is_worse(
     assert len(stored.root["pairs"]) == 5
 
 
-def test_the_same_versions_pass_and_doubt_does_not(world: World) -> None:
+def test_equal_versions_pass_and_an_undecided_comparison_does_not(world: World) -> None:
     world.conf = {"metric": ["batch_cost"], "pairs": 4}
     world.check()
     assert world.compare(lambda side: 1.0)["status"] == "pass"

@@ -159,7 +159,7 @@ def test_who_waits_for_slots_does_not_come_before_it(world: World) -> None:
     assert store.runs.get(asked.run).trigger == "confirm"
 
 
-def test_what_airflow_refuses_is_not_waited_for_and_said(world: World) -> None:
+def test_a_run_that_airflow_rejects_is_reported_and_not_waited_for(world: World) -> None:
     world.refuses = ConfigError("DAG confirm is paused: its run would never start")
     assert world.wait() is None
     _, medians, why, failed = told(world.store, world.run) or ("", {}, "", "")
@@ -169,7 +169,7 @@ def test_what_airflow_refuses_is_not_waited_for_and_said(world: World) -> None:
     assert world.wait() is None, "nor asked for again, before the run is cleared"
 
 
-def test_after_its_deadline_nobody_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_its_deadline_no_task_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = (world.wait() or ("", None))[1]
     assert asked
     monkeypatch.setattr("time.time", lambda: asked.until + 1)
@@ -184,7 +184,7 @@ def resolve(world: World, run: str, **conf: Any) -> RunRequest:
     return operator.asked(world.context(run), context, conf)
 
 
-def test_the_confirm_run_does_what_was_asked_for(world: World) -> None:
+def test_the_confirm_run_does_what_was_requested(world: World) -> None:
     asked = (world.wait() or ("", None))[1]
     assert asked
     made = resolve(world, asked.run, confirms=world.run.id)
@@ -199,7 +199,7 @@ def test_by_hand_it_is_a_config_error(world: World, conf: Any) -> None:
         resolve(world, "other", **conf)
 
 
-def test_another_dag_run_than_the_one_that_was_asked_for_does_nothing(world: World) -> None:
+def test_another_dag_run_than_the_one_that_was_requested_does_nothing(world: World) -> None:
     with pytest.raises(InfraError, match="did not request this confirm run"):
         resolve(world, "other", confirms=world.run.id)
     assert world.wait()
@@ -207,7 +207,7 @@ def test_another_dag_run_than_the_one_that_was_asked_for_does_nothing(world: Wor
         resolve(world, "other", confirms=world.run.id)
 
 
-def test_a_confirm_run_that_nobody_waits_for_begins_nothing_more(world: World) -> None:
+def test_a_confirm_run_that_no_task_waits_for_starts_nothing(world: World) -> None:
     asked = (world.wait() or ("", None))[1]
     assert asked
     world.store.runs.create(a_run(asked.run, trigger="confirm", created_at=time.time()))
@@ -220,7 +220,7 @@ def test_a_confirm_run_that_nobody_waits_for_begins_nothing_more(world: World) -
     assert "no longer waits" in said[1]
 
 
-def test_it_stands_behind_no_limit_and_before_all_tasks() -> None:
+def test_it_ignores_limits_and_precedes_all_tasks() -> None:
     chain, again = certify_dag(ROOT / "configs"), confirm_dag()
     # Behind runs of the chain, all of which wait for their confirm runs, it would never begin.
     assert again.max_active_runs > 10 * chain.max_active_runs

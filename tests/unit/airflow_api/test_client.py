@@ -42,7 +42,7 @@ def test_a_run_that_exists_is_given_back(scripted) -> None:
     assert airflow.trigger("s.m.f", {"mode": "lite"}, "ci__1").state is RunState.RUNNING
 
 
-def test_an_answer_that_got_lost_makes_no_second_run(scripted) -> None:
+def test_a_lost_response_creates_no_second_run(scripted) -> None:
     lost = httpx.ReadTimeout("timed out")
     airflow, script = scripted(
         {RUNS: [lost, httpx.Response(409)], f"{RUNS}/ci__1": [httpx.Response(200, json=RUN)]}
@@ -65,13 +65,13 @@ def test_an_unknown_dag_brings_those_of_near_names(scripted) -> None:
         airflow.trigger("s.m.ff", {}, "ci__1")
 
 
-def test_an_unknown_run_of_a_known_dag_is_told_apart(scripted) -> None:
+def test_an_unknown_run_of_a_known_dag_is_distinguished(scripted) -> None:
     airflow, _ = scripted({f"{RUNS}/ci__9": [httpx.Response(404)], "/api/v2/dags": [listed("s.m.f")]})
     with pytest.raises(ConfigError, match=r"DAG s\.m\.f has no run ci__9"):
         airflow.dag_run("s.m.f", "ci__9")
 
 
-def test_params_that_airflow_refuses_are_said_in_its_words(scripted) -> None:
+def test_params_that_airflow_rejects_are_reported_in_its_words(scripted) -> None:
     no = httpx.Response(
         400,
         json={"detail": "Invalid input for param mode:\n 'x' is not one of ['lite']\n\nFailed validating 'enum'"},
@@ -108,7 +108,7 @@ def test_a_note_is_cut_where_airflow_would_refuse_it(scripted) -> None:
     assert script.asked[-1].url.params["update_mask"] == "note"
 
 
-def test_facts_of_a_run_that_nobody_knows_yet_are_none(scripted) -> None:
+def test_facts_of_an_unknown_run_are_none(scripted) -> None:
     path = "/certification/api/runs/r1"
     airflow, _ = scripted({path: [httpx.Response(404, json={"detail": "no run"})]})
     assert airflow.certification("r1") is None
@@ -121,7 +121,7 @@ def test_without_the_plugin_the_facts_route_is_airflows_page(scripted) -> None:
         airflow.certification("r1")
 
 
-def test_health_tells_what_is_missing(scripted) -> None:
+def test_health_names_what_is_missing(scripted) -> None:
     told = {
         "metadatabase": {"status": "healthy"},
         "scheduler": {"status": "healthy", "latest_scheduler_heartbeat": "…"},

@@ -16,21 +16,21 @@ def good() -> httpx.Response:
     return httpx.Response(200, json=DAG)
 
 
-def test_a_call_goes_on_while_nobody_answers(scripted) -> None:
+def test_a_call_continues_without_a_response(scripted) -> None:
     refused = httpx.ConnectError("Connection refused")
     airflow, script = scripted({PATH: [refused, httpx.Response(503), refused, good()]})
     assert airflow.dag("s.m.f").dag_id == "s.m.f"
     assert script.paths() == ["POST /auth/token", *[f"GET {PATH}"] * 4]
 
 
-def test_the_deadline_ends_it_and_the_last_reason_is_said(scripted) -> None:
+def test_the_deadline_ends_it_and_the_last_reason_is_reported(scripted) -> None:
     airflow, script = scripted({PATH: [httpx.ConnectError("Connection refused")]}, deadline_s=0.3)
     with pytest.raises(InfraError, match=r"http://airflow\.test is unavailable: Connection refused"):
         airflow.dag("s.m.f")
     assert len(script.asked) > 1
 
 
-def test_an_error_inside_airflow_that_passes_is_no_error(scripted) -> None:
+def test_an_error_inside_airflow_that_passes_is_not_an_error(scripted) -> None:
     locked = httpx.Response(500, json={"detail": "database is locked"})
     airflow, _ = scripted({PATH: [locked, good()]})
     assert airflow.dag("s.m.f").dag_id == "s.m.f"
@@ -90,7 +90,7 @@ def test_a_redirect_is_not_followed_with_the_token(scripted) -> None:
     assert {request.url.host for request in script.asked} == {"airflow.test"}
 
 
-def test_what_is_no_airflow_is_said(scripted) -> None:
+def test_a_server_other_than_airflow_is_reported(scripted) -> None:
     page = httpx.Response(200, text="<html>", headers={"content-type": "text/html"})
     airflow, _ = scripted({PATH: [page]})
     with pytest.raises(ConfigError, match=r"does not respond like Airflow 3.*text/html"):

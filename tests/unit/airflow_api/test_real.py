@@ -92,7 +92,7 @@ def test_tasks_of_a_run(airflow: Airflow) -> None:
     assert {task.task_id for task in airflow.task_instances(DAG, "ci__tasks")} == {"one", "two"}
 
 
-def test_what_is_wrong_is_said(airflow: Airflow) -> None:
+def test_errors_are_reported(airflow: Airflow) -> None:
     with pytest.raises(ConfigError, match=r"Invalid input for param mode: 'x' is not one of \['lite', 'whole'\]$"):
         airflow.trigger(DAG, {"mode": "x"}, "ci__bad")
     with pytest.raises(ConfigError, match="run_id provided 'a b' does not match"):
@@ -105,7 +105,7 @@ def test_what_is_wrong_is_said(airflow: Airflow) -> None:
         airflow.task_instances(DAG, "ci__none")
 
 
-def test_pages_without_a_metrics_database_say_so(airflow: Airflow) -> None:
+def test_pages_report_a_missing_metrics_database(airflow: Airflow) -> None:
     with pytest.raises(InfraError, match=r"is unavailable: HTTP 503: .*database") as caught:
         airflow.certification("20261121t093005-x-0000", deadline_s=5)
     assert "tipcflow db upgrade" in caught.value.hint

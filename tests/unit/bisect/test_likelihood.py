@@ -36,13 +36,13 @@ def test_unknown_levels_equal_the_integral_over_levels_and_noise() -> None:
     assert [one - exact[1] for one in exact] == pytest.approx([one - brute[1] for one in brute], abs=0.02)
 
 
-def test_exact_measurements_leave_no_doubt() -> None:
+def test_exact_measurements_give_certainty() -> None:
     logs = log_levels({0: [1.0, 1.0], 4: [1.0], 5: [1.2], 9: [1.2, 1.2]}, 10, Noise())
     assert best(logs) == 5
     assert sorted(logs)[-1] - sorted(logs)[-2] > 10
 
 
-def test_earlier_runs_tell_what_noise_is() -> None:
+def test_earlier_runs_determine_the_noise() -> None:
     """0.6 differs from 0 if the noise is 0.1, and may be either if it is 1."""
     measured = {0: [0.0, 0.05], 2: [0.6], 4: [1.0, 0.95]}
 
@@ -68,6 +68,6 @@ def test_failures(share: float, least: float) -> None:
     assert sorted(logs)[-1] - sorted(logs)[-2] > least
 
 
-def test_one_odd_run_does_not_hide_a_failure() -> None:
+def test_one_outlier_does_not_hide_a_failure() -> None:
     logs = log_failures({0: [0.0] * 3, 3: [0.0, 0.0, 1.0, 0.0], 4: [1.0] * 4, 7: [1.0] * 3}, 8)
     assert best(logs) == 4

@@ -76,7 +76,7 @@ def trial(source: random.Random, later: int, distance: float, *, known: bool) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
-def test_the_answer_is_as_sure_as_it_says(known: bool) -> None:
+def test_the_result_is_as_probable_as_claimed(known: bool) -> None:
     source = random.Random(7)
     trials = [trial(source, 32, 3.0, known=known) for _ in range(120)]
     right = sum(ok for _, ok, _ in trials) / len(trials)

@@ -32,7 +32,7 @@ METRICS_PAGE = (DOCS / "metrics.md").read_text()
 
 
 @pytest.mark.parametrize("check", CHECKS_ASKED, ids=lambda check: check.__name__)
-def test_every_check_asks_one_question(check: Check) -> None:
+def test_every_check_is_one_question(check: Check) -> None:
     """The module's first line is the question that the page points to."""
     first = str(sys.modules[check.__module__].__doc__).partition("\n")[0]
     assert first.endswith("?"), first

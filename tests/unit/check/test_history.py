@@ -31,7 +31,7 @@ def test_the_sum_over_ranks_does_not_mix_with_the_ranks(build: ModuleType) -> No
     }
 
 
-def test_what_is_no_number_is_left_out_of_medians_only(build: ModuleType) -> None:
+def test_values_other_than_numbers_are_omitted_from_medians_only(build: ModuleType) -> None:
     series = build.series((math.nan, 1.0, math.inf, 3.0))
     assert medians_of(series) == {MetricKey("v/train", "", "loss"): 2.0}
     assert medians_of(build.series((math.nan,))) == {}

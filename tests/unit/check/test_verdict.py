@@ -24,7 +24,7 @@ def replaced(build: ModuleType, step: str, **changes: object) -> tuple[object, .
     )
 
 
-def test_all_answers_of_a_good_run(build: ModuleType) -> None:
+def test_all_results_of_a_good_run(build: ModuleType) -> None:
     facts = build.facts()
     results = judge(facts, CheckContext(run=build.run()))
     text = "".join(f"{r.status} {r.check} [{r.step}|{r.leg}] {r.reason}\n" for r in results)
@@ -62,7 +62,7 @@ def test_a_training_that_exits_1_with_an_old_log(build: ModuleType) -> None:
     assert reason.startswith("v/train: node alpha ended with 1: ValueError: label 11 is out of range")
 
 
-def test_nobody_noticed_that_it_exited_with_1(build: ModuleType) -> None:
+def test_an_unnoticed_exit_code_1(build: ModuleType) -> None:
     status, reason = said(build.facts(records=replaced(build, build.TRAIN, exit_code=1)))
     assert status is FAILED
     assert "v/train has status pass but ended with 1 (exited) on alpha" in reason
@@ -182,7 +182,7 @@ def test_at_most_three_problems_and_the_worst_first(build: ModuleType) -> None:
     assert verdict(build.facts(), results) == (FAILED, "c2: r; c3: r; c0: r; and 2 more")
 
 
-def test_a_doubt_stands_in_the_reason_before_the_nodes_fault(build: ModuleType) -> None:
+def test_an_unconfirmed_change_precedes_the_nodes_fault_in_the_reason(build: ModuleType) -> None:
     results = tuple(
         CheckResult(check=f"c{number}", status=status, reason="r")
         for number, status in enumerate([INFRA, Status.UNCONFIRMED, Status.REGRESSION])
@@ -191,7 +191,7 @@ def test_a_doubt_stands_in_the_reason_before_the_nodes_fault(build: ModuleType) 
     assert verdict(build.facts(), results[:2]) == (Status.UNCONFIRMED, "c1: r; c0: r")
 
 
-def test_a_stopped_run_with_a_doubted_number_is_cancelled(build: ModuleType) -> None:
+def test_a_stopped_run_with_a_suspected_metric_is_cancelled(build: ModuleType) -> None:
     facts = build.facts(
         step_status={**build.facts().step_status, build.EVAL: Status.CANCELLED},
         step_reason={build.EVAL: "stopped"},
@@ -216,7 +216,7 @@ def young(check: str, metric: str, n: int) -> CheckResult:
     return CheckResult(check=check, status=Status.INSUFFICIENT_DATA, reason="r", metric=metric, values=values)
 
 
-def test_a_first_run_says_what_was_not_judged(build: ModuleType) -> None:
+def test_a_first_run_lists_what_was_not_evaluated(build: ModuleType) -> None:
     passed = CheckResult(check="loss.finite", status=PASS, reason="r")
     numbers = [young("speed.batch_cost", "batch_cost", 0), young("speed.inference_time", "inference_time", 0)]
     numbers += [young("memory.peak_rss", "peak_rss", 0), young("baseline.loss", "loss", 0)]

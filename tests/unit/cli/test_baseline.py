@@ -89,7 +89,7 @@ def test_an_accepted_change_begins_a_history(next_week: Any, tipcflow: Callable[
     assert whys == [("mia", "a larger net"), ("leo", "by mistake")], "both stay visible"
 
 
-def test_a_pin_stays_beside_the_history(next_week: Any, tipcflow: Callable[..., Any]) -> None:
+def test_a_pin_stays_next_to_the_history(next_week: Any, tipcflow: Callable[..., Any]) -> None:
     assert tipcflow("baseline", "pin", "run-0", "--because", "release 2.6", "--step", TRAIN).code == 0
     with Store.open() as store:
         found, pins = next_week(store)

@@ -164,7 +164,7 @@ def test_another_key_is_refused_unless_it_is_accepted(
 
 
 @pytest.mark.parametrize("broken", ["payload", "sig", "type", "text", "none"])
-def test_a_broken_signature_is_said(
+def test_a_broken_signature_is_reported(
     signed: tuple[Path, Path, Path], tipcflow: Callable[..., Any], broken: str
 ) -> None:
     file, signature, public = signed

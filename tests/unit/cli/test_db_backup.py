@@ -75,5 +75,5 @@ def test_each_error_is_one_line(
     assert (said.code, said.err) == (
         2,
         f"config_error: the database {elsewhere} has no tables; expected a database of tipcflow\n"
-        "  hint: TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME say which database is used\n",
+        "  hint: TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME select the database\n",
     )

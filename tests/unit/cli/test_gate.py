@@ -46,13 +46,13 @@ def test_a_quiet_history_shows_small_changes(tipcflow: Callable[..., Any], home:
     assert "batch_cost" in table
 
 
-def test_a_young_history_says_what_is_missing(tipcflow: Callable[..., Any], home: Any) -> None:
+def test_a_short_history_names_what_is_missing(tipcflow: Callable[..., Any], home: Any) -> None:
     chain = weeks(3, 0.005)
     assert "5 more runs needed" in tipcflow("gate", chain, "--policy", "weekly").out
 
 
 @pytest.mark.parametrize(("word", "said"), [("nonsense", "is neither a chain nor a run"), ("latest", "")])
-def test_nothing_to_say(tipcflow: Callable[..., Any], home: Any, word: str, said: str) -> None:
+def test_an_empty_result(tipcflow: Callable[..., Any], home: Any, word: str, said: str) -> None:
     found = tipcflow("gate", word)
     assert found.code == 2
     assert said in found.err

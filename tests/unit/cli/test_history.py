@@ -45,7 +45,7 @@ def test_runs_of_bisections_and_confirm_runs_are_left_out(tipcflow: Callable[...
     assert [line.split()[-1] for line in said.out.splitlines()[2:]] == ["run-0", "run-2"]
 
 
-def test_all_kinds_are_told_apart(tipcflow: Callable[..., Any]) -> None:
+def test_all_kinds_are_distinguished(tipcflow: Callable[..., Any]) -> None:
     said = tipcflow("history", CHAIN, "batch_cost")
     lines = said.out.splitlines()
     assert said.err.splitlines() == [
@@ -66,7 +66,7 @@ def test_history_as_json_and_csv(tipcflow: Callable[..., Any]) -> None:
     ]
 
 
-def test_nothing_there_is_said(tipcflow: Callable[..., Any]) -> None:
+def test_an_empty_history_is_reported(tipcflow: Callable[..., Any]) -> None:
     said = tipcflow("history", CHAIN, "batch_cost", "--environment", "a100")
     assert (said.code, said.out) == (2, "")
     assert f"no run of {CHAIN} has batch_cost in step train; found 'environment a100'" in said.err
@@ -83,7 +83,7 @@ def test_two_forms_at_once_are_refused(tipcflow: Callable[..., Any]) -> None:
     assert "give either --json or --csv" in said.err
 
 
-def test_a_run_in_another_environment_says_what_it_is_not_compared_with(tipcflow: Callable[..., Any]) -> None:
+def test_a_run_in_another_environment_names_the_excluded_runs(tipcflow: Callable[..., Any]) -> None:
     assert json.loads(tipcflow("show", "run-0", "--json").out)["environment_changes"] == ""
     said = json.loads(tipcflow("show", "run-2", "--json").out)["environment_changes"]
     assert said == (
@@ -104,7 +104,7 @@ def test_a_run_is_exported(tipcflow: Callable[..., Any], tmp_path: Path) -> None
     assert tipcflow("export", "run-0", "-o", str(tmp_path / "nowhere" / "x.csv")).code == 2
 
 
-def test_rollup_says_what_it_would_do_and_does_it(tipcflow: Callable[..., Any]) -> None:
+def test_rollup_previews_its_work_and_does_it(tipcflow: Callable[..., Any]) -> None:
     with Store.open() as store:
         store.measurements.add(losses("run-1", [1.0] * 20, metric="ips"))
     assert tipcflow("db", "rollup", "--older-than", "30").out == "0 raw samples in 0 series of 0 runs rolled up\n"

@@ -40,7 +40,7 @@ def test_the_page_is_as_it_was_read_and_approved(tipcflow: Tipcflow, monkeypatch
     assert said.out == (GOLDEN / "cli" / "lint.txt").read_text()
 
 
-def test_warnings_alone_are_no_failure(tipcflow: Tipcflow, tmp_path: Path) -> None:
+def test_warnings_alone_are_not_failure(tipcflow: Tipcflow, tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text(clean().replace("lite_train_whole_infer=5|", ""))
     said = tipcflow("lint", str(path))
@@ -49,7 +49,7 @@ def test_warnings_alone_are_no_failure(tipcflow: Tipcflow, tmp_path: Path) -> No
     assert "0 errors, 1 warning, 0 notes" in said.out
 
 
-def test_a_clean_file_says_how_it_was_read(tipcflow: Tipcflow, tmp_path: Path) -> None:
+def test_a_clean_file_reports_how_it_was_read(tipcflow: Tipcflow, tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text(clean())
     said = tipcflow("lint", str(path))
@@ -65,7 +65,7 @@ def test_a_clean_file_says_how_it_was_read(tipcflow: Tipcflow, tmp_path: Path) -
         ("somewhere", "models/template", "by default"),
     ],
 )
-def test_the_dialect_is_guessed_and_said(
+def test_the_dialect_is_detected_and_reported(
     tipcflow: Tipcflow, tmp_path: Path, place: str, dialect: str, why: str
 ) -> None:
     folder = tmp_path / place
@@ -80,7 +80,7 @@ def test_the_suites_own_dialects_count(tipcflow: Tipcflow) -> None:
     assert "1 file read as models/template, of suite mobilenet_v3_small" in said.out
 
 
-def test_files_for_other_scripts_are_told_apart(tipcflow: Tipcflow, tmp_path: Path) -> None:
+def test_files_for_other_scripts_are_distinguished(tipcflow: Tipcflow, tmp_path: Path) -> None:
     (tmp_path / "serving.txt").write_text("===serving_params===\nmodel_name:m\r\n")
     (tmp_path / "train.txt").write_text(clean())
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
@@ -107,7 +107,7 @@ def test_json_has_every_file_and_finding(tipcflow: Tipcflow, tmp_path: Path) -> 
     assert finding["fix"]
 
 
-def test_a_named_file_that_is_no_params_file_at_all(tipcflow: Tipcflow, tmp_path: Path) -> None:
+def test_a_named_file_that_is_not_a_params_file(tipcflow: Tipcflow, tmp_path: Path) -> None:
     (tmp_path / "noise.txt").write_text("hello\n")
     (tmp_path / "binary.txt").write_bytes(b"a\n\xff")
     said = tipcflow("lint", str(tmp_path / "noise.txt"), str(tmp_path / "binary.txt"))
@@ -168,9 +168,7 @@ def test_files_of_other_scripts_are_linted_by_their_line_maps(
     assert ": line-shape: error: " in said.out
 
 
-def test_a_kind_that_the_suite_has_no_script_for_is_looked_at_for_line_endings_alone(
-    tipcflow: Tipcflow, tmp_path: Path
-) -> None:
+def test_files_without_a_script_are_only_checked_for_line_endings(tipcflow: Tipcflow, tmp_path: Path) -> None:
     path = tmp_path / "PaddleRec" / "onnx.txt"
     path.parent.mkdir()
     path.write_text((FAMILIES / "onnx.txt").read_text())

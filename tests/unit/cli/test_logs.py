@@ -96,7 +96,7 @@ def test_a_compressed_log_is_printed_as_before(failed: str, tipcflow: Callable[.
     assert "logs/main.log" in tipcflow("logs", failed).out
 
 
-def test_what_is_half_fetched_is_no_log(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
+def test_a_partially_fetched_file_is_not_a_log(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
     before = tipcflow("logs", failed)
     (home / "runs" / failed / safe_name(TRAIN) / "node-a" / "logs" / ".main.log.part").write_text("epo")
     assert tipcflow("logs", failed).out == before.out

@@ -18,7 +18,7 @@ def test_user_and_password() -> None:
     )
 
 
-def test_a_token_wins_and_the_line_end_of_its_file_is_no_part_of_it() -> None:
+def test_a_token_wins_and_the_line_end_of_its_file_is_stripped() -> None:
     found = airflow_login(URL | LOGIN | TOKEN)
     assert (found.token, found.user, found.password) == ("s3cret-token", None, None)
 

@@ -53,7 +53,7 @@ def test_what_is_declared(tmp_path: Path) -> None:
         ("launch: master", "launch: mpi", 2, "'ips', 'master', 'torchrun' or 'init_method'"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+def test_errors_name_their_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, NODE.replace(old, new))
     assert words in str(caught.value)

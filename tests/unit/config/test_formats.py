@@ -52,7 +52,7 @@ def test_a_suite_brings_its_format_along(tmp_path: Path) -> None:
         (r"(\w+\s?)*loss=(?P<loss>\d+)$", "foo bar loss=1", "takes more than 0.1 s"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, pattern: str, sample: str, said: str) -> None:
+def test_errors_name_their_line(tmp_path: Path, pattern: str, sample: str, said: str) -> None:
     path = write(tmp_path, pattern, sample)
     with pytest.raises(ConfigError, match=r"rules\.0") as error:
         load_format(path)

@@ -27,7 +27,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., S
     return settings
 
 
-def test_defaults_of_a_person(settings: Callable[..., Settings], tmp_path: Path) -> None:
+def test_defaults_of_a_user(settings: Callable[..., Settings], tmp_path: Path) -> None:
     found = settings({"HOME": str(tmp_path / "me")}, tmp_path)
     assert found.home == tmp_path / "me" / ".tipcflow"
     assert found.database_url == f"sqlite:///{tmp_path}/me/.tipcflow/tipcflow.db"

@@ -46,7 +46,7 @@ def test_a_job_carries_the_nodes_lease() -> None:
     assert job_spec(plan, plan.step(TRAIN), NODE, run="r", attempt=1, fence=1).lease_s == 600.0
 
 
-def test_sessions_are_silent_for_as_long_as_the_policy_says() -> None:
+def test_sessions_are_silent_for_as_long_as_the_policy_allows() -> None:
     waits = Waits(silence_s=4, reconnect_s=2)
     nodes = Nodes(Cluster(name="c", nodes=(NODE,)), ["node-a"], waits=waits)
     heard: list[float] = []

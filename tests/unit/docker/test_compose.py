@@ -184,7 +184,7 @@ def test_all_workers_share_one_home_and_pages_cannot_write_it(services: Mapping[
     assert reader.startswith("postgresql://tipcflow_reader:")
 
 
-def test_nodes_are_where_the_cluster_file_and_the_connections_say(
+def test_nodes_match_the_cluster_file_and_the_connections(
     root: Path, services: Mapping[str, Any], entrypoint: ModuleType
 ) -> None:
     cluster = load_cluster("compose", root / "configs")
@@ -265,7 +265,7 @@ def test_everything_that_runs_is_watched_and_waits_for_what_it_needs(services: M
             assert how == {"condition": expected}, name
 
 
-def test_health_is_asked_of_components_that_exist(services: Mapping[str, Any]) -> None:
+def test_health_is_queried_of_existing_components(services: Mapping[str, Any]) -> None:
     source = (_folder_of("airflow") / "api/common/airflow_health.py").read_text()
     for name in ("scheduler", "triggerer", "dag-processor"):
         *_, script, component = services[name]["healthcheck"]["test"]

@@ -78,7 +78,7 @@ def test_half_a_key_pair_is_not_completed_with_another_half(root: Path, env_file
     assert "half of the pair NODE_LOGIN_KEY" in said.stderr
 
 
-def test_no_secret_is_said(root: Path, tmp_path: Path) -> None:
+def test_no_secret_is_printed(root: Path, tmp_path: Path) -> None:
     said = make(root, tmp_path / "env")
     for line in (tmp_path / "env").read_text().splitlines():
         assert line.split("=", 1)[1] not in said.stdout + said.stderr

@@ -66,7 +66,7 @@ def test_of_evaluations_the_last_of_rank_0_counts() -> None:
     assert numbers_of(said) == {MetricKey("v/train", "", "eval.top1"): 0.9}
 
 
-def test_memory_is_told_by_rank_or_of_all_together() -> None:
+def test_memory_is_reported_by_rank_or_of_all_together() -> None:
     def peak(value: float, rank: int) -> list[Measurement]:
         return samples("peak_rss", [value], phase=Phase.RESOURCE, rank=rank)
 

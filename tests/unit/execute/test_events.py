@@ -16,7 +16,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert read_events(tmp_path, "r")[0] == [event]
 
 
-def test_reading_goes_on_where_it_ended_and_leaves_half_a_line(tmp_path: Path) -> None:
+def test_reading_continues_where_it_ended_and_leaves_half_a_line(tmp_path: Path) -> None:
     write = event_writer(tmp_path, "r")
     assert read_events(tmp_path, "r") == ([], 0)
     write(Event(Kind.NOTE, "one"))

@@ -30,7 +30,7 @@ CPP = "# model load config\nuse_gpu 0\ngpu_id 0\ncls_model_path ./model\n"
         ("hello\n", "other"),
     ],
 )
-def test_kinds_are_told_by_the_first_line(text: str, kind: str) -> None:
+def test_kinds_are_detected_by_the_first_line(text: str, kind: str) -> None:
     assert recognise(text).kind == kind
 
 
@@ -45,7 +45,7 @@ def test_kinds_are_told_by_the_first_line(text: str, kind: str) -> None:
         ("a/train_infer_python.txt", "train"),
     ],
 )
-def test_the_name_tells_what_the_title_does_not(name: str, kind: str) -> None:
+def test_the_name_decides_if_the_title_does_not(name: str, kind: str) -> None:
     assert recognise("=====train_params=====\nmodel_name:m\n", name).kind == kind
     assert recognise("=====paddle2onnx_params=====\nmodel_name:m\n", "a/m_ptq_cpp.txt").kind == "paddle2onnx"
 
@@ -71,7 +71,7 @@ def test_values_of_unknown_slots_are_typed(text: str, value: object) -> None:
     assert (entry.typed, type(entry.typed)) == (value, type(value))
 
 
-def test_a_blank_separated_file_is_shown_with_its_values() -> None:
+def test_a_space_separated_file_is_shown_with_its_values() -> None:
     entries = {entry.key: (entry.line, entry.value) for entry in recognise(CPP).entries}
     assert entries["cls_model_path"] == (4, "./model")
 

@@ -38,7 +38,7 @@ def test_the_hash_is_that_of_the_text() -> None:
     assert first != parse_params(norm() + "\n", file="f", dialect=dialect).sha256
 
 
-def test_an_unknown_dialect_is_told_the_known_ones() -> None:
+def test_an_unknown_dialect_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError) as caught:
         load_dialect("PaddleNothing")
     assert "models/template" in caught.value.expected

@@ -61,7 +61,7 @@ def test_another_form_is_one_error(line: str) -> None:
     assert error.expected
 
 
-def test_a_file_without_the_section_says_nothing() -> None:
+def test_a_file_without_the_section_has_no_result() -> None:
     assert inputs("other:1") is None
     assert infer_inputs(read_lines("a:b\n"), file="f") is None
     assert benchmark_section(read_lines("=====disable_train_benchmark=====\nbatch_size:8\n"), file="f") is None

@@ -12,14 +12,14 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "parse"
 FAILED = (GOLDEN / "launch_failed.log").read_text()
 
 
-def test_the_launcher_names_the_culprit() -> None:
+def test_the_launcher_names_the_root_cause() -> None:
     found = parse_launch(FAILED)
     assert found is not None
     assert (found.rank, found.code, found.exit_code, found.log) == (0, 1, 1, "log/workerlog.0")
     assert not found.victim
 
 
-def test_a_worker_that_a_peer_took_along_is_a_victim() -> None:
+def test_a_worker_that_failed_because_of_a_peer_is_a_collateral_failure() -> None:
     text = FAILED.replace(" code 1 log", " code -6 log").replace("Exit code 1", "Exit code 250")
     found = parse_launch(text)
     assert found is not None
@@ -92,7 +92,7 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     assert "\x1b[" not in excerpt
 
 
-def test_the_reason_is_not_lost_among_lines_of_a_training_that_went_well() -> None:
+def test_the_reason_is_not_lost_among_lines_of_a_training_that_succeeded() -> None:
     lines = [f"[Epoch 1, iter: {number}] top1: 0.5, loss: 2.08571" for number in range(20)]
     assert error_excerpt("\n".join([*lines, "training went wrong"])) == "training went wrong"
     assert error_excerpt("\n".join(lines)).count("\n") == 7

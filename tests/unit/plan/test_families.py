@@ -79,13 +79,13 @@ def test_a_file_of_another_script_needs_no_dialect_of_its_own_in_the_suites_file
         ("benchmark", "benchmark_train:", "unknown mode"),
     ],
 )
-def test_a_mode_that_a_file_has_not_is_told(plan: Make, name: str, mode: str, told: str) -> None:
+def test_a_mode_missing_in_a_file_is_reported(plan: Make, name: str, mode: str, told: str) -> None:
     with pytest.raises(ConfigError) as error:
         plan(text_of(name), mode, dialects=(CASES[name][1],))
     assert told in str(error.value)
 
 
-def test_a_suite_without_the_script_is_told(plan: Make) -> None:
+def test_a_suite_without_the_script_is_reported(plan: Make) -> None:
     with pytest.raises(ConfigError, match="no script for conversion to ONNX"):
         plan(text_of("onnx"), "paddle2onnx_infer", dialects=("PaddleRec",))
 

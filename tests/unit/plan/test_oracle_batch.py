@@ -51,7 +51,7 @@ def packed(path: Path, records: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_the_command_answers_records_as_they_ran(oracle: Oracle, tmp_path: Path) -> None:
+def test_the_command_plans_records_as_they_ran(oracle: Oracle, tmp_path: Path) -> None:
     records = chosen(oracle)
     said = batch(packed(tmp_path / "some.jsonl.gz", records))
     assert (said.returncode, said.stderr) == (0, "")
@@ -66,7 +66,7 @@ def test_the_command_answers_records_as_they_ran(oracle: Oracle, tmp_path: Path)
     assert len(records) > (200 if oracle.is_whole else 90)
 
 
-def test_files_without_records_are_answered(oracle: Oracle, tmp_path: Path) -> None:
+def test_files_without_records_are_planned(oracle: Oracle, tmp_path: Path) -> None:
     records = [record for record in oracle.records() if "commands" not in record]
     said = batch(packed(tmp_path / "files.jsonl.gz", records))
     assert (said.returncode, said.stderr) == (0, "")

@@ -205,7 +205,7 @@ def test_paddle3d_writes_the_profiler_without_quotes() -> None:
     assert any('"--profiler_options=a=[1,2];b=c"' in each.text for each in quoted)
 
 
-def test_paddlespeech_counts_a_blank_before_null_as_a_command(plan: Make) -> None:
+def test_paddlespeech_counts_a_space_before_null_as_a_command(plan: Make) -> None:
     text = norm("net", "0").replace("norm_export:export.py", "norm_export: null")
     assert script(text, "PaddleSpeech")[1].startswith("python3 null load=./test_tipc/output/")
     made = plan(text, dialects=("PaddleSpeech",))

@@ -67,7 +67,7 @@ def test_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
     "header",
     ["", "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN, "Bearer é"],
 )
-def test_without_the_token_nothing_is_told(client: TestClient, store: Store, header: str) -> None:
+def test_without_the_token_nothing_is_reported(client: TestClient, store: Store, header: str) -> None:
     tell(store)
     answer = client.get("/metrics", headers={b"Authorization": header.encode("latin-1")} if header else {})
     assert answer.status_code == 401

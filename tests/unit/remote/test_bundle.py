@@ -47,7 +47,7 @@ def test_it_unpacks_every_source_once(tmp_path):
 
 
 @pytest.mark.root
-def test_a_full_disk_is_said(tmp_path):
+def test_a_full_disk_is_reported(tmp_path):
     room = len(bundle.runner_bytes()) // 1024 + 20  # KiB: for the file, and not for its modules
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}k", "tmpfs", str(tmp_path)], check=True)
     try:
@@ -83,7 +83,7 @@ def test_importing_a_subcommand_needs_nothing_of_the_environment(tmp_path):
     assert (listed["processes"], listed["jobs"], listed["helpers"]) == ([], [], [])
 
 
-def test_modules_that_a_loss_of_power_has_emptied_are_written_anew(tmp_path):
+def test_modules_emptied_by_a_power_loss_are_rewritten(tmp_path):
     file = tmp_path / bundle.runner_name()
     file.write_bytes(bundle.runner_bytes())
     argv = [sys.executable, "-I", "-S", str(file), "list", str(tmp_path)]

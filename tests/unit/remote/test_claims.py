@@ -71,7 +71,7 @@ def test_of_many_at_once_one_gets_it(node: Node) -> None:
     assert not list(Path(node.workspace).parent.glob("x"))
 
 
-def test_the_largest_fence_of_the_slots_is_told(node: Node) -> None:
+def test_the_largest_fence_of_the_slots_is_reported(node: Node) -> None:
     folder = Path(node.workspace) / "slots"
     folder.mkdir(parents=True)
     for number, fence in ((0, 7), (1, 1_795_000_000_000), (2, 9_000_000_000_000), (3, 2**60)):

@@ -113,7 +113,7 @@ def test_python_is_there_and_new_enough(shell, node):
     assert done.stderr.decode() == f"{node.python}x: no such interpreter\n"
 
 
-def test_python_too_old_says_so(shell, tmp_path):
+def test_an_old_python_is_reported(shell, tmp_path):
     old = tmp_path / "python3.6"
     code = """import sys
 sys.version_info, sys.version, sys.executable = (3, 6, 15), "3.6.15 (default)", "/usr/bin/python3.6"
@@ -195,7 +195,7 @@ def test_large_files_are_listed_and_left(shell, tmp_path):
     assert beginning.split()[0].decode() == sha256(b"d" * 7)
 
 
-def test_one_that_cannot_be_read_is_said_and_the_others_arrive(tmp_path):
+def test_an_unreadable_file_is_reported_and_the_others_arrive(tmp_path):
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text(name)
     (tmp_path / "b").chmod(0)
@@ -207,13 +207,13 @@ def test_one_that_cannot_be_read_is_said_and_the_others_arrive(tmp_path):
     assert names_of(packed) == {"a", "c"}
 
 
-def test_what_a_login_script_printed_is_no_listing():
+def test_what_a_login_script_printed_is_not_a_listing():
     for line in (b"Welcome to node a", b"9 1 x", b"\xff"):
         with pytest.raises(ValueError, match=r"."):
             fetching.listed_in([line], ["a"])
 
 
-def test_names_are_asked_for_in_portions():
+def test_names_are_requested_in_portions():
     names = [f"{number:05} it's" for number in range(20_000)]
     portions = fetching.portions(names)
     assert [name for some in portions for name in some] == names

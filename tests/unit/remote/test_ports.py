@@ -11,7 +11,7 @@ FAMILIES = [(socket.AF_INET, "127.0.0.1"), pytest.param((socket.AF_INET6, "::1")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_port_that_somebody_listens_on_is_told(family: tuple[socket.AddressFamily, str]) -> None:
+def test_a_port_in_use_is_reported(family: tuple[socket.AddressFamily, str]) -> None:
     try:
         listener = socket.create_server((family[1], 0), family=family[0])
     except OSError:

@@ -108,7 +108,7 @@ def test_files_are_compared(build: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], 7, "x", {}, {"schema": "tipcflow.certificate/9"}])
-def test_what_is_no_certificate(document: object) -> None:
+def test_files_other_than_certificates(document: object) -> None:
     (problem,) = verify(document)
     assert "not a certificate" in problem
 

@@ -61,7 +61,7 @@ def test_iterations_are_counted_over_epochs(logged: list[tuple[int, int]], count
     assert counted_iterations(logged) == counted
 
 
-def test_answers_worst_first_alike_ones_together() -> None:
+def test_results_worst_first_equal_results_together() -> None:
     def said(check: str, status: Status, **fields: object) -> CheckResult:
         return CheckResult.model_validate({"check": check, "status": status, "reason": "r", **fields})
 

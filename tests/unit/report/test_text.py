@@ -106,7 +106,7 @@ def test_counts_of_junit_are_those_of_its_cases(build: ModuleType) -> None:
     }
 
 
-def test_a_run_that_did_nothing_is_no_green_report(build: ModuleType) -> None:
+def test_a_run_that_did_nothing_has_no_green_report(build: ModuleType) -> None:
     facts = build.facts(plan=build.plan(steps=()), step_status={}, leg_status={})
     root = ElementTree.fromstring(junit(facts, build.run(), ()))
     assert root.get("failures") == "1"
@@ -119,7 +119,7 @@ def test_a_run_that_did_nothing_is_no_green_report(build: ModuleType) -> None:
         (True, {"failures": "0", "skipped": "2"}, "## unconfirmed (neutral: it does not block): "),
     ],
 )
-def test_a_doubt_is_a_failure_unless_the_policy_calls_it_neutral(
+def test_an_unconfirmed_result_is_a_failure_unless_the_policy_sets_neutral(
     build: ModuleType, neutral: bool, found: dict[str, str], title: str
 ) -> None:
     doubt = CheckResult(check="speed.ips", status=Status.UNCONFIRMED, reason="70 of 100")
@@ -131,7 +131,7 @@ def test_a_doubt_is_a_failure_unless_the_policy_calls_it_neutral(
     assert markdown(facts, run, (doubt,), neutral=neutral).startswith(title)
 
 
-def test_a_check_that_does_not_count_is_no_failure(build: ModuleType) -> None:
+def test_a_check_that_does_not_count_is_not_a_failure(build: ModuleType) -> None:
     shown = CheckResult(check="speed.ips", status=Status.REGRESSION, reason="70 of 100", gating=False)
     root = ElementTree.fromstring(junit(build.facts(), build.run(status=Status.PASS), (shown,)))
     assert root.get("failures") == "0"

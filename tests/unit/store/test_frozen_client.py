@@ -28,7 +28,7 @@ def test_every_connection_has_limits(postgres_server: postgres.Server, postgres_
     made.dispose()
 
 
-def test_who_waits_for_a_frozen_clients_lock_goes_on(
+def test_a_process_that_waits_for_a_frozen_clients_lock_continues(
     postgres_server: postgres.Server, postgres_template: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = postgres_server.create(postgres_template)

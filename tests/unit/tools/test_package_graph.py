@@ -29,7 +29,7 @@ def test_a_package_is_above_everything_that_it_imports(tool: ModuleType) -> None
     assert tool.layers_of(sorted(EDGES), EDGES) == {"cli": 2, "store": 1, "domain": 0}
 
 
-def test_the_picture_is_xml_with_every_package(tool: ModuleType) -> None:
+def test_the_diagram_is_xml_with_every_package(tool: ModuleType) -> None:
     svg = "{http://www.w3.org/2000/svg}"
     root = ElementTree.fromstring(tool.svg(EDGES))
     assert {text.text for text in root.iter(f"{svg}text")} == set(EDGES)

@@ -46,7 +46,7 @@ def test_good_login(server):
     transport.close()
 
 
-def test_unknown_host_key_says_where_it_belongs(server):
+def test_an_unknown_host_key_names_its_file(server):
     file = server.folder / "known_hosts"
     file.write_text("")
     shown = subprocess.run(

@@ -48,7 +48,7 @@ def test_killed_command(transport):
 
 
 def test_time_limit(transport):
-    with pytest.raises(InfraError, match="node a: no answer within"):
+    with pytest.raises(InfraError, match="node a: no response within"):
         transport.run("sleep 60", timeout=0.3)
     assert transport.run("true").exit_code == 0
 
@@ -63,7 +63,7 @@ def test_a_line_without_end_is_not_kept(transport, monkeypatch):
             next(lines)
 
 
-def test_an_answer_without_end_is_not_kept(transport, monkeypatch):
+def test_a_response_without_end_is_not_kept(transport, monkeypatch):
     monkeypatch.setattr("tipcflow.transport.paramiko_adapter.ANSWER_LIMIT", 1 << 20)
     with pytest.raises(InfraError, match="node a: the remote command printed more than 1 MiB"):
         transport.run("yes", timeout=20)
@@ -111,7 +111,7 @@ def test_leaving_a_stream_closes_its_pipes(transport):
         time.sleep(0.02)
 
 
-def test_silent_stream_is_given_up(transport):
+def test_a_silent_stream_is_closed(transport):
     with transport.stream("sleep 60", timeout=0.5) as lines, pytest.raises(InfraError, match=r"within 0\.5 s"):
         next(lines)
 
@@ -156,7 +156,7 @@ def test_put_makes_folders_and_sets_the_mode(transport, tmp_path):
     assert remote.read_bytes() == b"from a file"
 
 
-def test_put_that_fails_says_why_and_leaves_the_old_file(transport, tmp_path):
+def test_a_failed_put_reports_the_reason_and_keeps_the_old_file(transport, tmp_path):
     (tmp_path / "file").write_text("old")
     with pytest.raises(InfraError, match=r"node a: cannot write .*/file/x: .*Not a directory|File exists"):
         transport.put(b"new", f"{tmp_path}/file/x")
@@ -212,7 +212,7 @@ def test_get_many_stays_in_its_folder(transport, tmp_path):
     assert not (tmp_path / "here" / "link").exists()
 
 
-def test_get_more_goes_on_where_it_stopped(transport, tmp_path):
+def test_get_more_continues_where_it_stopped(transport, tmp_path):
     data = os.urandom(300_000)
     (tmp_path / "file").write_bytes(data)
     local = tmp_path / "to" / "part"
@@ -239,7 +239,7 @@ def test_one_stream_and_many_commands_at_once(transport):
     assert sorted(results) == [f"{n}\n".encode() for n in range(6)]
 
 
-def test_a_client_made_by_somebody_else_is_taken_over(server):
+def test_a_client_of_another_owner_is_taken_over(server):
     transport = ParamikoTransport(connect_client(server.node()), server.node())
     assert transport.run("echo hi").stdout == b"hi\n"
     transport.close()

@@ -132,34 +132,36 @@ def reach(tmp_path: Path) -> Iterator[Callable[[str], tuple[Slow, ParamikoTransp
 
 
 @pytest.mark.parametrize("held", ["login", "end of login"])
-def test_a_login_without_an_answer_is_no_refusal(tmp_path: Path, held: str) -> None:
+def test_a_login_without_a_response_is_not_a_rejection(tmp_path: Path, held: str) -> None:
     harness = Harness(tmp_path, held)
     try:
-        with pytest.raises(InfraError, match=r"^node a: \S+ did not answer the login \(Authentication") as caught:
+        with pytest.raises(
+            InfraError, match=r"^node a: \S+ did not respond to the login \(Authentication"
+        ) as caught:
             connect(harness.node, timeout=0.5)
         assert caught.value.passing
     finally:
         harness.close()
 
 
-def test_a_server_that_answers(reach):
+def test_a_server_that_responds(reach):
     _, transport = reach("nothing")
     assert transport.run("x").stdout == b"done"
 
 
 @pytest.mark.parametrize("held", ["open", "exec"])
-def test_a_request_without_an_answer(reach, held):
+def test_a_request_without_a_response(reach, held):
     slow, transport = reach(held)
-    with pytest.raises(InfraError, match=r"^node a: no answer within 0\.5 s"):
+    with pytest.raises(InfraError, match=r"^node a: no response within 0\.5 s"):
         transport.run("x", timeout=0.5)
     assert not slow.answered.is_set(), "the call waited for the server"
 
 
 @pytest.mark.parametrize("held", ["open", "exec"])
-def test_a_stream_without_an_answer(reach, held):
+def test_a_stream_without_a_response(reach, held):
     slow, transport = reach(held)
     with (
-        pytest.raises(InfraError, match=r"^node a: no answer within 0\.5 s"),
+        pytest.raises(InfraError, match=r"^node a: no response within 0\.5 s"),
         transport.stream("x", timeout=0.5) as lines,
     ):
         next(lines)
@@ -168,13 +170,13 @@ def test_a_stream_without_an_answer(reach, held):
 
 def test_the_connection_serves_again_once_the_server_does(reach):
     slow, transport = reach("exec")
-    with pytest.raises(InfraError, match="no answer"):
+    with pytest.raises(InfraError, match="no response"):
         transport.run("x", timeout=0.5)
     slow.release.set()
     assert transport.run("x").stdout == b"done"
 
 
-def test_a_refusal_is_no_missing_answer(reach):
+def test_a_rejection_is_not_a_missing_response(reach):
     _, transport = reach("refuse")
     with pytest.raises(InfraError, match=r"the connection is lost \(Channel closed"):
         transport.run("x")

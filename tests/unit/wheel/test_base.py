@@ -52,7 +52,7 @@ def test_trigger_and_its_reports_need_no_extra(base: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_trigger_asks_the_airflow_that_is_given(base: Path, tmp_path: Path) -> None:
+def test_trigger_queries_the_given_airflow(base: Path, tmp_path: Path) -> None:
     done = call(
         base, "tipcflow", "trigger", "toy/toy/a", "--wait", "--timeout", "0.01", "--junit", str(tmp_path / "j"),
         TIPCFLOW_AIRFLOW_URL="http://127.0.0.1:9", TIPCFLOW_AIRFLOW_TOKEN="none",

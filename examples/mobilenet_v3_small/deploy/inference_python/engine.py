@@ -71,7 +71,7 @@ def _precision(config: inference.Config, args: argparse.Namespace) -> str:
         return args.precision if holds_engine(Path(config.prog_file())) else "fp32"
     if config.mkldnn_int8_enabled():
         return "int8"
-    # The configuration has no question for bfloat16; its passes tell.
+    # The configuration has no query for bfloat16; its passes show it.
     return "bf16" if any("bfloat16" in name for name in config.pass_builder().all_passes()) else "fp32"
 
 
@@ -104,7 +104,7 @@ class Engine:
         self.output = self.predictor.get_output_handle(self.predictor.get_output_names()[0])
 
     def __call__(self, pictures: np.ndarray) -> np.ndarray:
-        """Pictures float32 [N, 3, H, W] -> class probabilities [N, classes]."""
+        """Images float32 [N, 3, H, W] -> class probabilities [N, classes]."""
         self.input.reshape(pictures.shape)
         self.input.copy_from_cpu(np.ascontiguousarray(pictures))
         self.predictor.run()

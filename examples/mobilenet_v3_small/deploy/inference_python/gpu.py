@@ -15,7 +15,7 @@ from paddle import device, inference
 
 _POOL_MB = 256
 _WORKSPACE = 1 << 28
-# The operator that a converted program holds wherever TensorRT took over.
+# The operator that a converted program holds where TensorRT took over.
 _ENGINE_OPERATOR = "tensorrt_engine"
 
 
@@ -32,7 +32,7 @@ def check_gpu_here(use_tensorrt: bool) -> None:
 def convert(program: Path, precision: str, batch: int) -> Path:
     """Converts a program of Paddle 3 for TensorRT, for batches of one to `batch`; returns the new program.
 
-    It is kept beside the exported one, for this precision and batch size, and replaced by each call: an engine
+    It is kept next to the exported model, for this precision and batch size, and replaced by each call: an engine
     fits the GPU and the weights that it was built with, and no others.
     """
     from paddle.tensorrt.export import Input, PrecisionMode, TensorRTConfig
@@ -60,7 +60,7 @@ def holds_engine(program: Path) -> bool:
 
 
 def enable_gpu(config: inference.Config, args: argparse.Namespace) -> None:
-    """The first visible GPU; for the older program format also TensorRT, where that is asked for."""
+    """The first visible GPU; for the older program format also TensorRT, if requested."""
     config.enable_use_gpu(_POOL_MB, 0)
     if not args.use_tensorrt or config.prog_file().endswith(".json"):
         return

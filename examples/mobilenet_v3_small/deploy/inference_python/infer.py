@@ -1,10 +1,10 @@
-"""Runs the exported model over pictures with Paddle Inference.
+"""Runs the exported model on images with Paddle Inference.
 
     python deploy/inference_python/infer.py --model-dir=./output --enable-mkldnn=True --benchmark=True
 
-Prints what the engine really is, one line per picture (`name<TAB>{"class_id": ..., "scores": [...]}`), and with
+Prints what the engine really is, one line per image (`name<TAB>{"class_id": ..., "scores": [...]}`), and with
 `--benchmark=True` a report in AutoLog's form. Ends with 2 for wrong arguments or a missing model, with 3 when this
-machine cannot do what is asked for, with 1 when the engine turns out other than declared.
+machine does not support the requested options, with 1 when the engine turns out other than declared.
 """
 
 import argparse
@@ -30,9 +30,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--use-tensorrt", type=switch, default=False, help="counts on a GPU")
     parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     parser.add_argument("--model-dir", type=Path, required=True)
-    parser.add_argument("--img-path", type=Path, default=Path("./images"), help="a picture, or a folder of them")
+    parser.add_argument("--img-path", type=Path, default=Path("./images"), help="an image, or a folder of images")
     parser.add_argument("--benchmark", type=switch, default=False)
-    parser.add_argument("--passes", type=positive, default=3, help="how often --benchmark runs over all pictures")
+    parser.add_argument("--passes", type=positive, default=3, help="how often --benchmark runs over all images")
     args = parse(parser)
     if args.use_gpu:
         check_gpu(args.precision, args.use_tensorrt)
@@ -54,7 +54,7 @@ def measure(engine, reporter, batches: list[list[Path]]) -> None:
 
 
 def predict(engine, batches: list[list[Path]]) -> None:
-    """Prints the answer for every picture."""
+    """Prints the prediction for every image."""
     for batch in batches:
         print_answers(engine, batch)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Which precisions this machine can really compute in. Paddle itself says nothing and runs fp32 in their place."""
+"""Which precisions this machine can really compute in. Paddle silently runs fp32 instead of the others."""
 
 from pathlib import Path
 

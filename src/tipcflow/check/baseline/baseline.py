@@ -57,7 +57,7 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
 
 def _rules(facts: Facts, numbers: Mapping[MetricKey, float], context: CheckContext) -> dict[MetricKey, MetricRule]:
-    """Return the rules of metrics that stand for `batch_cost` and `loss` in a training that has neither."""
+    """Return the rules of metrics that replace `batch_cost` and `loss` in a training that has neither."""
     by_step: dict[str, set[str]] = {}
     for key in numbers:
         if not key.leg and key.metric == key.plain_metric:
@@ -72,7 +72,7 @@ def _rules(facts: Facts, numbers: Mapping[MetricKey, float], context: CheckConte
 
 
 def _loss_rules(names: Collection[str], context: CheckContext) -> dict[str, MetricRule]:
-    """Return the rules of the losses that stand for `loss`; one that the policy names has its own rule."""
+    """Return the rules of the losses that replace `loss`; one that the policy names has its own rule."""
     losses = {name for name in names if _is_loss(name, context)}
     whole, rule = objective(losses), context.policy.metrics.get(_LOSS)
     if rule is None or whole == _LOSS:
@@ -83,7 +83,7 @@ def _loss_rules(names: Collection[str], context: CheckContext) -> dict[str, Metr
 
 
 def _speed_rule(names: Collection[str], policy: Policy) -> dict[str, MetricRule]:
-    """Return the rule of the metric that stands for `batch_cost`.
+    """Return the rule of the metric that replaces `batch_cost`.
 
     If the policy names the metric, its floor and `z` hold; `gating` is always that of `batch_cost`, because a
     policy that only shows `ips` relies on `batch_cost`.

@@ -194,7 +194,7 @@ class BaselineComparison:
         return status, f"{self.shown}; the level changed by {alert.size:+.1%}, {how}"
 
     def _doubted(self, worse: float, limit: float) -> Answer:
-        """Worse than noise explains: the confirm run decides; without one, the reason says so."""
+        """Worse than noise explains: the confirm run decides; without one, the reason states it."""
         noise = f"limit {limit:.1%}" if worse > limit else "more than this history's noise"
         beyond = f"{self.shown}; {noise}"
         if self.confirm.value is None:

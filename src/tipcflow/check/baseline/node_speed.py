@@ -32,7 +32,7 @@ class Probed:
 
 
 def probed(facts: Facts, context: CheckContext) -> dict[str, dict[str, Probed]]:
-    """Node -> step (without its repeat) -> what the probes tell; only what can be compared."""
+    """Node -> step (without its repeat) -> its speed according to the probes; only comparable values."""
     values: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for measurement in last_attempts(facts.measurements):
         if measurement.metric in PROBES:

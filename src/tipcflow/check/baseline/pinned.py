@@ -28,7 +28,7 @@ def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
     if not context.pins:
         return []
     excuses, numbers = attribution_of(facts, context), numbers_of(facts.measurements)
-    # A confirm run does only what is in doubt.
+    # A confirm run only does what is suspected.
     partial = context.run is not None and context.run.trigger == CONFIRM
     return [
         _judged(key, numbers[key], pin, context, excuses) if key in numbers else _missing(facts, key, pin, context)
@@ -43,7 +43,7 @@ def _missing(facts: Facts, key: MetricKey, pin: Pin, context: CheckContext) -> C
     pinned = f"{pin.who} pinned {key} ({format_amount(pin.value, definition.unit)}, run {pin.run})"
     return CheckResult(
         check=NAME,
-        # A step that did not end well says so itself; what the node runner measures may miss a short job.
+        # A failed step has its own status; what the node runner measures may miss a short job.
         status=Status.FAILED if _is_expected(key) and _ended_well(facts, key.step, key.leg) else unknown,
         reason=f"{pinned}: no value in this run",
         step=key.step,

@@ -34,7 +34,7 @@ class JudgedPoint:
 
 
 def number_name(name: str, policy: Policy) -> str:
-    """The number (as `numbers_of` names it) that a policy judges under this metric's name.
+    """The number (as `numbers_of` names it) that a policy evaluates under this metric's name.
 
     Raises:
         ConfigError: the policy does not judge the metric.
@@ -55,13 +55,13 @@ def number_name(name: str, policy: Policy) -> str:
 def judge_run_by_run(
     series: Series, name: str, policy: Policy, *, accept_changes: bool = False
 ) -> Iterator[JudgedPoint]:
-    """The answer for each point, in order, from the points before it that would have been accepted.
+    """The result for each point, in order, from the points before it that would have been accepted.
 
-    A confirm sample is looked at only where the checks ask for a confirm run. Where it is missing then, the
+    A confirm sample is used only if the checks request a confirm run. Where it is missing then, the
     confirm run measured nothing.
 
     Args:
-        name: of the number, as `number_name` says; the series says itself which direction is better.
+        name: of the metric value, as returned by `number_name`; the series defines which direction is better.
         accept_changes: a regression or an improvement starts a new history with the runs of the new level, as if a
             user accepted it. Otherwise a regression joins no history.
     """
@@ -97,7 +97,7 @@ class _Judge:
         self.accepted = [entry for entry in self.accepted if entry[0] >= change.since] + [(change.index, value)]
 
     def point(self, index: int, point: Point, value: float) -> JudgedPoint:
-        """The answer for a point, with its confirm sample if the checks request one."""
+        """The result for a point, with its confirm sample if the checks request one."""
         past = self.accepted[-self._policy.history :]
         values, higher = [number for _, number in past], self._series.higher_is_better
         level = level_of(values, self._name, self._policy, higher_is_better=higher)

@@ -58,7 +58,7 @@ class Gate:
         Args:
             index: of the run in its series, larger than those before.
             ask: the median of a confirm run, None when there is none. Called at most once.
-            node_moved: many metrics of this run's node moved together: what the confirm run does not show as well
+            node_moved: many metrics of this run's node moved together: what the confirm run does not show, too,
                 was the node, and enters no history.
         """
         if node_moved:
@@ -94,7 +94,7 @@ class Gate:
         return self._raise(index, again, True)
 
     def _needed(self, evidence: Evidence) -> float:
-        """Fewer splits were tried for a run and its confirm run alone; where many runs are odd, both may be."""
+        """A run and its confirm run alone had fewer splits; if many runs are outliers, both may be."""
         if evidence.new > _CONFIRMED_RUNS:
             return self.rule.confirmed
         if not evidence.noise.heavy:

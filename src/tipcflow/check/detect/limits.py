@@ -66,7 +66,7 @@ def limits_of(values: Sequence[float], rule: DetectRule, *, higher_is_better: bo
 
 
 def _alerts(history: Sequence[float], rule: DetectRule, higher_is_better: bool, seed: int) -> int:
-    """Alerts on one series drawn from the history in blocks; confirm runs are drawn from it as well."""
+    """Alerts on one series drawn from the history in blocks; confirm runs are drawn from it, too."""
     source = random.Random(seed)
     drawn: list[float] = []
     while len(drawn) < _LENGTH:
@@ -85,7 +85,7 @@ def _smallest(runs: int, sigma: float, correlation: float, rule: DetectRule) -> 
     error = _LEARNING * sigma * math.sqrt(alike * (1 / RUNS + 1 / runs))
     of_median = _LEARNING * sigma * math.sqrt(alike * (_MEDIAN / RUNS + 1 / runs))
     drifted = rule.drift * (runs + RUNS) / 2
-    # A standard deviation that few runs tell asks for a larger score.
+    # A standard deviation estimated from few runs requires a larger score.
     freedom = max(1.0, 0.7 * (runs - 1))
     needed = rule.alone * (1 + (rule.alone**2 + 1) / (4 * freedom))
     floor = max(rule.floor, rule.floor_sigmas * sigma)

@@ -10,7 +10,7 @@ from operator import mul
 
 from tipcflow.domain.numbers.spread import MAD_TO_SIGMA
 
-# Stands for a spread of 0; its square is still a number.
+# Replaces a spread of 0; its square is not 0 in floating point.
 TINY = 1e-150
 # Deviations are clipped at this many robust standard deviations; 1.022 corrects a normal's clipped variance.
 _CLIP, _CLIP_BIAS = 2.5, 1.022

@@ -62,7 +62,7 @@ class _Line:
         try:
             return from_json(text)
         except ValueError:
-            # Three times as slow: says what is wrong in terms of the line, and reads what the other does not.
+            # Three times as slow: reports errors in terms of the line, and reads what the other parser rejects.
             try:
                 return json.loads(text)
             except (ValueError, RecursionError) as error:

@@ -13,7 +13,7 @@ class Point(NamedTuple):
         run, node: which run, and where it was measured; '' where that is unknown.
         value: the median of the run's samples, in the series' unit; None when it has none (a gap).
         confirm: the median of the confirm run's samples; None when there was none. It is known only to a gate that
-            asks for it at this point.
+            requests it at this point.
     """
 
     run: str

@@ -22,8 +22,8 @@ def moved_together(series: Sequence[Series]) -> list[frozenset[int]]:
     """Of each series, the points at which most metrics of that run on that node moved to the same side.
 
     Judged by what was known at that time, from the metrics of the same runs alone: series that share run ids.
-    Where the run before, on another node, had moved as well, it is not the node; and after `_RUNS` such runs in a
-    row it is a change, wherever it comes from.
+    If the previous run, on another node, had moved, too, the node is not the cause. After `_RUNS` such runs in a
+    row it is a change, whatever its cause.
     """
     nowhere: frozenset[int] = frozenset()
     shared = _shared(series)

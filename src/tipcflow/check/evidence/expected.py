@@ -20,7 +20,7 @@ from tipcflow.domain import (
 from tipcflow.domain.keys import SLOWEST
 from tipcflow.params.modes import BENCHMARK
 
-# Kinds of evidence that history tells of a training process, not of a step as a whole.
+# Kinds of evidence that the history has per training process, not per step.
 _OF_RANKS = frozenset({Evidence.ITERATIONS, Evidence.LOSS, Evidence.RANK})
 
 
@@ -30,7 +30,7 @@ def expected(
     """Every piece of evidence that a run of the plan must leave, in the plan's order, each once.
 
     Args:
-        prints: what the suite file says of its logs.
+        prints: what the suite file declares about its logs.
         history: accepted runs that it is compared with, oldest first.
         min_history: evidence that this many last runs all had is expected; with fewer runs none is.
     """
@@ -42,7 +42,7 @@ def expected(
             continue
         planned = _of_plan(step, prints, benchmark=benchmark)
         for piece in (*planned, *_of_history(step, prints, usual, min_history)):
-            # What history tells of a piece is more than that peers may have it.
+            # The history of a piece of evidence is more specific than that of its peers.
             if piece.key not in pieces or pieces[piece.key].source is Source.PEERS:
                 pieces[piece.key] = piece
     return tuple(pieces.values())

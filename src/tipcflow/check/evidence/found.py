@@ -79,7 +79,7 @@ def evaluated(facts: Facts, step: Step) -> bool:
 
 
 def known_of(past: PastRun) -> frozenset[EvidenceKey]:
-    """What an earlier run has proven; of one that was judged before that was kept, what its numbers tell."""
+    """What an earlier run has proven; of a run from before evidence was stored, what its metric values prove."""
     if past.found:
         return frozenset(past.found)
     keys = set(_metrics(past.medians))

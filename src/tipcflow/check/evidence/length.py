@@ -70,7 +70,7 @@ def _against_plan(places: list[Place], piece: Expectation) -> str:
     epochs = Counter(epoch for epoch, _ in places if epoch >= 0)
     if not piece.epochs or not epochs:
         return ""
-    # Epochs are counted from 0 or from 1; which, the first ones tell.
+    # Epochs are counted from 0 or from 1: the first epochs show which.
     first = min(epochs)
     trained = max(epochs) - min(first, 1) + 1
     if trained < piece.epochs:

@@ -35,7 +35,7 @@ class Missing:
 def missing_in(facts: Facts, pieces: Sequence[Expectation], prints: Prints) -> list[Missing]:
     """What is missing of the expected evidence of the steps and legs that passed, in the order of `pieces`.
 
-    What did not pass tells its own reason. A log that was not read to its end proves nothing either way: what is
+    What did not pass has its own reason. A log that was not read to its end proves nothing either way: what is
     missing of its step is an `infra_failure`.
     """
     steps = {step.id: step for step in facts.plan.steps}
@@ -65,7 +65,7 @@ def _missing(
     if piece.kind is Evidence.FILES:
         return _of_files(facts, step)
     if piece.kind is Evidence.PROOF:
-        return []  # the check itself tells (`require_proofs`)
+        return []  # the check itself reports it (`require_proofs`)
     if piece.leg and piece.kind is not Evidence.METRIC:
         return _of_leg(facts, step, piece, prints)
     what = piece.metric or "predictions"

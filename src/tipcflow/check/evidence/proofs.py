@@ -46,7 +46,7 @@ def _key(result: CheckResult) -> EvidenceKey:
 
 
 def _nearest(piece: Expectation, results: Sequence[CheckResult]) -> CheckResult:
-    """What the check says of the leg's step, if it has no result for the leg."""
+    """The check's result for the leg's step, if it has no result for the leg."""
     same = [result for result in results if (result.check, result.step) == (piece.metric, piece.step)]
     open_ = (result.reason for result in same if not result.leg and result.status is Status.INSUFFICIENT_DATA)
     reason = next(open_, "the check had nothing to evaluate")

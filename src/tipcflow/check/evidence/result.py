@@ -17,7 +17,7 @@ _SHOWN = 4
 
 def ran_evidence(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """Per step that passed and lacks evidence one `failed` (the model's code should have left it) or
-    `infra_failure` (we lost it), which names each missing piece; else one `pass` for the run."""
+    `infra_failure` (we lost it), which names each missing piece; otherwise one `pass` for the run."""
     pieces = pieces_of(facts, context)
     missing = missing_in(facts, pieces, context.prints)
     judged = [

@@ -148,14 +148,14 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
             values[CODE] = ReasonCode.AMBIGUOUS_UNIT
             printed = format_number(last.value)
             both = f"{printed} is {format_number(value)} % as a share and {printed} % as per cent"
-            hint = 'the log prints no unit; a target with unit "1" says that it is a share'
+            hint = 'the log prints no unit; a target with unit "1" marks it as a share'
             return result(Status.UNCONFIRMED, f"{target.metric} {both}: {hint}")
         return result(Status.IMPROVEMENT, f"{shown}: suspiciously high: review before accepting")
     return result(Status.PASS, shown)
 
 
 def _last_evaluation(facts: Facts, name: str, variant: str) -> Measurement | None:
-    """What the variant's own evaluation step says, else the last evaluation inside its training."""
+    """The result of the variant's own evaluation step, otherwise of the last evaluation inside its training."""
     for kind in (StepKind.EVAL, StepKind.TRAIN):
         steps = [step.id for step in facts.plan.steps if step.kind is kind and step.variant == variant]
         evaluations = [

@@ -12,7 +12,7 @@ from tipcflow.check.context import CheckContext
 _SPREADS = 4.0
 # The spread of few runs may be small by chance: share of the loss.
 _LEAST_SPREAD = 0.005
-# Fewer points say little about their noise.
+# Fewer points do not determine their noise.
 _FOR_NOISE = 8
 
 

@@ -29,8 +29,8 @@ _LONGEST = 500
 
 
 def loss_finite(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """Per training step: `failed` names the first iteration, node and rank whose loss is nan or inf, or says that
-    a training that ended well logged no loss. Per step or leg and other metric of training, evaluation or
+    """Per training step: `failed` names the first iteration, node and rank whose loss is nan or inf, or states
+    that a training that succeeded logged no loss. Per step or leg and other metric of training, evaluation or
     inference: `failed` names the first value that is nan or inf. The same for predictions of a passed step or
     leg."""
     results = [_finite(facts, step, context) for step in training_steps(facts)]
@@ -148,7 +148,7 @@ def _where(sample: Measurement) -> str:
 
 def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     names = loss_names(facts, step, context.prints.losses)
-    # The mean of an epoch says nothing that its iterations do not say.
+    # The mean of an epoch adds nothing to its iterations.
     names = tuple(name for name in names if not name.startswith("epoch.")) or names
     main = objective(names)
 
@@ -189,7 +189,7 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     if usual:
         numbers = f"{numbers}; {usual}"
     if usual and last >= first and not _rises(curve):
-        # The noise of the seed is known: it tells a loss that does not fall from one that hardly falls.
+        # The noise of the seed is known: it separates a loss that does not fall from one that hardly falls.
         answer = Status.FAILED if usual.is_below(fall_of(curve)) else Status.INSUFFICIENT_DATA
     if answer is Status.PASS:
         return result(Status.PASS, numbers, **values)
@@ -200,7 +200,7 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
 
 
 def trend(curve: Sequence[float]) -> Status:
-    """`pass` for a loss that falls, `failed` for one that does not, `insufficient_data` where too few points tell.
+    """`pass` for a loss that falls, `failed` for one that does not, `insufficient_data` for too few points.
 
     A falling loss with noise of five times its fall per iteration is `failed` in less than 0.5 % of cases.
     """

@@ -20,8 +20,8 @@ Rule = Literal["exact", "tolerance", "learned", "floor"]
 def loss_reproducible(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """Per training step: as in the accepted runs with the same seed and suite? Per repeat: as in the first one?
 
-    Losses are compared as they were printed. A step that did not end well is compared as far as it came, and
-    that never fails it: why it ended says more than where.
+    Losses are compared as they were printed. A step that failed is compared as far as it ran, and
+    that never fails it: the reason for its end matters more than the iteration.
     """
     steps = training_steps(facts)
     results = [_with_past(facts, step, context) for step in steps]

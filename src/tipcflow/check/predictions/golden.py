@@ -56,7 +56,7 @@ def _passed(facts: Facts, step: Step) -> list[Leg]:
 
 
 def _unfit(facts: Facts, context: CheckContext) -> str:
-    """Why the stored goldens say nothing about this run; '' when they do."""
+    """Why the stored goldens do not apply to this run; '' if they apply."""
     goldens, run = context.goldens, context.run
     if goldens is None:
         return f"no goldens are stored for this chain in {facts.plan.mode}: {_RECORD.format(facts.run)}"

@@ -19,7 +19,7 @@ NAME = "parity.chain"
 def parity_chain(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result per leg that passed, against the predictions that the variant's export (else its evaluation)
     printed of the network itself, within the budget of the leg; one `insufficient_data` per inference step whose
-    network printed none. Where export and evaluation both printed some, they are compared as well, as fp32."""
+    network printed none. Where export and evaluation both printed some, they are also compared, as fp32."""
     results = [
         _compared(
             facts.predictions[LegKey(export.id)],

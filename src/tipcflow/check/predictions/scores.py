@@ -34,7 +34,7 @@ def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
     """Return the image with the largest deviation; both sides must have the same images.
 
     Raises:
-        ValueError: when there is no picture, or a side lacks one.
+        ValueError: there is no image, or a side lacks one.
     """
     if not expected or set(scores) != set(expected):
         raise ValueError("both sides need predictions for the same images")
@@ -51,7 +51,7 @@ def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
 
 
 def distance(picture: str, scores: tuple[float, ...], expected: tuple[float, ...], allowed: Tolerance) -> Distance:
-    """One picture: every score within atol + rtol * |expected|, and the same class."""
+    """One image: every score within atol + rtol * |expected|, and the same class."""
     if is_class_only(scores) and is_class_only(expected) and len(scores) != len(expected):
         problem = f"class {top_class(scores)} against class {top_class(expected)}"
         return Distance(picture, math.inf, math.inf, math.inf, problem)

@@ -9,7 +9,7 @@ NAME = "confirm.run"
 def confirm_run(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One `failed` result when the confirm run failed: the same code was seen failing, however this run ended.
 
-    A confirm run that was late, cancelled or lost is not a finding: it leaves the doubted numbers `unconfirmed`.
+    A confirm run that was late, cancelled or lost is not a finding: it leaves the suspected metrics `unconfirmed`.
     """
     confirmation = context.confirmation
     if confirmation is None or not confirmation.failed:

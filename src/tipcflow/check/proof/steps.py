@@ -5,7 +5,7 @@ from tipcflow.check.select import first_names, iterations, leg_key, records, tra
 from tipcflow.domain import CheckResult, Facts, LegKey, Status, Step, StepKind
 
 NAME = "ran.steps"
-# Key of `values`: the answer sums up what steps and legs say themselves.
+# Key of `values`: the result summarizes the statuses of steps and legs.
 SUMMARY = "summary"
 
 # Statuses of executed steps and legs, successful or not.
@@ -65,12 +65,12 @@ def _blame(states: list[Status]) -> Status:
     for status in (Status.FAILED, Status.INFRA_FAILURE):
         if status in states:
             return status
-    # `cancelled` is said of steps and runs; a check of cancelled work was not run.
+    # A check cannot be `cancelled`, only steps and runs can: a check of cancelled work was not run.
     return Status.NOT_RUN if Status.CANCELLED in states else Status.FAILED
 
 
 def _states(facts: Facts) -> dict[str, Status]:
-    """Status of every planned step and leg; what has none because something before it went wrong is blocked."""
+    """Status of every planned step and leg; what has none because an earlier step failed is blocked."""
     states: dict[str, Status] = {}
     for step in facts.plan.steps:
         state = facts.step_status.get(step.id) or (Status.NOT_RUN if step.not_run else Status.BLOCKED)
@@ -108,7 +108,7 @@ def _unproven(facts: Facts, step: Step) -> list[str]:
 
 
 def _without_proof(facts: Facts, step: Step, name: str, leg: str, nodes: tuple[str, ...]) -> list[str]:
-    """A passed step or leg needs an exit record that agrees, a step one from each of its nodes."""
+    """A passed step or leg needs a matching exit record; a step needs one from each of its nodes."""
     ended = records(facts, step.id, leg)
     if step.kind is StepKind.PREPARE and not ended:
         return []

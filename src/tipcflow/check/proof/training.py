@@ -15,7 +15,7 @@ Shown = tuple[list[tuple[str, str]], list[str]]
 
 
 def ran_training(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result per training step that ended well: `failed` when a process says another device or precision than
+    """One result per training step that succeeded: `failed` if a process reports another device or precision than
     declared, `insufficient_data` when nothing shows what one of them used."""
     cluster = EnvironmentClass.of(context.run.environment).device if context.run else ""
     return [
@@ -26,7 +26,7 @@ def ran_training(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
 
 def _declared(facts: Facts, step: Step, cluster: str) -> str:
-    """The kind of device; '' when it is not known. A file asks for the CPU of any cluster with the group -1."""
+    """The kind of device; '' if unknown. With the group -1, a file requests the CPU of any cluster."""
     groups = [variant.devices for variant in facts.plan.variants if variant.id == step.variant]
     on_cpu = bool(groups) and groups[0] == _ON_CPU
     return "cpu" if on_cpu else cluster if cluster in ("cpu", "gpu") else ""
@@ -62,7 +62,7 @@ def _judged(facts: Facts, step: Step, device: str) -> CheckResult:
 
 
 def _devices(facts: Facts, step: Step) -> Shown:
-    """As the processes say. Of those that do not, GPU memory in use shows a GPU, and a node without one shows that
+    """As reported by the processes. For others, GPU memory in use shows a GPU, and a node without one shows that
     it was none."""
     reported, silent = _split_reports(
         facts, step, {report.rank: _kind(report.device) for report in facts.ranks.get(step.id, ())}
@@ -97,7 +97,7 @@ def _precisions(facts: Facts, step: Step) -> Shown:
 def _split_reports(
     facts: Facts, step: Step, words: dict[int, str]
 ) -> tuple[list[tuple[str, int, str]], list[tuple[str, int]]]:
-    """(node, rank, what it said) of the processes that said something, and (node, rank) of the others."""
+    """(node, rank, reported value) of the processes that reported one, and (node, rank) of the others."""
     nodes = {report.rank: report.node for report in facts.ranks.get(step.id, ())}
     reported = [(nodes[rank], rank, word) for rank, word in words.items() if word]
     return reported, [(node, rank) for node, rank in _places(step) if not words.get(rank)]

@@ -8,7 +8,7 @@ from tipcflow.check.select import first_names, iterations, records, training_ste
 from tipcflow.domain import CheckResult, ExitRecord, Facts, Status, Step, without_repeat
 
 NAME = "ran.world_size"
-# The node runner samples processes each second: it does not miss a rank that lives longer than this, seconds.
+# The node runner samples processes each second: it does not miss a rank that runs longer than this, seconds.
 _LOOKED_S = 3.0
 # A job as short as that which ended long before its peers took no part in their training: they lasted more than
 # _TIMES as long, and more than _GAP_S seconds longer.
@@ -118,8 +118,8 @@ def _wrong_reports(facts: Facts, step: Step) -> str:
 
 
 def _wrong_launch(facts: Facts, step: Step) -> str:
-    """What launchers told their processes, where no process reports itself: trainings side by side have each a
-    small world of their own, and logs with the names of one."""
+    """The world size that launchers passed to their processes, if no process reports its own: separate trainings,
+    each with a small world, write logs with the same names as one training."""
     if facts.ranks.get(step.id):
         return ""
     for record in records(facts, step.id):

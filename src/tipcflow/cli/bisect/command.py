@@ -31,7 +31,7 @@ _Builds = Annotated[
 _Ref = Annotated[str, typer.Option("--suite-ref", help="Suite ref to test with --builds.")]
 _Step = Annotated[str, typer.Option(help="Step with the metric: its ID or the last part of it (train).")]
 _Leg = Annotated[str, typer.Option(help="Leg with the metric.")]
-_Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Required probability of the answer.")]
+_Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Required probability of the result.")]
 _MostRuns = Annotated[int, typer.Option("--max-runs", min=0, help="Maximum number of new runs; 0 for no limit.")]
 
 

@@ -93,7 +93,7 @@ def check_against(
 
 
 def first_difference(ran: Sequence[Recorded], planned: Sequence[Recorded]) -> str:
-    """Return how the first unequal command differs, in lines; '' if all are equal. Runs of blanks count as one."""
+    """Return how the first unequal command differs, in lines; '' if all are equal. Runs of spaces count as one."""
     for number, (real, ours) in enumerate(zip(ran, planned, strict=False), 1):
         for what, theirs, own in (
             ("command", _collapsed(real.text), _collapsed(ours.text)),

@@ -27,7 +27,7 @@ def init(
         str, typer.Option("--suite", "-s", help="Name of the suite. Default: that of the source.")
     ] = "",
     subfolder: Annotated[str, typer.Option(help="The suite's root in the repository.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without confirmation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; write files only with --yes.")] = False,
 ) -> None:
     """Inspect a suite, propose its file, lint and plan every params file, and list what is unclear.

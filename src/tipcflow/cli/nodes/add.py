@@ -28,10 +28,7 @@ def add(
         str, typer.Option("--cluster", "-c", help="Cluster in configs/clusters; created if missing.")
     ] = "",
     accept: Annotated[
-        str,
-        typer.Option(
-            "--accept-fingerprint", metavar="SHA256:…", help="Expected host key; without it, you are asked."
-        ),
+        str, typer.Option("--accept-fingerprint", metavar="SHA256:…", help="Expected host key. Default: prompt.")
     ] = "",
     identity: Annotated[
         Path | None,
@@ -137,7 +134,7 @@ def _accepted_key(node: Node, accept: str) -> "HostKey":
     """The host's key, once the user has accepted it.
 
     Raises:
-        ConfigError: the user refuses it, it is another one, or there is no terminal to ask on.
+        ConfigError: the user rejects the key, the node has another key, or no terminal is available for a prompt.
     """
     from tipcflow.transport.login import read_host_key
 

@@ -15,8 +15,8 @@ def matching_chains(names: Sequence[str], text: str) -> list[str]:
     """Return the chains that a text names; case does not matter, except for the first rule.
 
     1. the chain of exactly that name,
-    2. else the chains with these components (`ResNet50`, `PaddleClas/ResNet50`, `ResNet50/train_infer_python`),
-    3. else the chains whose name contains the text.
+    2. otherwise the chains with these components (`PaddleClas/ResNet50`, `ResNet50/train_infer_python`),
+    3. otherwise the chains whose name contains the text.
     """
     if text in names or not text:
         return [text] if text else []

@@ -15,7 +15,7 @@ import typer
 from tipcflow.domain import Status
 from tipcflow.report.text.styles import terminal_color
 
-# With less room than this, the last column moves to a line of its own.
+# With less space than this, the last column moves to a line of its own.
 _LAST_MIN = 24
 _INDENT = "    "
 

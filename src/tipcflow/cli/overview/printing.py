@@ -23,6 +23,6 @@ def print_for_programs(overview: BaseModel, *, as_json: bool, as_csv: bool) -> b
 
 
 def note_generated(is_generated: bool) -> None:
-    """Say on stderr that the runs of the database are generated."""
+    """Print a warning on stderr that the runs of the database are generated."""
     if is_generated:
         typer.echo("generated runs (`tipcflow demo --history`): no node executed them", err=True)

@@ -115,7 +115,7 @@ def page(answer: Answer, width: int | None) -> list[str]:
     kinds = ", ".join(f"{number} {kind}" for kind, number in account.kinds.most_common()) or "none"
     lines = [
         f"{answer.file}: {account.lines} lines, recognized: {kinds}; "
-        f"not recognized: {account.unrecognised}; blank: {account.blank}"
+        f"not recognized: {account.unrecognised}; empty: {account.blank}"
     ]
     if account.series:
         headers = ("METRIC", "PHASE", "RANK", "N", "FIRST", "LAST", "MEAN", "MEDIAN", "MIN", "MAX", "UNIT")

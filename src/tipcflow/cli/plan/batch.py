@@ -1,7 +1,7 @@
 """`tipcflow plan --batch`: the commands of the suites' scripts, for many params files at once.
 
 Input and output are JSON lines. A record has the fields suite, dialect_name, config, mode, variant, config_text,
-and family and params where relevant. An answer has config, mode, variant and commands; input order is kept.
+and family and params where relevant. A result has config, mode, variant and commands; input order is kept.
 """
 
 import gzip
@@ -55,13 +55,13 @@ def _check(record: Record, where: str) -> None:
 
 
 def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
-    """Answer every record of a file, one JSON line each, in order; empty lines are skipped.
+    """Plan every record of a file, one JSON line each, in order; empty lines are skipped.
 
     Returns:
         The number of records that could not be planned.
 
     Raises:
-        ConfigError: the file cannot be read; earlier answers are already written to `out`.
+        ConfigError: the file cannot be read; earlier results are already written to `out`.
     """
     wrong = 0
     for number, line in _lines(path):
@@ -100,7 +100,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def run_batch(path: str, *, mode: str) -> int:
-    """Answer a file of records on stdout; `-` does not mean stdin.
+    """Plan a file of records on stdout; `-` does not mean stdin.
 
     Returns:
         The exit code: 0, or 2 when a record could not be planned.

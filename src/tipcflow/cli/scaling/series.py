@@ -52,7 +52,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class _Case:
-    """A topology that is measured; `why` says why it is not."""
+    """A topology that is measured; `why` is the reason if it is not."""
 
     topology: Topology
     batch: int

@@ -75,7 +75,7 @@ def trigger(
 ) -> None:
     """Run chains in Airflow (address and login: TIPCFLOW_AIRFLOW_* variables, or `tipcflow airflow up`).
 
-    Progress goes to stderr, verdicts to stdout. Without --wait the exit code tells whether the runs were created.
+    Progress goes to stderr, verdicts to stdout. Without --wait, the exit code shows whether the runs exist.
     """
     from tipcflow.cli.trigger.selection import choose, trigger_requests
     from tipcflow.execute.source.wheel import check_source

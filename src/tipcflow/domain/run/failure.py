@@ -129,7 +129,7 @@ REMEDIES = {
     FailureClass.INTERRUPTED: Remedy(
         _INFRA,
         "an operator or a controller ended the job",
-        "The model is not the cause. Ask the operator, then run again.",
+        "The model is not the cause. Contact the operator, then run again.",
         0,
     ),
     FailureClass.TIMEOUT: Remedy(

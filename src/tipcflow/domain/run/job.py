@@ -40,7 +40,7 @@ class JobSpec(Frozen):
             before they detect its end.
         probe: run the node's probes before the first and after the last command (ExitRecord.probes).
         framework_probe: Python processes report what a framework does in them.
-        peers: addresses of the gang's other nodes, to tell connections with them from others.
+        peers: addresses of the gang's other nodes, to distinguish connections with them from others.
         container: name of the commands' container, removed by force at the end of each command and of the job; ''
             for none.
         container_engine: the engine's program, `docker` or one with the same options.

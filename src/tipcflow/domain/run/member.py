@@ -41,8 +41,8 @@ class MemberState(Record):
     def of_round(self, generation: int, cleared: int) -> bool:
         """Whether a task of this node is of the round of tasks that ran the attempt: then it takes its result.
 
-        A mapped task's own number says so where that task took part. It differs from its peers' (one may have been
-        retried before), so of a task that did not take part the DAG run's number tells.
+        A mapped task that took part has its own number. It may differ from its peers' (one may have been
+        retried before), so a task that did not take part uses the DAG run's number.
         """
         if self.generation:
             return self.generation == generation

@@ -1,4 +1,4 @@
-"""What teams were told about a problem: stored with the run that began it, so that nothing is sent twice."""
+"""Notifications about a problem: stored with the run that began it, so that none is sent twice."""
 
 from typing import ClassVar
 

@@ -41,7 +41,7 @@ class Tried:
 
     @property
     def is_usable(self) -> bool:
-        """Whether both runs tell something about their sides."""
+        """Whether both runs measured their sides."""
         return not self.is_stopped and self.broken is None
 
     def run_of(self, label: str) -> Run:

@@ -30,7 +30,7 @@ def opening(a: Side, b: Side, limits: Limits) -> str:
 
 
 def pair_line(progress: Progress) -> str:
-    """Return the line after a pair: its order and what all pairs tell so far."""
+    """Return the line after a pair: its order and the result of all pairs so far."""
     if not progress.pairs:
         return f"no pair has ended: {progress.why}"
     pair = progress.pairs[-1]

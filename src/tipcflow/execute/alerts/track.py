@@ -34,7 +34,7 @@ _MAY_REPORT = (*_JUDGED, Status.FAILED)
 
 @dataclass(frozen=True)
 class _Judged:
-    """What a run says about its metrics.
+    """The state of a run's metrics.
 
     Attributes:
         worse: the metrics that it reports as a regression.
@@ -128,7 +128,7 @@ def _alert_of(store: "Store", moved: Moved, run: Run, known: Sequence[Alert]) ->
     """Return the newest alert that a metric belongs to.
 
     An alert with the metric, if its level has not returned, or returned at most 30 days ago and it is fixed.
-    Otherwise an open one that has a metric of the same step, leg and family, such as `ips` beside `batch_cost`, or
+    Otherwise an open one that has a metric of the same step, leg and family, such as `ips` and `batch_cost`, or
     whose first run tested the same framework build and suite content: nothing has changed since.
     """
     for alert in known:

@@ -248,7 +248,7 @@ class AttemptDriver:
         return decision
 
     def _settle_silence(self) -> None:
-        """Find out whether a silent member hangs: its node cannot tell if its ranks never count iterations."""
+        """Find out whether a silent member hangs; its node cannot, if its ranks never count iterations."""
         silent = [member for member in self.own if member.silent and not member.done]
         if not silent or time.monotonic() < self._settled_at + SETTLE_EVERY_S:
             return

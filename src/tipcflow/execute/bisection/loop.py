@@ -2,7 +2,7 @@
 
 A version is a commit of the suite or a build of the framework. A bisection has no state of its own: its
 measurements are stored runs. After any interruption, the same command continues where it stopped, and runs that
-CI has stored for these versions count as well.
+CI has stored for these versions count, too.
 """
 
 import math
@@ -31,7 +31,7 @@ _FAILING, _MOST_FAILING = 3, 6
 # The ends must differ by this many standard errors.
 _DIFFERENT = 3.0
 _INFRA_TRIES = 2
-# Fewer earlier runs tell nothing about the noise.
+# Fewer earlier runs do not determine the noise.
 _LEAST_NOISE = 5
 
 
@@ -66,9 +66,9 @@ class Progress:
     """State after a measurement.
 
     Attributes:
-        answer: None until both ends are known.
+        answer: the result; None until both ends are known.
         next: index of the version that is measured next; None at the end.
-        why: why the bisection ended without an answer; '' otherwise.
+        why: why the bisection ended without a result; '' otherwise.
     """
 
     measured: Measured
@@ -154,7 +154,7 @@ class Bisection:
         return self.noun == Build.NOUN and is_one
 
     def known(self) -> Measured:
-        """Return what stored runs tell about the versions."""
+        """Return the measurements of the versions by stored runs."""
         index = {version.id: number for number, version in enumerate(self.versions)}
         builds = self.noun == Build.NOUN
         measured = Measured()

@@ -143,7 +143,7 @@ def _is_diagnosis(store: "Store", run: Run) -> bool:
 
 
 def earlier_values(store: "Store", subject: Subject, runs: Mapping[str, Run], *, limit: int = 20) -> list[float]:
-    """Return the metric in accepted runs of the chain that are not part of the bisection, for its noise."""
+    """Return the metric in accepted runs of the chain outside the bisection, to estimate its noise."""
     sample = next((run for run in reversed(list(runs.values())) if run.environment), None)
     if subject.is_failure or sample is None:
         return []

@@ -67,7 +67,7 @@ def own_start(logged: Numbers, path: Path, folder: Path) -> int:
         logged: returns the log's series.
         path: the log, below `folder`.
         folder: folder of the step and node. Without `before.json` (runners before 2026-11-22) the files of earlier
-            attempts are compared, which are stored beside the step's folder as `<step>~<attempt>`.
+            attempts are compared, which are stored next to the step's folder as `<step>~<attempt>`.
     """
     record = recorded(folder)
     if record is None:

@@ -1,4 +1,4 @@
-"""The files that a run's closers kept, by hash in the database: the verdict needs all of them, wherever it runs.
+"""The files that a run's closers kept, by hash in the database: the verdict needs all of them on any machine.
 
 Without the record, a certificate made on a machine that lacks a worker's files would only be shorter.
 """

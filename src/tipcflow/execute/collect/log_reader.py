@@ -94,7 +94,7 @@ def read_numbers(
         folder: folder of the step and node; it contains the log.
         rank: rank of lines that name none.
         keep: receives the series.
-        guess: if the runner's record does not tell where the attempt's lines begin, decide by the numbers.
+        guess: if the runner's record lacks the start of the attempt's lines, decide by the iteration numbers.
 
     Raises:
         ConfigError: unknown log format.
@@ -138,7 +138,7 @@ def _counted(batch: "Batch", formats: tuple["LineFormat", ...]) -> LogLines:
 def own_lines(path: Path, folder: Path, deadline: Deadline) -> Iterator[tuple[int, str]]:
     """Yield (byte offset, line) of a log like `tipcflow.parse.lines_of`; lines over 1 MiB are truncated.
 
-    Lines that an earlier attempt wrote are skipped as far as the runner's record tells.
+    Lines that an earlier attempt wrote are skipped as far as the runner's record shows.
 
     Args:
         folder: folder of the step and node; it contains the log.

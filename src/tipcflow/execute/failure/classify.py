@@ -79,8 +79,8 @@ def _class_of_stop(record: ExitRecord) -> FailureClass | None:
 def _may_be_oom(record: ExitRecord, diagnosis: LogDiagnosis) -> bool:
     """Whether the out-of-memory killer may have ended a process of the job.
 
-    Inside a container, the kernel's victim is unknown and may be any process of the machine. A program that exited
-    by itself, with a code and without a word about a killed process or a lost peer, was not killed.
+    Inside a container, the process that the kernel killed is unknown: it may be any process of the machine. A
+    program that exited by itself, with a code and no message about a killed process or lost peer, was not killed.
     """
     return (
         record.oom_named

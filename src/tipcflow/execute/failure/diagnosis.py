@@ -117,6 +117,6 @@ def _among_victims(
         return replace(victim, silent=blamed, code=code)
     if ends and not waited:
         return victim  # all were running when a neighbor timed out: the missing rank is on another node
-    # After a timeout, the logs of all nodes tell which rank is missing (mark_missing_rank).
+    # After a timeout, the logs of all nodes show which rank is missing (mark_missing_rank).
     suspects = [rank for rank in mute if rank in accused] or ([] if accused or waited else list(mute))
     return replace(victim, silent=suspects[0]) if suspects else victim

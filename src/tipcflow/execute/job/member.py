@@ -54,7 +54,7 @@ class JobSession(Protocol):
         ...
 
     def report_peers(self, spec: JobSpec, *, active: bool) -> None:
-        """Tell the runner of a silent job whether its peers make progress."""
+        """Report to the runner of a silent job whether its peers make progress."""
         ...
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:

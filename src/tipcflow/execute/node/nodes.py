@@ -82,7 +82,7 @@ class Nodes:
     def facts(self) -> list[NodeFacts]:
         """Return the facts of every node, including whether it reaches the others.
 
-        A peer whose sshd restarts is asked again for a short time, as by the controller itself.
+        A peer whose sshd restarts is retried for a short time, as the controller itself does.
         """
 
         def ask(session: NodeSession) -> NodeFacts:
@@ -184,7 +184,7 @@ class Nodes:
                 if any(helper.get("over") for helper in listed.get("helpers", ())):
                     stayed += remaining_messages(session.end_helpers())
                 if stayed:
-                    # Its slots stay leased: the next run must not start beside it.
+                    # Its slots stay leased: the next run must not run in parallel with it.
                     self.unlisted.add(session.node.address)
                     return f"still on node {name} after SIGKILL: {', '.join(stayed)}; its slots stay leased"
                 with contextlib.suppress(InfraError):  # it ends by itself

@@ -61,7 +61,7 @@ class NodeSession(NodeLink):
         self._put_once(runner_bytes(), runner)
 
     def check_answer(self) -> None:
-        """Check that the node answers now.
+        """Check that the node responds now.
 
         Raises:
             InfraError: it does not, within a short time.
@@ -139,7 +139,7 @@ class NodeSession(NodeLink):
         )
 
     def report_peers(self, spec: JobSpec, *, active: bool) -> None:
-        """Tell the runner of a silent job whether its peers make progress."""
+        """Report to the runner of a silent job whether its peers make progress."""
         self.ask(
             commands.report_peers(self._node, self._job(spec), active=active),
             f"report the peers of {spec.step}",

@@ -131,7 +131,7 @@ def _of_variants(store: "Store", lines: Sequence["Line"]) -> Iterator[Outcome]:
     worst: dict[tuple[str, str], Status] = {}
     for step in store.matrix.variants(by_run):
         key = (step.run, step.variant)
-        # A step that its node cannot run says nothing about the variant's other steps.
+        # A step that its node cannot run does not affect the variant's other steps.
         if step.status is not Status.NOT_RUN or key not in worst:
             known = worst.get(key, Status.PASS)
             is_worse = step.status.severity > known.severity or known is Status.NOT_RUN

@@ -60,7 +60,7 @@ def load_today(
     """Return the overview.
 
     Args:
-        owns: whether it includes a chain, beside the scope; runs without a status are not affected.
+        owns: whether it includes a chain, in addition to the scope; runs without a status are not affected.
         days: only chains with a run in the last N days; the others are stale.
         new_days: a problem is new if its first bad run is at most N days old.
         now: seconds since the epoch; None for the database's clock.

@@ -21,7 +21,7 @@ _LISTED = 5
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for.
+    """A user's request.
 
     Attributes:
         check: name of the check; step, leg, metric: '' if the check has one red result.

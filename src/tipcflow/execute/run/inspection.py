@@ -50,10 +50,10 @@ def inspect(
 
 
 def _check_missed_peers(cluster: Cluster, facts: Sequence[NodeFacts], nodes: Nodes) -> None:
-    """Ask the nodes that another node cannot reach: one that does not answer the controller either is the cause.
+    """Probe the nodes that another node cannot reach; one that the controller cannot reach either is the cause.
 
     Raises:
-        InfraError: a node does not answer.
+        InfraError: a node does not respond.
     """
     names = {node.address: node.name for node in cluster.nodes}
     missed = {names[peer]: fact.node for fact in facts for peer in fact.unreachable if peer in names}

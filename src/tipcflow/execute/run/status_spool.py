@@ -1,6 +1,6 @@
 """Statuses of runs that the database could not store: files until a later command or task can store them.
 
-Each run reserves its file at its start, so that a full disk can store the status as well. The run's process holds
+Each run reserves its file at its start, so that even a full disk can store the status. The run's process holds
 a lock on that file, which the kernel releases when the process ends, however it ends: a run without a status whose
 file is not locked has no controller any more.
 """
@@ -67,7 +67,7 @@ def keep(home: Path, run: str, status: Status, reason: str, *, lost: tuple[str, 
 
     Args:
         lost: (URL without password, the run as it began) of a database that lost the run: a new database at that
-            URL gets the run as well.
+            URL gets the run, too.
     """
     try:
         folder = home / FOLDER

@@ -38,7 +38,7 @@ class StepTask:
     Args:
         own: nodes whose jobs this process watches: all nodes of the step, or the node of an Airflow task.
         nodes: sessions of all nodes of the step.
-        resume: leg -> log bytes that another process has shown already, for a process with one own node.
+        resume: leg -> log bytes that another process has shown already, for a process with one node of its own.
         deferred: the attempt at the time of the deferral; a later attempt has another job.
         generation, cleared: the round of tasks that this task belongs to (`MemberState.of_round`): within one
             round an ended attempt counts as ended. Generation 0 always starts a new attempt.

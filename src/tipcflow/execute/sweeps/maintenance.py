@@ -1,4 +1,4 @@
-"""Maintenance of a deployment: sweeps that may run at any time, beside active runs, and repeatedly.
+"""Maintenance of a deployment: sweeps that may run at any time, in parallel with active runs, and repeatedly.
 
 Each sweep is a function of an `Upkeep`; it reports its findings and returns one line about its actions. What is
 not reachable now is left to the next sweep.

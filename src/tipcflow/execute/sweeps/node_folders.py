@@ -49,7 +49,7 @@ def is_removable(run: Run, now: float, *, keep: bool = False) -> bool:
     """Whether a run's folder on a node may be removed.
 
     Args:
-        keep: whether the request says to keep the folder of a passed run.
+        keep: whether the request keeps the folder of a passed run.
     """
     if run.status is None or run.ended_at is None:
         return False

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 _NEUTRAL = "neutral"
-# A step, leg or check with such a status blocks, whatever the policy says about unconfirmed results.
+# A step, leg or check with such a status blocks, whatever the policy sets for unconfirmed results.
 _BLOCKS = frozenset({Status.INFRA_FAILURE, Status.CANCELLED})
 
 

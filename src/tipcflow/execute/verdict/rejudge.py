@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 _Key = tuple[str, str, str, str]
-# The run has ended: a change that this policy doubts was not measured again.
+# The run has ended: a change that this policy suspects was not measured again.
 _NONE = Confirmation("", {}, "no confirm run was made")
 # Checks of the certification itself, not of the run.
 _NOT_BY_CHECKS = frozenset({Status.CANCELLED, Status.INFRA_FAILURE, Status.CONFIG_ERROR})

@@ -47,7 +47,7 @@ def key_id(key: Ed25519PublicKey) -> str:
 
 
 def verifier(file: Path) -> Callable[[bytes, bytes], bool]:
-    """Return a function that tells whether the key made a signature (second) of bytes (first).
+    """Return a predicate: whether the key made a signature (second argument) of bytes (first argument).
 
     Args:
         file: PEM file with an Ed25519 public key.

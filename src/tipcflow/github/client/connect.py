@@ -25,7 +25,7 @@ class _BriefRetry(GithubRetry):
         """Called by urllib3 before a repetition.
 
         Raises:
-            RateLimitExceededException: GitHub asks to wait longer than `LONGEST_WAIT_S`.
+            RateLimitExceededException: GitHub requests to wait longer than `LONGEST_WAIT_S`.
         """
         asked = self.get_retry_after(response) if response is not None else None
         wait = asked if asked is not None else self.get_backoff_time()
@@ -70,6 +70,6 @@ def retry() -> GithubRetry:
     """Wait for rate limits, and repeat reads.
 
     Writes are not repeated: one may have had its effect, and an update of a check run appends its annotations. The
-    caller repeats them later, after a look at what is there.
+    caller repeats them later, after it has checked the current state.
     """
     return _BriefRetry(total=RETRIES, allowed_methods={"GET"}, backoff_factor=0.2)

@@ -15,7 +15,7 @@ LONGEST_WAIT_S = 3600.0
 
 
 class LimitedError(InfraError):
-    """GitHub rate limit reached; `wait_s` is how long it asks to wait."""
+    """GitHub rate limit reached; `wait_s` is the requested wait."""
 
     def __init__(self, message: str, wait_s: float) -> None:
         super().__init__(message, passing=True)
@@ -39,7 +39,7 @@ def translated(what: str) -> Iterator[None]:
         if status == 429 or (status == 403 and "retry-after" in _headers(error)):
             raise _limited(error, what) from error
         if status >= 500 or status in (0, 408):
-            raise InfraError(f"GitHub answers {status}: {what}", passing=True) from error
+            raise InfraError(f"GitHub returned {status}: {what}", passing=True) from error
         hint = "see the App's permissions and its installation" if status in (401, 403, 404) else ""
         raise ConfigError(f"GitHub returned {status}: {what}: {_message(error)}", hint=hint) from error
     except (requests.RequestException, OSError) as error:

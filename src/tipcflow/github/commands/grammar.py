@@ -20,7 +20,7 @@ FORMS = {
 RERUN = "/re-run all-failed | CHAIN…"
 HELP = "\n".join(
     [
-        f"- `{FORMS['run']}`: run the selected chains, or the named ones; `whole` on whole data",
+        f"- `{FORMS['run']}`: run the selected chains, or the named ones; `whole` on the full dataset",
         f"- `{FORMS['rerun']}`: run all chains of this commit again, those without a pass, or the named ones",
         f"- `{RERUN}`: the same",
         f"- `{FORMS['cancel']}`: stop the runs of this pull request",
@@ -39,7 +39,7 @@ _PREFIX = re.compile(r"^[0-9a-f]{7,64}$")
 
 @dataclass(frozen=True)
 class Run:
-    """Run the selected chains, or those that match a glob of `chains`; `whole`: on whole data."""
+    """Run the selected chains, or those that match a glob of `chains`; `whole`: on the full dataset."""
 
     chains: tuple[str, ...] = ()
     whole: bool = False

@@ -101,7 +101,7 @@ def _deliver_message(
 
 
 def wait_s(tries: int, error: InfraError) -> float:
-    """Seconds until the next try: what GitHub asks for, else twice the last pause."""
+    """Seconds until the next attempt: what GitHub requests, otherwise twice the last pause."""
     asked = error.wait_s if isinstance(error, LimitedError) else 0.0
     return max(asked, min(LONGEST_WAIT_S, 5.0 * 2.0 ** min(tries, 10)))
 

@@ -44,7 +44,7 @@ class Reader(Protocol):
 
 
 Clients = Callable[[Repository], Any]
-# (attempt, metric, reason, user) -> an answer for the comment.
+# (attempt, metric, reason, user) -> a reply to the comment.
 Acceptor = Callable[[PullAttempt, Accept, str], str]
 
 
@@ -67,7 +67,7 @@ def handle(
             return error.message, False
         outcome = f"given up: {error.message}"
     except Exception as error:
-        # An answer of GitHub with an unknown form must not stop the other deliveries.
+        # A response of GitHub with an unknown form must not stop the other deliveries.
         _LOG.exception("delivery %s", row.delivery)
         if row.takes < MOST_REFUSALS:
             store.outbox.leave(row.delivery, f"internal error: {mask(repr(error))}", wait_s=REFUSED_S)
@@ -96,7 +96,7 @@ def known_facts(event: Event, row: OutboxRow, store: Store, repository: Reposito
     """The facts that decide about an event; GitHub is read only where they matter.
 
     Raises:
-        InfraError, ConfigError: GitHub does not tell; nothing is decided then.
+        InfraError, ConfigError: GitHub does not respond; nothing is decided then.
     """
     number = _number(event)
     login = _who(event, repository)
@@ -123,7 +123,7 @@ def known_facts(event: Event, row: OutboxRow, store: Store, repository: Reposito
     pull = client.pull(number)
     closed = isinstance(event, PullRequestEvent) and event.action == "closed"
     if closed and pull.open and row.takes < 2:
-        # GitHub's reads may lag behind its events; a second read tells a pull request that was opened again.
+        # GitHub's reads may lag behind its events; a second read detects a pull request that was reopened.
         raise InfraError(f"GitHub still shows pull request {number} as open")
     return Known(
         **common,

@@ -86,7 +86,7 @@ class Certified:
 def certified(store: Store, attempt: PullAttempt) -> Certified:
     """The attempt's chains with the newest results of the chains that earlier attempts of the commit ran.
 
-    A command may name chains: its attempt alone says nothing about the others.
+    A command may name chains: its attempt alone does not cover the others.
     """
     chains = seen_chains(store, attempt)
     unproven = tuple(attempt.body.get("unproven") or ())

@@ -1,4 +1,4 @@
-"""Whether there is work: asked every few seconds, so it takes a few small queries."""
+"""Whether work is pending: checked every few seconds, by a few small queries."""
 
 from tipcflow.github.flow.observe import certified, digest
 from tipcflow.store import Store

@@ -91,7 +91,7 @@ def within_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-# What a gate does not let pass: nothing proves that the change is good.
+# Conclusions that block: nothing proves that the change is good.
 _OPEN = frozenset({Status.INFRA_FAILURE, Status.UNCONFIRMED, Status.CONFIG_ERROR})
 _GOOD = frozenset({Status.PASS, Status.IMPROVEMENT})
 _BAD = frozenset({Status.FAILED, Status.REGRESSION})
@@ -100,7 +100,7 @@ _BAD = frozenset({Status.FAILED, Status.REGRESSION})
 def conclusion(facts: PullFacts, gate: Literal["required", "advisory"]) -> Conclusion:
     """The conclusion of a commit on which nothing runs any more.
 
-    A run without a status, no run at all because of the budget, a skipped run of a gate, and a run of only the
+    A run without a status, no run because of the budget, a skipped run of a required check, and a run of only the
     chains that a command named are never passed.
     """
     unproven = Conclusion.NEUTRAL if gate == "advisory" else Conclusion.ACTION_REQUIRED

@@ -1,4 +1,4 @@
-"""The comment on a pull request: one, edited in place, and only when there is something to say."""
+"""The comment on a pull request: a single comment, edited in place, and only if it has content."""
 
 from tipcflow.config.repository import Repository
 from tipcflow.domain import Status

@@ -1,4 +1,4 @@
-"""What a report says about a commit."""
+"""The content of a report on a commit."""
 
 from dataclasses import dataclass
 from enum import StrEnum

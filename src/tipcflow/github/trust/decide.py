@@ -104,7 +104,7 @@ def _skipped(key: RunKey, event: PullRequestEvent, repository: Repository) -> tu
 
 
 def _request(event: PullRequestEvent, known: Known) -> str:
-    """The id of the request; '' if an earlier attempt answers it.
+    """The id of the request; '' if an earlier attempt covers it.
 
     GitHub sends `opened` and then one `labeled` for each initial label.
     """

@@ -14,7 +14,7 @@ class Do(StrEnum):
     START = "start"
     WAIT = "wait"
     CANCEL = "cancel"
-    REPORT = "report"  # a check run that says why nothing runs
+    REPORT = "report"  # a check run with the reason why nothing runs
     ACCEPT = "accept"
     HELP = "help"
     IGNORE = "ignore"
@@ -72,7 +72,7 @@ class Previous:
     """An attempt that was started before.
 
     Attributes:
-        request: id of what asked for it (`comment:12`, `check:7`, `head`): the same request is the same attempt.
+        request: id of the origin (`comment:12`, `check:7`, `head`): the same request is the same attempt.
         labels: the labels of the pull request at its start.
         cancelled: whether it was cancelled.
     """
@@ -124,9 +124,9 @@ class Decision:
     Attributes:
         reason: for users, one sentence.
         key: the run to start, or the commit that waits; None for the others.
-        request: id of what asked for it, stored with the attempt.
+        request: id of its origin, stored with the attempt.
         chains: globs of the requested chains; empty for the selected ones.
-        whole: run on whole data.
+        whole: run on the full dataset.
         failed: only chains without a pass in the previous attempt.
         cancel_before: for `CANCEL`: runs of other commits of this pull request; None cancels all.
         approve: commit whose approval is recorded.
@@ -152,7 +152,7 @@ class Decision:
     labels: tuple[str, ...] = ()
 
     def with_reply(self, reaction: str, reply: str = "") -> "Decision":
-        """The same, with an answer to the comment."""
+        """The same, with a reply to the comment."""
         return replace(self, reaction=reaction, reply=reply)
 
 

@@ -136,7 +136,7 @@ def receive(
 
 
 def _signer(header: str, body: bytes, secrets: Mapping[str, bytes]) -> str | None:
-    """The connection whose secret signed the body; every secret is tried, so the time does not tell the match."""
+    """The connection whose secret signed the body; all are tried, so that the time reveals nothing."""
     match = None
     for connection, secret in secrets.items():
         same = hmac.compare_digest(signature(secret, body), header)

@@ -116,7 +116,7 @@ def _numbers(requests: Any) -> Any:
 
 
 class CheckRunEvent(Event):
-    """Event check_run: a user asks for another run, or presses a button.
+    """Event check_run: a user requests another run, or presses a button.
 
     Attributes:
         identifier: of the button.

@@ -22,7 +22,7 @@ def _legs(subject: Subject) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _quant_words(subject: Subject) -> list[str]:
-    """The words that say whether the models of this file are quantized, trained or listed ones."""
+    """The words that state whether the models of this file are quantized, trained or listed ones."""
     if subject.dialect.quant:
         return [subject.dialect.quant]
     listed = subject.items("trainers")

@@ -1,4 +1,4 @@
-"""What types cannot tell about a dialect: names of slots, axes, placeholders and quirks that do not exist."""
+"""Errors in a dialect that types cannot detect: unknown slots, axes, placeholders and quirks."""
 
 import re
 from collections.abc import Iterator

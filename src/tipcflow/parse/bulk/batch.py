@@ -83,7 +83,7 @@ class BatchBuilder:
         return int(self._offsets[number])
 
     def say(self, kind: str, lines: int) -> None:
-        """Count lines of a kind; '?' is unknown, '' is blank."""
+        """Count lines of a kind; '?' is unknown, '' is empty."""
         if kind == "":
             self._batch.blank += lines
         elif kind != "?":

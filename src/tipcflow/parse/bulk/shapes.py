@@ -26,7 +26,7 @@ class Number:
     """The position of one number in lines of the shape.
 
     Attributes:
-        before, after: its characters before its first run and after its last run (sign, point, exponent).
+        before, after: its text before its first and after its last digits (minus sign, point, exponent).
         first, last: indices of its first and last run of digits in the line; -1, -1 for none (nan, inf).
         whole: row of its integer part among the values read; -1 if it must be read as text.
         part: row of its decimals, -1 for none.

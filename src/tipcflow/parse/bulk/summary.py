@@ -43,7 +43,7 @@ class LogSummary:
 
     @property
     def unrecognised(self) -> int:
-        """Return the number of lines that are neither blank nor of any kind."""
+        """Return the number of lines that are neither empty nor of any kind."""
         return self.lines - self.blank - self.kinds.total()
 
     @property

@@ -103,7 +103,7 @@ def _by_stack(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     for node, seen in evidence.items():
         for process in seen.get("processes") or []:
             stack, rank = str(process.get("stack") or ""), _rank(process)
-            # The data loaders of a rank also carry its rank; their stacks say nothing about the rank.
+            # The data loaders of a rank also carry its rank; their stacks do not show the state of the rank.
             if not stack or rank < 0 or not process.get("main", True):
                 continue
             if _WAITING.search(stack):

@@ -17,8 +17,8 @@ _WIDTH = 2000
 
 
 def preparation_trouble(lines: Iterable[str]) -> LogFailure | None:
-    """Return the first failed download or full disk that a preparation reports; else a broken archive, as a failed
-    download; None if it reports neither."""
+    """Return the first failed download or full disk that a preparation reports; otherwise a broken archive, as a
+    failed download; None if it reports neither."""
     broken: LogFailure | None = None
     for line in lines:
         text = [strip_ansi(line[:_WIDTH]).rstrip()]

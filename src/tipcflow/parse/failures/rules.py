@@ -175,7 +175,7 @@ RULES = (
             r"Torch not compiled with CUDA enabled"
         ),
         "ValueError: The device should not be 'gpu', since PaddlePaddle is not compiled with CUDA",
-        "Paddle 3.3.1 for CPUs, whose scripts ask for a GPU; PyTorch has `Torch not compiled with CUDA enabled`",
+        "Paddle 3.3.1 for CPUs, whose scripts request a GPU; PyTorch has `Torch not compiled with CUDA enabled`",
     ),
     Rule(
         "broken gpu",
@@ -346,7 +346,7 @@ RULES = (
         Is.CODE_ERROR,
         re(r"FatalError: `Process abort signal`|^Aborted\b|Fatal Python error: Aborted"),
         "FatalError: `Process abort signal` is detected by the operating system.",
-        "Paddle 3.3.1 when C++ code gives up: its own fault, or a peer went away; faulthandler has its own words",
+        "Paddle 3.3.1 when C++ code aborts: its own fault, or a peer disconnected; faulthandler has its own words",
     ),
     Rule(
         "crash",

@@ -1,4 +1,4 @@
-"""Lines of stacks in a log: faulthandler writes them when a process crashes or when the runner asks for them."""
+"""Lines of stacks in a log: faulthandler writes them when a process crashes or when the runner requests them."""
 
 import re
 

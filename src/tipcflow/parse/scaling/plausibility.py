@@ -1,4 +1,4 @@
-"""Doubts about a table of speed-ups: values that a correct measurement hardly ever gives."""
+"""Implausible values in a table of speed-ups: values that a correct measurement hardly ever gives."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -12,7 +12,7 @@ SPREAD = 0.1
 
 
 def doubts(rows: Iterable[Scaled]) -> list[str]:
-    """Return one note per doubtful step or row of a table.
+    """Return one note per implausible step or row of a table.
 
     - The repeats of a topology differ by more than `SPREAD`: no value of them is reliable.
     - The next larger topology is faster than linear by more than `SUPER_LINEAR` and the spread of both: one of

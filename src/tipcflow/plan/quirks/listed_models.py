@@ -94,7 +94,7 @@ def _pretrained_export(scope: Scope, spec: WholeInferSpec, model: str) -> str:
         return ""
     if reader.value("infer_dir") in NOTHING:
         raise ConfigError(
-            "the file asks for an export of pretrained weights, but names none",
+            "the file requests an export of pretrained weights, but names none",
             file=reader.params.file,
             line=reader.line("infer_dir"),
             key=reader.key("infer_dir"),

@@ -19,7 +19,7 @@ BLOCK = 1 << 20
 
 
 class Unusable(Exception):
-    """The data cannot be provided; the message says why."""
+    """The data is unavailable; the message states the reason."""
 
 
 def provide(to: str, source: str, cache: str, *, sha256: str, unpack: bool, copy: bool) -> None:

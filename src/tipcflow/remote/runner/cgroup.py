@@ -39,7 +39,7 @@ def scope_of_own(name: str) -> None:
     """Move this process into a scope of its own through the user's service manager, like `systemd-run --user
     --scope`: the user may create groups below it. No effect without a service manager.
 
-    The service manager answers before it has moved the process, so this waits, at most `USER_MANAGER_S`.
+    The service manager responds before it has moved the process, so this waits, at most `USER_MANAGER_S`.
     """
     from .programs import find_program, run_program
 
@@ -64,7 +64,7 @@ class Group:
         self.path, self.held = path, -1
 
     def hold(self) -> None:
-        """Lock the group's folder while this process lives: the group is in use, although it may be empty."""
+        """Lock the group's folder while this process runs: the group is in use, although it may be empty."""
         self.held = os.open(self.path, os.O_RDONLY)
         fcntl.flock(self.held, fcntl.LOCK_SH | fcntl.LOCK_NB)
 

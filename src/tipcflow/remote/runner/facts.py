@@ -146,7 +146,7 @@ def unreachable(name: str, address: str, port: int) -> str:
             pinged = output(tool, "-c1", f"-W{int(PEER_S)}", address)
         except subprocess.TimeoutExpired:
             pinged = ""
-        reason += " (the host answers ping)" if pinged else " (the host does not answer ping)"
+        reason += " (the host responds to ping)" if pinged else " (the host does not respond to ping)"
     return f"{address} port {port}: {reason}"
 
 
@@ -163,7 +163,7 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
         port: default ssh port of the peers.
     """
     asked = [tuple(peer.split("=", 1)) for peer in peers.split(",") if peer]
-    lost: dict[str, str] = {name: f"{address}: no answer within {LIMIT_S:g} s" for name, address in asked}
+    lost: dict[str, str] = {name: f"{address}: no response within {LIMIT_S:g} s" for name, address in asked}
     parts: dict[str, Json] = {}
 
     def reach(name: str, address: str) -> None:

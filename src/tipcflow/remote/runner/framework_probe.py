@@ -133,7 +133,7 @@ class Report:
         self.write()
 
     def write(self) -> None:
-        """Write the report, with what the framework says of the process now."""
+        """Write the report, with the process's current state in the framework."""
         import json
 
         self.written = time.monotonic()
@@ -196,7 +196,7 @@ def replace(owners: Iterable[Any], name: str, **calls: Function) -> None:
 
 
 def describe_paddle(paddle: Any, facts: dict[str, Any]) -> None:
-    """Add what Paddle says of the process; a group may be gone at its end."""
+    """Add the process's state in Paddle; a group may be gone at its end."""
     group = paddle.distributed
     if group.is_initialized():
         facts["initialized"] = True
@@ -205,7 +205,7 @@ def describe_paddle(paddle: Any, facts: dict[str, Any]) -> None:
 
 
 def describe_torch(torch: Any, facts: dict[str, Any]) -> None:
-    """Add what PyTorch says of the process."""
+    """Add the process's state in PyTorch."""
     group = torch.distributed
     if group.is_available() and group.is_initialized():
         facts["initialized"] = True

@@ -70,7 +70,7 @@ class Hang:
             pass
 
     def is_settled(self) -> bool:
-        """Return whether it is known that the command hangs, although this node cannot tell alone.
+        """Return whether it is known that the command hangs, although this node cannot detect it alone.
 
         A peer with progress ends the suspicion. Without a controller's report nothing is known: the deadline, or
         the lease if no controller is left, ends the command.

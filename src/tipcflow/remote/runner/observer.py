@@ -22,8 +22,8 @@ class Observed:
     """One rank.
 
     Attributes:
-        started: seconds since the node's boot; `seconds`: from there to the last look at it.
-        framework_s: seconds from the first to the last look at a process that had loaded a framework.
+        started: seconds since the node's boot; `seconds`: from there to its last sample.
+        framework_s: seconds from the first to the last sample of a process that had loaded a framework.
         peers, others, local: largest number of established connections at one look: to the gang's other nodes, to
             other machines, within the node.
         hidden: its open files may not be inspected.

@@ -33,7 +33,7 @@ def victims() -> set[int] | None:
 
 
 def is_named() -> bool:
-    """Return whether the kernel names its victims by pids that are comparable here; not inside a container."""
+    """Return whether the kernel names killed processes by comparable pids; inside a container, it does not."""
     return victims() is not None
 
 

@@ -17,7 +17,7 @@ SUFFIXES = (
     ".py", ".pyc", ".yaml", ".yml", ".json", ".txt", ".toml", ".ini", ".cfg", ".sh", ".csv", ".tsv", ".proto",
 )  # fmt: skip
 MOST, MOST_BYTES = 4000, 4_000_000
-MORE = "!more"  # a line that says that files are missing
+MORE = "!more"  # marks that files are missing
 WRITES = os.O_WRONLY | os.O_RDWR
 TYPE_CHECKING = False
 if TYPE_CHECKING:

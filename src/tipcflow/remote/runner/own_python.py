@@ -18,7 +18,7 @@ from .cache import Unusable, digest, locked, say
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
 
 PIP_SAYS = re.compile(rb"(ERROR|WARNING): ")
-# Pip counts its retries down; the last warning before it gives up has total=0.
+# Pip counts its retries down; the last warning before it fails has total=0.
 LAST_TRY = re.compile(r"Retrying \(Retry\(total=0,.*after connection broken by '(.*)': /")
 
 
@@ -75,7 +75,7 @@ def must_install(what: str, folder: str, words: List[str]) -> None:
     """Install into an environment.
 
     Raises:
-        Unusable: pip fails; the message says why.
+        Unusable: pip fails; the message states the reason.
     """
     cause = pip_install(folder, words)
     if cause:
@@ -101,7 +101,7 @@ def pip_install(folder: str, words: List[str]) -> str:
 def why_pip_failed(lines: List[str]) -> str:
     """Return the cause in pip's warnings and errors, empty if they name none.
 
-    A package index that cannot be reached is only a warning of pip (23.2 tried); its error then says that the
+    A package index that cannot be reached is only a warning of pip (23.2 tried); its error then states that the
     index has no such package.
     """
     for line in reversed(lines):

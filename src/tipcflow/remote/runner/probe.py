@@ -1,4 +1,4 @@
-"""Node probes: speed of CPU, memory and disk independent of any model, measured in well under a second."""
+"""Node probes: speed of CPU, memory and disk independent of any model, measured in less than a second."""
 
 from __future__ import annotations
 

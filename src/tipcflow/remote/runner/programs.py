@@ -53,5 +53,5 @@ def run_program(
         data = process.communicate(timeout=seconds)[0]
     except subprocess.TimeoutExpired:
         process.kill()
-        return None, f"{os.path.basename(command[0])} did not answer within {seconds:g} s"
+        return None, f"{os.path.basename(command[0])} did not respond within {seconds:g} s"
     return process.returncode, data.decode("utf-8", "replace")

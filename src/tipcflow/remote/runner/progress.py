@@ -119,7 +119,7 @@ class Log:
         self.epoch, self.iteration = point_of(end_of(path)) if stat.st_size else (None, None)
 
     def look(self, passed: float) -> None:
-        """Update after `passed` seconds: growth, or a restart of the log. Stacks are no growth."""
+        """Update after `passed` seconds: growth, or a restart of the log. Stacks do not count as growth."""
         try:
             stat = os.stat(self.path)
         except OSError:

@@ -114,7 +114,7 @@ def outdated(folder: str, url: str) -> str:
         with opened(place, "HEAD", CHECK_S) as answer:
             found = marks_of({name.lower(): value for name, value in answer.headers.items()})
     except DownloadFailed as error:
-        sys.stderr.write(f"{url}: from the cache; the server does not answer ({error})\n")
+        sys.stderr.write(f"{url}: from the cache; the server does not respond ({error})\n")
         return ""
     if found != meta["marks"]:
         return "the server has a newer file than the cache"

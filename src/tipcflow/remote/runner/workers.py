@@ -1,4 +1,4 @@
-"""Processes of one job: found wherever they are, sampled, and ended."""
+"""Processes of one job: found in any session or cgroup, sampled, and ended."""
 
 from __future__ import annotations
 

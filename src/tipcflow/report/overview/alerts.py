@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain.alert.entry import OPEN_STATES, Alert, AlertEvent, AlertState
 
-# Filters that stand for several states.
+# Filters that combine several states.
 OPEN, EVERY = "open", "all"
 STATES = (OPEN, *(state.value for state in AlertState), EVERY)
 

@@ -17,7 +17,7 @@ COLUMNS = {
     MODE: "mode",
     VARIANT: "training variant",
 }
-# Sign of a status: shapes as well as colors. `unknown` is a status that a run cannot have.
+# Symbol of a status: statuses differ by shape and by color. `unknown` is a status that a run cannot have.
 SIGNS = {
     Status.PASS: "✓",
     Status.IMPROVEMENT: "▲",
@@ -52,7 +52,7 @@ class Cell(_Model):
 
     @property
     def sign(self) -> str:
-        """The sign of the status."""
+        """The symbol of the status."""
         return SIGNS.get(self.status, "·")
 
 

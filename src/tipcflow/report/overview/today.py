@@ -108,7 +108,7 @@ class Running(_Model):
     Attributes:
         started_at: start of its first step; None before it.
         waits: whether it waits for slots.
-        expected_start_at: of a run that waits for slots, by the expected ends of the runs before it; else None.
+        expected_start_at: of a run that waits for slots, by the expected ends of earlier runs; None for others.
         expected_end_at: by the median of the chain's newest complete runs; None without one.
     """
 

@@ -49,7 +49,7 @@ def new_file(file: Path) -> Iterator[Path]:
     if not file.parent.is_dir():
         raise ConfigError("no such folder", key="FILE", found=str(file.parent), expected="an existing folder")
     try:
-        # A folder of its own, because SQLite writes further files beside a database.
+        # A folder of its own, because SQLite writes further files next to a database.
         with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as folder:
             part = Path(folder) / "part"
             os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

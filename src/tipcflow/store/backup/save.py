@@ -111,7 +111,7 @@ def _nothing(url: str) -> ConfigError:
     return ConfigError(
         f"the database {safe_url(url)} has no tables",
         expected="a database of tipcflow",
-        hint="TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME say which database is used",
+        hint="TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME select the database",
     )
 
 

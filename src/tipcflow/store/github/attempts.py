@@ -52,7 +52,7 @@ class PullAttempt(Frozen):
 
     Attributes:
         number: pull request; 0 for pushes and merge groups.
-        request: what asked for it; '' for one that waits.
+        request: its origin; '' for an attempt that waits.
         body: the decision, and facts that the start recorded.
         cancel: why it is cancelled; '' if it is not.
         observed: what the last report showed.

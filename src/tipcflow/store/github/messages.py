@@ -55,7 +55,7 @@ class Messages(Part):
         """Set the content of a message; False if GitHub has it, it already waits, or a newer one exists.
 
         Args:
-            final: send it at once; else at least `COALESCE_S` after the last one.
+            final: send it at once; otherwise at least `COALESCE_S` after the last one.
         """
         with self._write() as connection:
             conditions = _conditions(repository, kind, subject)

@@ -40,7 +40,7 @@ class Alert:
 
 @dataclass(frozen=True)
 class Judged:
-    """A run whose metrics were judged, without its parts that say nothing about its origin."""
+    """A run whose metrics were judged, without the parts that do not identify its origin."""
 
     id: str
     chain: str

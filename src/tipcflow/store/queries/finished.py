@@ -11,7 +11,7 @@ from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.store.base import Part
 from tipcflow.store.schema import attempts, runs
 
-# Complete runs: a run that crashed early says nothing about the duration of the chain.
+# Complete runs: the duration of a run that crashed early is not that of the chain.
 _WHOLE = (Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESSION)
 # Complete runs, and runs that completed enough to be evaluated as failed.
 _JUDGED = (*_WHOLE, Status.FAILED)

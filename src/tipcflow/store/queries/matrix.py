@@ -37,7 +37,7 @@ class VariantStep:
 
 
 class MatrixQueries(Part):
-    """Read-only queries; their cost depends on the number of builds and of the chains asked for."""
+    """Read-only queries; their cost depends on the number of builds and of the requested chains."""
 
     def builds(self, limit: int) -> list[str]:
         """Return the framework builds whose newest runs are the newest, newest first."""

@@ -53,7 +53,7 @@ class ReadonlyStore(Store):
             raise InfraError(
                 f"there is no metrics database yet at {where.database}",
                 hint="the first run creates it, and so does `tipcflow db upgrade`; "
-                "TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME say where it is",
+                "TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME set its place",
             )
         with reachable(self.url):
             revision = migrate.engine_revision(self.database.engine)

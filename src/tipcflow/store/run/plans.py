@@ -42,7 +42,7 @@ class Plans(Part):
             reason_of(connection, run_id)
             if connection.execute(select(attempts.c.step).where(attempts.c.run == run_id).limit(1)).first():
                 raise ConfigError("the run has begun, its plan stays", key="run", found=run_id)
-            # What was said of legs that never started belongs to the plan that goes.
+            # Statuses of legs that never started belong to the replaced plan.
             connection.execute(delete(legs).where(legs.c.run == run_id))
             connection.execute(delete(steps).where(steps.c.run == run_id))
             put_plan(connection, run_id, plan)

@@ -259,7 +259,7 @@ check_results = Table(
     _words("step", key=True),
     _words("leg", key=True),
     _words("metric", key=True),
-    _whole("ordinal", key=True),  # counts answers to the same question
+    _whole("ordinal", key=True),  # counts results of the same check
     _whole("position"),
     _whole("schema_version"),
     _words("status"),
@@ -361,7 +361,7 @@ outbox = Table(
 _COMMIT = (("repository", _words), ("number", _whole), ("head_sha", _words))
 
 # Attempts of commits on GitHub: one row is one run of the selected chains, however often GitHub sends its event.
-# `request` is what asked for it. `number` is 0 for pushes and merge groups. `state`: store/github/attempts.py.
+# `request` is its origin. `number` is 0 for pushes and merge groups. `state`: store/github/attempts.py.
 pull_attempts = Table(
     "pull_attempts",
     metadata,

@@ -82,7 +82,7 @@ def test_lower_is_better(build: ModuleType, value: float, past: tuple[float, ...
     assert judged(build, value, past, confirmation=ALONE).status is status
 
 
-def test_a_run_before_that_was_slow_is_no_confirm_run(build: ModuleType) -> None:
+def test_a_run_before_that_was_slow_is_not_a_confirm_run(build: ModuleType) -> None:
     """It may have been let through because its own confirm run refuted it."""
     past = (*STEADY, 0.061)
     first = judged(build, 0.0605, past)
@@ -193,7 +193,7 @@ def test_a_slower_input_pipeline_is_judged_and_excuses_nothing(build: ModuleType
     assert found["batch_cost"].status in doubted
 
 
-def test_a_part_that_hardly_matters_is_no_change(build: ModuleType) -> None:
+def test_a_part_that_hardly_matters_is_not_a_change(build: ModuleType) -> None:
     """Reading takes 0.2 ms instead of 0.1 ms of a batch of 50 ms."""
     key, whole = MetricKey("v/train", "", "reader_cost"), MetricKey("v/train", "", "batch_cost")
     past = tuple(PastRun(run=f"r{n}", medians={key: 0.0001, whole: 0.05}) for n in range(6))
@@ -209,7 +209,7 @@ def test_without_probes_nothing_is_explained_away(build: ModuleType) -> None:
     assert judged(build, 0.5, (*STEADY, 0.5), confirmation=ALONE).status is Status.REGRESSION
 
 
-def test_what_did_not_end_well_is_not_compared(build: ModuleType) -> None:
+def test_a_failed_step_is_not_compared(build: ModuleType) -> None:
     facts = build.facts(step_status={build.TRAIN: Status.FAILED, build.INFER: Status.FAILED})
     assert {result.leg for result in against_baseline(facts, CheckContext())} == {build.ON, build.OFF}
     facts = build.facts(
@@ -271,7 +271,7 @@ def test_preparing_data_is_not_judged(build: ModuleType) -> None:
 @pytest.mark.parametrize("runs", [0, 3, 6, 20])
 @pytest.mark.parametrize("metric", ["ips", "batch_cost", "inference_time", "max_mem_reserved"])
 @pytest.mark.parametrize("value", [0.0, -1.0])
-def test_a_speed_or_a_time_of_nothing_is_no_measurement(
+def test_a_speed_or_a_time_of_nothing_is_not_a_measurement(
     build: ModuleType, metric: str, value: float, runs: int
 ) -> None:
     result = judged(build, value, (100.0,) * runs, metric, metrics={metric: MetricRule()})
@@ -287,7 +287,7 @@ def test_a_time_below_the_last_digit_of_a_log_is_one(build: ModuleType) -> None:
     assert judged(build, 0.0, (0.0001,) * 6, "reader_cost", **rules).status is Status.IMPROVEMENT
 
 
-def test_numbers_that_are_none_are_no_improvement(build: ModuleType) -> None:
+def test_numbers_that_are_none_are_not_improvement(build: ModuleType) -> None:
     assert judged(build, 0.05, (float("nan"),) * 6).status is Status.INSUFFICIENT_DATA
     assert judged(build, 0.05, (5e-324,) * 6).status is Status.INSUFFICIENT_DATA
 
@@ -311,7 +311,7 @@ def test_numbers_that_are_none_are_no_improvement(build: ModuleType) -> None:
     ],
 )
 @pytest.mark.parametrize("runs", [6, 24])
-def test_what_a_confirm_run_says_nothing_about_is_judged_alone(
+def test_metrics_that_a_confirm_run_lacks_are_evaluated_alone(
     build: ModuleType, metric: str, phase: Phase, usual: float, now: float, status: Status, words: str, runs: int
 ) -> None:
     """A run on a little data has another accuracy, loss and memory, whatever is wrong with the model."""

@@ -46,7 +46,7 @@ def test_a_young_history_knows_nothing_and_takes_no_time() -> None:
     assert (made["cut"], made["false_per_year"], made["simulated_years"]) == ("", None, 0)
 
 
-def test_when_time_is_up_the_rest_is_said_to_be_cut() -> None:
+def test_after_the_time_limit_the_rest_is_reported_as_cut() -> None:
     made = gate_section(history(10, 4), POLICY, within_s=2.5, clock=ticking(1.0))
     cut = [row["cut"] for row in made["numbers"]]
     assert cut == [False, False, True, True, True]
@@ -62,7 +62,7 @@ def test_many_numbers_share_the_time() -> None:
     assert made["simulated_years"] == 20.0 * 21
 
 
-def test_it_looks_at_the_runs_that_the_checks_look_at() -> None:
+def test_it_uses_the_same_runs_as_the_checks() -> None:
     """The last `history` runs of the level that a next run is compared with, by the number's own floor."""
     key, source = MetricKey("v/train", "", "batch_cost"), random.Random(3)
     values = [10 + source.gauss(0, 0.05) for _ in range(40)] + [5 + source.gauss(0, 0.02) for _ in range(14)]

@@ -51,7 +51,7 @@ def test_the_confirm_run_decides(build: ModuleType) -> None:
     assert refuted.reason.endswith("not confirmed")
 
 
-def test_a_confirm_run_that_says_nothing_leaves_the_question(build: ModuleType) -> None:
+def test_a_confirm_run_without_a_result_leaves_the_change_unconfirmed(build: ModuleType) -> None:
     result = judged(
         build, 0.055, confirmation=Confirmation(run="c1", medians={}, missing="did not finish before its deadline")
     )
@@ -130,7 +130,7 @@ def test_a_slow_level_after_an_improvement_never_becomes_the_usual_one(build: Mo
         assert weekly(build, value, past, value).status is Status.REGRESSION
 
 
-def test_what_was_let_through_in_doubt_is_no_new_level(build: ModuleType) -> None:
+def test_an_unconfirmed_accepted_change_is_not_a_new_level(build: ModuleType) -> None:
     """The slow runs were not accepted: what is as slow is a regression, what is as fast as before is none."""
     past = wavy(0.5, 30)
     for value in wavy(0.65, 12):  # confirm runs are never to be had, and every run is let through

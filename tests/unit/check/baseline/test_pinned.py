@@ -66,7 +66,7 @@ def test_a_slow_node_excuses_only_where_it_fails_the_run(
         (MetricKey("v/train", "", "throughput"), Status.FAILED),
     ],
 )
-def test_a_pin_that_fits_no_number_says_so(build: ModuleType, key: str, status: Status) -> None:
+def test_a_pin_that_matches_no_metric_is_reported(build: ModuleType, key: str, status: Status) -> None:
     context = CheckContext(pins={key: Pin(value=1.0, run="r-old", who="mia", why="release")})
     (result,) = against_pinned(build.facts(), context)
     assert result.status is status

@@ -141,7 +141,7 @@ def test_a_wrong_override_is_refused(wrong: str, words: str) -> None:
         ({"set": {"metrics": {"ips": {"floor": 0.5}}}}, "PaddleClas", "resnet", Status.UNCONFIRMED),
     ],
 )
-def test_overrides_change_answers(
+def test_overrides_change_results(
     build: ModuleType, override: dict[str, object], suite: str, model: str, status: Status
 ) -> None:
     """Per suite, per model and per metric: what a run is told, not only what the policy says."""

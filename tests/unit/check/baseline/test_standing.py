@@ -199,7 +199,7 @@ def test_a_rule_of_its_own_counts(build: ModuleType, name: str, rule: dict[str, 
     assert bool(bad) is gates
 
 
-def test_a_rounded_digit_is_no_change(build: ModuleType) -> None:
+def test_a_rounded_digit_is_not_a_change(build: ModuleType) -> None:
     before, now = build.series((0.0,) * 9, "loss"), build.series((1e-6,) * 9, "loss")
     assert [one.status for one in gating(build, now, before)] == [Status.PASS]
 
@@ -217,7 +217,7 @@ def test_a_trend_that_ends_at_zero_has_a_limit(build: ModuleType, metric: str, p
     assert result.values["limit"] < 10, result.reason
 
 
-def test_the_slowest_rank_is_no_required_evidence(build: ModuleType) -> None:
+def test_the_slowest_rank_is_not_a_required_evidence(build: ModuleType) -> None:
     facts = build.facts(measurements=tuple(training(build, STEADY)))
     assert not [key for key in found_in(facts, Prints()) if key.what.endswith(".slowest")]
     assert [key for key in found_in(facts, Prints()) if key.what == "batch_cost"]

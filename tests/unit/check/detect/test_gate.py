@@ -40,7 +40,7 @@ def test_a_step_is_raised_at_its_first_run_when_the_confirm_run_agrees() -> None
     assert 0.999 < found.confidence <= 1
 
 
-def test_two_runs_alone_must_be_surer_where_many_are_odd() -> None:
+def test_two_runs_alone_need_a_larger_score_among_many_outliers() -> None:
     """3.5 is enough at the first run of a quiet series; where runs are often far off, more than any other row."""
     rule = DetectRule(ask=2.2, first=3.5, confirmed=50)
     values, confirm = noisy(100, 40, 1) + noisy(96, 20, 2, 0.001), noisy(100, 40, 3) + noisy(96, 20, 4, 0.001)
@@ -65,7 +65,7 @@ def test_the_same_change_is_worse_or_better_by_the_metric() -> None:
     assert (found.direction, found.size > 0) == ("worse", True), "the size is that of the values"
 
 
-def test_one_odd_run_is_none() -> None:
+def test_one_outlier_is_not_a_change() -> None:
     values = noisy(100, 60, 1)
     values[30] = 60.0
     assert alerts(series(values)) == ()
@@ -96,7 +96,7 @@ def test_zero_and_negative_levels() -> None:
     assert (found.direction, found.size) == ("worse", pytest.approx(-0.07, abs=0.02))
 
 
-def test_gaps_are_no_runs() -> None:
+def test_gaps_are_not_runs() -> None:
     values: list[float | None] = [*noisy(100, 40, 1), None, None, *noisy(90, 10, 2)]
     (found,) = alerts(series(values))
     assert found.index == 43
@@ -109,7 +109,7 @@ def test_the_future_changes_nothing() -> None:
         assert alerts(series(values[:end], confirm)) == tuple(one for one in whole if one.index < end)
 
 
-def test_confirm_runs_are_looked_at_only_when_asked_for() -> None:
+def test_confirm_runs_are_used_only_on_request() -> None:
     looked: list[int] = []
     gate = Gate(True, PR)
     values = noisy(100, 60, 1)
@@ -124,7 +124,7 @@ def test_confirm_runs_are_looked_at_only_when_asked_for() -> None:
     st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, 1.0]), max_size=40),
     st.booleans(),
 )
-def test_any_numbers_have_an_answer_that_json_can_hold(values: list[float], confirm: bool) -> None:
+def test_any_numbers_have_a_result_that_json_can_store(values: list[float], confirm: bool) -> None:
     for one in alerts(series(list(values), values if confirm else None)):
         assert math.isfinite(one.size)
         assert one.size != 0

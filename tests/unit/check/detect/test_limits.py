@@ -24,14 +24,14 @@ def test_a_noisier_metric_hides_larger_changes() -> None:
     assert (quiet.false_per_year, quiet.simulated_years) == (0.0, 10.0)
 
 
-def test_too_few_runs_say_nothing() -> None:
+def test_too_few_runs_have_no_result() -> None:
     found = limits_of(history(0.01, 5), RULE, higher_is_better=True)
     assert (found.runs, found.sigma, found.false_per_year, found.smallest) == (5, None, None, None)
     assert limits_of([0.0] * 20, RULE, higher_is_better=True).smallest is None
 
 
 @pytest.mark.parametrize(("sigma", "least", "runs"), [(0.005, 0.015, 30), (0.01, 0.025, 30), (0.03, 0.07, 45)])
-def test_the_smallest_change_is_found_as_often_as_it_says(sigma: float, least: float, runs: int) -> None:
+def test_the_smallest_change_is_found_as_often_as_claimed(sigma: float, least: float, runs: int) -> None:
     """Eighty series without confirm runs: nearly all show it within twelve runs, few show half of it."""
     said = limits_of(history(sigma, runs), RULE, higher_is_better=True, years=0)
     assert said.smallest == pytest.approx(least, rel=0.5)

@@ -44,7 +44,7 @@ def before(series: Series, end: int) -> Series:
     return replace(series, points=series.points[:end])
 
 
-def test_runs_of_others_say_nothing() -> None:
+def test_runs_of_other_series_are_ignored() -> None:
     """The last run of one fleet and the first of the next are no neighbors."""
     first, second = fleet("x", {39: "bad"}, 1), fleet("y", {8: "other"}, 2)
     assert [sorted(one) for one in moved_together(second)] == [[8]] * 4
@@ -71,7 +71,7 @@ def test_the_future_changes_nothing(seed: int, slow: dict[int, str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "same"])
-def test_run_ids_that_are_missing_or_repeated_tell_nothing_of_later_runs(name: str) -> None:
+def test_missing_or_repeated_run_ids_do_not_affect_later_runs(name: str) -> None:
     series = [
         replace(one, points=tuple(point._replace(run=name) for point in one.points))
         for one in fleet("x", {12: "a", 13: "b"}, 5, step=30)
@@ -87,7 +87,7 @@ def test_run_ids_that_are_missing_or_repeated_tell_nothing_of_later_runs(name: s
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 99))
-def test_confirm_runs_that_nobody_asked_for_change_nothing(seed: int) -> None:
+def test_unrequested_confirm_runs_change_nothing(seed: int) -> None:
     (series,) = fleet("x", {15: "c"}, seed, metrics=1, step=25)
     asked: set[int] = set()
     gate = Gate(True, PR)

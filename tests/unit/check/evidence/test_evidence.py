@@ -76,7 +76,7 @@ def test_an_evaluation_that_prints_nothing(build: ModuleType) -> None:
     assert verdict(facts, judge(facts, CheckContext()))[0] is FAILED
 
 
-def test_what_did_not_pass_tells_its_own_reason(build: ModuleType) -> None:
+def test_what_did_not_pass_has_its_own_reason(build: ModuleType) -> None:
     facts = build.facts(
         measurements=without(build, step=build.EVAL),
         step_status={**build.facts().step_status, build.EVAL: FAILED},
@@ -127,7 +127,7 @@ def test_a_leg_without_what_its_sisters_print(build: ModuleType) -> None:
     assert result.status is FAILED
 
 
-def test_a_network_that_answers_the_same_for_every_image(build: ModuleType) -> None:
+def test_a_network_with_the_same_output_for_every_image(build: ModuleType) -> None:
     scores = dict.fromkeys(("a.png", "b.png", "c.png"), (0.9, 0.1))
     legs = {f"{build.INFER}/{leg}": scores for leg in (build.ON, build.OFF)}
     result = judged(build.facts(predictions=legs))
@@ -359,7 +359,7 @@ def test_what_the_ref_no_longer_declares_comes_first(build: ModuleType) -> None:
     assert reason.startswith(gone)
 
 
-def test_a_policy_allows_it_and_the_verdict_says_it_all_the_same(build: ModuleType) -> None:
+def test_a_policy_allows_it_and_the_verdict_still_reports_it(build: ModuleType) -> None:
     facts, context = removed(build, removed="allow")
     status, reason = verdict(facts, judge(facts, context))
     assert status is PASS

@@ -52,11 +52,11 @@ def test_an_accepted_run_with_fewer_lines_is_history(build: ModuleType) -> None:
     assert result.status is Status.PASS
 
 
-def test_four_runs_are_no_history(build: ModuleType) -> None:
+def test_four_runs_are_not_history(build: ModuleType) -> None:
     assert judged(build, LogLines(recognised=1, unknown=140), runs=4) == []
 
 
-def test_a_training_that_failed_tells_its_own_reason(build: ModuleType) -> None:
+def test_a_failed_training_has_its_own_reason(build: ModuleType) -> None:
     history = tuple(PastRun(run=f"r{n}", lines={build.TRAIN: BEFORE}) for n in range(5))
     facts = build.facts(
         lines={build.TRAIN: LogLines(recognised=1, unknown=140)},

@@ -67,7 +67,7 @@ def test_the_proofs_of_a_run(build: ModuleType, honest: Facts) -> None:
     }
 
 
-def test_connections_seen_from_outside_are_no_such_proof(build: ModuleType) -> None:
+def test_connections_seen_from_outside_are_not_such_proof(build: ModuleType) -> None:
     """They depend on when the node runner looked: a run without them would be red by chance."""
     results = judge(build.facts(), CheckContext())
     assert [result.status for result in of(results, "ran.group", build.TRAIN)] == [Status.PASS]

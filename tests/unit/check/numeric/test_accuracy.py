@@ -146,7 +146,7 @@ def test_a_target_that_no_evaluation_measures(build: ModuleType) -> None:
     assert result.reason == words
 
 
-def test_where_a_missing_evaluation_is_no_failure(build: ModuleType) -> None:
+def test_where_a_missing_evaluation_is_not_a_failure(build: ModuleType) -> None:
     """A confirm run leaves evaluations out, a benchmark has none, and a training that failed says so itself."""
     facts = without_kind(build, StepKind.EVAL)
     confirm = {"references": with_target(), "run": build.run(trigger="confirm")}
@@ -261,7 +261,7 @@ def test_accuracy_has_a_history(
     assert (result.check, result.metric, result.status) == ("accuracy.history", metric, status), result.reason
 
 
-def test_a_young_accuracy_says_how_many_runs_are_missing(build: ModuleType) -> None:
+def test_a_new_accuracy_states_how_many_runs_are_missing(build: ModuleType) -> None:
     assert beside(build, 0.7, ()).reason == "0.7; 0 of 5 earlier runs"
     result = beside(build, 0.7, USUAL[:2])
     assert (result.status, result.reason) == (
@@ -278,7 +278,7 @@ def test_whether_accuracy_counts_is_the_policys_and_the_metrics_choice(build: Mo
     assert beside(build, 0.70, USUAL, metrics={"top1": MetricRule(gating=False)}).gating is False
 
 
-def test_without_a_target_it_is_said_what_was_evaluated(build: ModuleType) -> None:
+def test_without_a_target_the_evaluated_metrics_are_listed(build: ModuleType) -> None:
     (result,) = accuracy_final(build.facts(), CheckContext(references=References(suite="sample")))
     assert (result.status, result.values["evaluated"]) == (Status.INSUFFICIENT_DATA, ["top1"])
     assert result.reason == (

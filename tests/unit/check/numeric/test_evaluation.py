@@ -81,7 +81,7 @@ def test_only_what_both_evaluated_is_compared(build: ModuleType) -> None:
     [("", "", FAILED), ("%", "", PASS), ("", "%", PASS), ("%", "1", FAILED)],
     ids=["a share", "a unit in the log", "per cent in the suite file", "the suite file corrects the log format"],
 )
-def test_half_a_per_cent_is_no_share(build: ModuleType, unit: str, declared: str, status: Status) -> None:
+def test_half_a_per_cent_is_not_a_share(build: ModuleType, unit: str, declared: str, status: Status) -> None:
     facts = evaluated(build, (0.5,), (0.1,))
     evaluations = [one.model_copy(update={"unit": unit}) for one in facts.measurements if one.phase is Phase.EVAL]
     kept = [one for one in facts.measurements if one.phase is not Phase.EVAL]

@@ -176,7 +176,7 @@ def test_the_policy_may_show_it_without_counting(build: ModuleType) -> None:
 
 
 @given(st.lists(st.floats(0.1, 10), min_size=4, max_size=40), st.floats(0.01, 5))
-def test_a_shift_of_all_losses_does_not_change_the_answer(
+def test_a_shift_of_all_losses_does_not_change_the_result(
     build: ModuleType, curve: list[float], by: float
 ) -> None:
     """Whatever the curve, moving both ends alike keeps the verdict; reversing it never passes both ways."""

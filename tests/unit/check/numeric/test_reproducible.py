@@ -75,7 +75,7 @@ def test_nan_equals_nan_here(build: ModuleType) -> None:
         ({"seed": None, "framework": ""}, "seed (None, not 2026) and framework (unknown, not paddlepaddle 3.3.1)"),
     ],
 )
-def test_what_differs_is_said(build: ModuleType, changes: dict[str, object], words: str) -> None:
+def test_differences_are_reported(build: ModuleType, changes: dict[str, object], words: str) -> None:
     (result,) = loss_reproducible(build.facts(), build.loss_context(build.past(**changes)))
     assert result.status is OPEN
     assert words in result.reason

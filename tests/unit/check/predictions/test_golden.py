@@ -34,7 +34,7 @@ def test_every_leg_is_compared(build: ModuleType) -> None:
     assert results[0].values["max_abs"] == pytest.approx(1e-7)
 
 
-def test_another_answer_fails(build: ModuleType) -> None:
+def test_another_prediction_fails(build: ModuleType) -> None:
     both = build.predictions()
     both[f"{build.INFER}/{build.ON}"]["b.png"] = (0.1, 0.7 + 3e-3, 0.2)
     facts = build.facts(predictions=both)
@@ -67,7 +67,7 @@ def test_other_images_fail(build: ModuleType) -> None:
         ),
     ],
 )
-def test_what_is_missing_is_said(build: ModuleType, changes: dict[str, Any] | None, words: str) -> None:
+def test_missing_parts_are_reported(build: ModuleType, changes: dict[str, Any] | None, words: str) -> None:
     (result,) = judged(build, None if changes is None else goldens(build, **changes))
     assert (result.status, result.step) == (OPEN, build.INFER)
     assert result.reason.startswith(words)

@@ -56,7 +56,7 @@ def test_the_tolerance_is_the_published_one(build: ModuleType) -> None:
     assert (beyond.status, signature_of(beyond)) == (FAILED, f"other_scores compared_with={build.OFF}")
 
 
-def test_an_equal_class_is_asked_for_even_within_tolerance(build: ModuleType) -> None:
+def test_an_equal_class_is_required_even_within_tolerance(build: ModuleType) -> None:
     both = build.predictions()
     both[f"{build.INFER}/{build.OFF}"]["c.png"] = (0.4, 0.400001, 0.2)
     both[f"{build.INFER}/{build.ON}"]["c.png"] = (0.400001, 0.4, 0.2)
@@ -83,7 +83,7 @@ def test_one_side_only(build: ModuleType) -> None:
     assert (judged(silent).status, judged(silent).reason) == (OPEN, f"{build.OFF} printed no predictions")
 
 
-def test_the_same_engine_on_both_sides_is_no_parity(build: ModuleType) -> None:
+def test_the_same_engine_on_both_sides_does_not_prove_parity(build: ModuleType) -> None:
     facts = build.facts(engine={f"{build.INFER}/{leg}": build.engine(True) for leg in (build.ON, build.OFF)})
     assert (judged(facts).status, "both sides ran with oneDNN on" in judged(facts).reason) == (OPEN, True)
 

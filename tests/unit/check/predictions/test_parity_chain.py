@@ -38,7 +38,7 @@ def test_an_export_that_changed_the_network(build: ModuleType) -> None:
     assert "image b.png, against the network in v/export" in results[0].reason
 
 
-def test_a_network_that_answers_one_class_proves_nothing(build: ModuleType) -> None:
+def test_a_network_that_predicts_one_class_proves_nothing(build: ModuleType) -> None:
     dead = {f"{name}.png": (0.9, 0.05, 0.05) for name in "abc"}
     printed = dict.fromkeys((build.EXPORT, f"{build.INFER}/{build.ON}", f"{build.INFER}/{build.OFF}"), dead)
     results = judged(build.facts(predictions=printed))
@@ -58,7 +58,7 @@ NAN = (math.nan, math.nan)
         (CLASS_0, CLASS_1, 3, 2, "class 1 against class 0 (image 0.png, against the network in v/export)"),
     ],
 )
-def test_a_difference_counts_also_where_the_network_answers_one_class(
+def test_a_difference_counts_even_if_the_network_predicts_one_class(
     build: ModuleType, network: tuple[float, ...], answer: tuple[float, ...], images: int, legs: int, words: str
 ) -> None:
     """That agreement on one class proves nothing does not excuse legs that disagree with the network."""
@@ -110,7 +110,7 @@ def test_one_leg_that_judged_other_images_than_its_sister(build: ModuleType) -> 
     assert {one.leg: one.status for one in judged(facts)} == {build.ON: FAILED, build.OFF: PASS}
 
 
-def test_a_network_that_printed_nothing_is_said_once(build: ModuleType) -> None:
+def test_a_network_that_printed_nothing_is_reported_once(build: ModuleType) -> None:
     (result,) = judged(build.facts())
     assert (result.status, result.leg) == (OPEN, "")
     assert result.reason == "neither the export nor the evaluation printed predictions of the network itself"

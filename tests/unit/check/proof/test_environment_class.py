@@ -29,7 +29,7 @@ def test_missing_facts_are_an_infra_failure(build: ModuleType) -> None:
     assert reason.startswith("node alpha did not report")
 
 
-def test_a_history_that_was_left_behind_is_the_first_thing_said(build: ModuleType) -> None:
+def test_a_dropped_history_is_reported_first(build: ModuleType) -> None:
     facts, context = build.facts(), _context(build, 5)
     (result,) = environment_class(facts, context)
     assert result.status is Status.INSUFFICIENT_DATA

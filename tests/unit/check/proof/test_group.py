@@ -99,20 +99,20 @@ def test_each_node_trains_apart(build: ModuleType) -> None:
         ([None, None], {}, "no process with a rank was observed"),
     ],
 )
-def test_what_is_not_known_accuses_nobody(
+def test_unknown_facts_accuse_no_rank(
     build: ModuleType, ranks: list[Any], observed: dict[str, Any], why: str
 ) -> None:
     result = judged(with_ranks(build, *ranks, **observed))
     assert (result.status, result.reason) == (OPEN, f"{why}; not proven that the ranks trained together")
 
 
-def test_rank_0_goes_on_with_the_evaluation(build: ModuleType) -> None:
+def test_rank_0_continues_with_the_evaluation(build: ModuleType) -> None:
     """Ranks that end long before rank 0 have trained with it."""
     short = {**TRAINED, "seconds": 16.0, "cpu_s": 6.0, "peers": 1}
     assert judged(with_ranks(build, {**TRAINED, "peers": 1}, short)).status is PASS
 
 
-def test_a_single_process_is_no_group(build: ModuleType) -> None:
+def test_a_single_process_is_not_a_group(build: ModuleType) -> None:
     steps = tuple(one.model_copy(update={"world_size": 1}) for one in build.steps())
     assert ran_group(build.facts(plan=build.plan(steps=steps)), CheckContext()) == []
 
@@ -137,14 +137,14 @@ def with_reports(facts: Facts, *reports: dict[str, Any]) -> Facts:
     return facts.model_copy(update={"records": tuple(records)})
 
 
-def test_the_probe_tells_the_group(build: ModuleType) -> None:
+def test_the_probe_reports_the_group(build: ModuleType) -> None:
     """Also where connections prove nothing."""
     for ranks in ([TRAINED | ALONE | {"local": 2}] * 2, [TRAINED | ALONE | {"hidden": True}] * 2):
         result = judged(with_reports(with_ranks(build, *ranks, closed=1), JOINED, JOINED))
         assert (result.status, result.reason) == (PASS, "2 of 2 ranks joined one group over gloo")
 
 
-def test_the_probe_tells_four_loners(build: ModuleType) -> None:
+def test_the_probe_reports_four_separate_trainings(build: ModuleType) -> None:
     facts = with_reports(with_ranks(build, *[{**TRAINED, **ALONE, "framework_s": 1.0}] * 4), *[MADE_STEPS] * 4)
     result = judged(facts)
     assert (result.status, result.reason) == (
@@ -153,7 +153,7 @@ def test_the_probe_tells_four_loners(build: ModuleType) -> None:
     )
 
 
-def test_the_probe_tells_groups_of_another_size(build: ModuleType) -> None:
+def test_the_probe_reports_groups_of_another_size(build: ModuleType) -> None:
     result = judged(with_reports(with_ranks(build, *[TRAINED] * 4), *[JOINED] * 4))
     assert (result.status, result.reason) == (FAILED, "rank 0 joined a group of 2; 4 were declared")
 
@@ -168,7 +168,7 @@ def test_the_probe_tells_groups_of_another_size(build: ModuleType) -> None:
         ({**JOINED, "world_size": 1}, {}, {"servers": True}),
     ],
 )
-def test_the_probe_accuses_nobody_who_has_other_ways(
+def test_the_probe_accuses_no_rank_with_another_backend(
     build: ModuleType, report: dict[str, Any], rank: dict[str, Any], observed: dict[str, Any]
 ) -> None:
     ranks = [{**TRAINED, **ALONE, **rank}] * 2

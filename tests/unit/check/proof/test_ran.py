@@ -46,7 +46,7 @@ def test_a_leg_without_a_trace(build: ModuleType) -> None:
     assert f"leg {build.INFER}/{build.OFF} was planned and did not run" in result.reason
 
 
-def test_what_could_not_start_is_no_missing_work_of_its_own(build: ModuleType) -> None:
+def test_what_could_not_start_is_not_missing_work(build: ModuleType) -> None:
     facts = build.facts(step_status={"prepare": INFRA}, leg_status={}, records=(), measurements=())
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is INFRA, "the nodes' fault, not the model's"
@@ -68,7 +68,7 @@ def test_skipped_without_a_reason(build: ModuleType) -> None:
         ({"outputs": (OutputFile(path="old.pdparams", exists=True, fresh=False),)}, "did not write old.pdparams"),
     ],
 )
-def test_an_exit_record_that_says_otherwise(build: ModuleType, changes: dict[str, object], words: str) -> None:
+def test_a_contradicting_exit_record(build: ModuleType, changes: dict[str, object], words: str) -> None:
     records = [r for r in build.records() if (r.step, r.node) != (build.TRAIN, "alpha")]
     facts = build.facts(records=(*records, build.record(build.TRAIN, "alpha", **changes)))
     result = one(ran_steps(facts, CONTEXT))
@@ -88,7 +88,7 @@ def test_a_node_without_an_exit_record(build: ModuleType) -> None:
     assert (result.status, "v/train has no exit record from beta" in result.reason) == (FAILED, True)
 
 
-def test_exit_code_0_without_one_iteration_is_no_training(build: ModuleType) -> None:
+def test_exit_code_0_without_one_iteration_is_not_a_training(build: ModuleType) -> None:
     facts = build.facts(measurements=tuple(m for m in build.measurements() if m.step != build.TRAIN))
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is FAILED
@@ -194,7 +194,7 @@ def test_suites_that_print_no_rank_are_judged_by_logs_and_processes(build: Modul
 
 
 @pytest.mark.parametrize(("world", "status"), [(0, PASS), (2, PASS), (1, FAILED), (4, FAILED)])
-def test_suites_that_print_no_rank_are_judged_by_what_launchers_told(
+def test_suites_without_printed_ranks_are_judged_by_their_launchers(
     build: ModuleType, world: int, status: Status
 ) -> None:
     """Two trainings of one rank each leave logs of the ranks 0 and 1, as one training of two ranks does."""
@@ -244,7 +244,7 @@ def test_switches_are_compared_by_meaning(build: ModuleType) -> None:
     assert one(ran_engine(engines(build, onednn="1", device="cpu:0"), CONTEXT)).status is PASS
 
 
-def test_no_evidence_is_no_verdict(build: ModuleType) -> None:
+def test_without_evidence_there_is_not_a_pass(build: ModuleType) -> None:
     result = one(ran_engine(build.facts(engine={}, autolog={}), CONTEXT))
     assert result.status is OPEN
     assert f"{build.ON} (device, onednn, precision, threads, batch_size)" in result.reason
@@ -315,7 +315,7 @@ def test_a_leg_that_did_not_pass_is_not_judged(build: ModuleType) -> None:
     assert ran_engine(facts, CONTEXT) == []
 
 
-def test_autolog_speaks_where_there_is_no_engine_line(build: ModuleType) -> None:
+def test_autolog_replaces_a_missing_engine_line(build: ModuleType) -> None:
     fields = {
         "runtime_device": "cpu", "enable_mkldnn": "True", "cpu_math_library_num_threads": "1", "batch_size": "1",
         "precision": "fp32",
@@ -326,7 +326,7 @@ def test_autolog_speaks_where_there_is_no_engine_line(build: ModuleType) -> None
     assert good.values["legs"] == [build.ON]
 
 
-def test_a_told_precision_proves_only_a_difference(build: ModuleType) -> None:
+def test_a_reported_precision_proves_only_a_difference(build: ModuleType) -> None:
     plan = build.plan()
     steps = tuple(
         step.model_copy(update={"legs": tuple(leg.model_copy(update={"precision": "int8"}) for leg in step.legs)})

@@ -48,7 +48,7 @@ CPU, GPU = {"device": "cpu"}, {"device": "gpu:0"}
         ((CPU, CPU), "cpu", "amp", OPEN, "precision (declared: amp) not reported"),
     ],
 )
-def test_what_processes_say(
+def test_reports_of_processes(
     build: ModuleType, words: tuple[Any, ...], device: str, precision: str, status: Status, why: str
 ) -> None:
     result = judged(build, told(build, *words, precision=precision), device)
@@ -101,7 +101,7 @@ def test_every_process_counts(build: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("seen", "status"), [({"0", "1"}, PASS), ({"0"}, OPEN), ({""}, OPEN)])
-def test_ranks_of_one_node_are_told_apart(build: ModuleType, seen: set[str], status: Status) -> None:
+def test_ranks_of_one_node_are_distinguished(build: ModuleType, seen: set[str], status: Status) -> None:
     steps = tuple(
         step.model_copy(update={"nodes": ("alpha",)}) if step.id == build.TRAIN else step
         for step in build.plan().steps
@@ -113,7 +113,7 @@ def test_ranks_of_one_node_are_told_apart(build: ModuleType, seen: set[str], sta
     assert judged(build, facts, "gpu").status is status
 
 
-def test_a_group_may_ask_for_the_cpu_of_a_gpu_cluster(build: ModuleType) -> None:
+def test_a_group_may_request_the_cpu_of_a_gpu_cluster(build: ModuleType) -> None:
     plan = build.plan(variants=(Variant(id="v", trainer="norm_train", devices=("-1",)),))
     facts = told(build, CPU, CPU).model_copy(update={"plan": plan})
     assert judged(build, facts, "gpu").status is PASS

@@ -96,7 +96,7 @@ def test_exports(
     assert why in result.reason
 
 
-def test_without_the_probe_nothing_is_said(build: ModuleType) -> None:
+def test_without_the_probe_nothing_is_reported(build: ModuleType) -> None:
     assert ran_weights(build.facts(), CheckContext()) == []
 
 

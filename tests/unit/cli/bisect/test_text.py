@@ -63,7 +63,7 @@ def test_the_commit_is_found(tmp_path: Path) -> None:
     assert data["measurements"][1] == {"commit": "2" * 40, "values": [1.2]}
 
 
-def test_several_commits_that_cannot_be_told_apart(tmp_path: Path) -> None:
+def test_several_indistinguishable_commits(tmp_path: Path) -> None:
     answer = Answer((Candidate((2, 3), 0.99), Candidate((1,), 0.01)), True, ())
     lines = found_lines(bisection(tmp_path), Progress(measured(), answer, None))
     assert lines[0] == "99%: one of 2 commits: 22222222 'Change 2', 33333333 'Change 3' (5 runs, 7:30)"

@@ -34,7 +34,9 @@ def test_the_password_is_for_terminals_alone(stack: SimpleNamespace) -> None:
     assert login_lines(stack, secret=True)[-1] == f"  password   {SECRET}  (stored in /h/p)"
 
 
-def test_without_a_terminal_no_password_is_said(stack: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_no_password_is_printed(
+    stack: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
     monkeypatch.setattr(demo_airflow.time, "sleep", lambda _: _raise_once())
     with interrupt_guard.installed():
@@ -96,7 +98,7 @@ def test_the_chain_of_a_params_file() -> None:
     )
 
 
-def test_the_folders_beside_the_configs_win_over_this_clones(tmp_path: Path) -> None:
+def test_the_folders_next_to_the_configs_win_over_this_clones(tmp_path: Path) -> None:
     (tmp_path / "dags").mkdir()
     assert shipped("dags", tmp_path / "configs") == tmp_path / "dags"
     assert shipped("plugins", tmp_path / "configs") == Path(__file__).resolve().parents[4] / "plugins"

@@ -151,7 +151,7 @@ def test_a_dead_component_ends_it(tmp_path: Path, stack: Stack) -> None:
         watch(Airflows(**{ONE: states("running")}), stack, tmp_path, display)
 
 
-def test_an_api_server_that_died_is_a_better_reason_than_no_answer(tmp_path: Path, stack: Stack) -> None:
+def test_a_dead_api_server_is_a_better_reason_than_a_missing_response(tmp_path: Path, stack: Stack) -> None:
     def die() -> httpx.Response:
         stack.dead = "api-server"
         return httpx.Response(503)
@@ -188,7 +188,7 @@ def test_a_dag_is_waited_for(stack: Stack) -> None:
     wait_for_dag(airflow.client, stack, DAG)  # type: ignore[arg-type]
 
 
-def test_a_dag_file_that_cannot_be_read_is_said(stack: Stack) -> None:
+def test_a_dag_file_that_cannot_be_read_is_reported(stack: Stack) -> None:
     airflow = Airflows(**{"/api/v2/dags": [dags()], "/api/v2/importErrors": [NO_ERROR, ERROR]})
     with pytest.raises(ConfigError) as caught:
         wait_for_dag(airflow.client, stack, DAG)  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ def test_runs_of_killed_demos_are_ended_and_no_others(stack: Stack) -> None:
     assert said == [f"stopped run {DAG_RUN.run}, left behind by a killed demo"]
 
 
-def test_a_broken_tasks_log_is_shown_as_a_person_reads_it(stack: Stack) -> None:
+def test_a_broken_tasks_log_is_shown_as_a_user_reads_it(stack: Stack) -> None:
     task = {"dag_id": DAG, "dag_run_id": "demo__1", "map_index": -1, "try_number": 1}
     tasks = [{**task, "task_id": "resolve", "state": "failed"}, {**task, "task_id": "train", "state": "skipped"}]
     log = stack.airflow_home / "logs" / f"dag_id={DAG}" / "run_id=demo__1" / "task_id=resolve" / "attempt=1.log"

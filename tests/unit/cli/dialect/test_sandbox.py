@@ -51,7 +51,7 @@ eval "cd deploy && python3 second.py; python3 third.py"
     ]
 
 
-def test_programs_that_are_no_interpreter_are_not_recorded_and_succeed(suite: Path, tmp_path: Path) -> None:
+def test_programs_other_than_interpreters_are_not_recorded_and_succeed(suite: Path, tmp_path: Path) -> None:
     script = """
 eval "wget http://127.0.0.1:9/x.tar && tar xf x.tar && rm -rf test_tipc && pip install x"
 eval "timeout 5m python train.py" && python direct.py --fast

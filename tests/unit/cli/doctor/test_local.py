@@ -43,7 +43,7 @@ def test_a_database_without_schema_wants_an_upgrade(settings: Settings, tmp_path
     assert text.endswith("run `tipcflow db upgrade`")
 
 
-def test_an_unreachable_database_is_said_without_its_password(settings: Settings) -> None:
+def test_an_unreachable_database_is_reported_without_its_password(settings: Settings) -> None:
     url = "postgresql://me:hidden@127.0.0.1:9/none"
     ok, text = finding(settings.model_copy(update={"database_url": url}), "database")
     assert not ok
@@ -51,20 +51,20 @@ def test_an_unreachable_database_is_said_without_its_password(settings: Settings
     assert "hidden" not in text
 
 
-def test_no_suites_is_said(settings: Settings, tmp_path: Path) -> None:
+def test_missing_suites_are_reported(settings: Settings, tmp_path: Path) -> None:
     assert finding(settings, "configs") == (True, f"{tmp_path}/configs mine")
     ok, text = finding(settings.model_copy(update={"config_dir": tmp_path / "nowhere"}), "configs")
     assert not ok
     assert "set TIPCFLOW_CONFIG_DIR" in text
 
 
-def test_a_missing_program_is_said(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_reported(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     ok, text = finding(settings, "git")
     assert (ok, text) == (False, "checks out the suites' code: install the package git")
 
 
-def test_the_kind_of_local_nodes_is_said(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kind_of_local_nodes_is_reported(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert finding(settings, "local nodes") == (
         True,

@@ -137,7 +137,7 @@ def test_another_secret_is_found_by_the_ping(github: GitHub, tmp_path: Path) -> 
     assert "401" in ping["found"]
 
 
-def test_without_a_login_the_doctor_says_what_to_set(github: GitHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_login_the_doctor_names_the_settings(github: GitHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW_CONN_APP")
     code, found = look()
     assert code == 2

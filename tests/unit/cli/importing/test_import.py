@@ -106,7 +106,7 @@ def test_a_second_import_changes_nothing(bring: Import, tmp_path: Path) -> None:
     assert (tmp_path / CHAIN).stat().st_mtime_ns == before
 
 
-def test_a_file_of_ours_is_kept_until_it_is_said_otherwise(bring: Import, tmp_path: Path) -> None:
+def test_a_generated_file_is_kept_unless_overwrite_is_requested(bring: Import, tmp_path: Path) -> None:
     bring()
     (tmp_path / CHAIN).write_text("ours")
     assert "differs" in bring().out
@@ -115,7 +115,7 @@ def test_a_file_of_ours_is_kept_until_it_is_said_otherwise(bring: Import, tmp_pa
     assert (tmp_path / CHAIN).read_text() == good_text()
 
 
-def test_what_the_suite_no_longer_has_is_told_and_kept(bring: Import, repo: Path, tmp_path: Path) -> None:
+def test_removed_files_of_the_suite_are_reported_and_kept(bring: Import, repo: Path, tmp_path: Path) -> None:
     bring()
     extra = (tmp_path / CHAIN).with_name("mine.txt")
     extra.write_text("mine")

@@ -94,7 +94,7 @@ def test_other_suites_get_other_values(
     ("file", "key"),
     [("log/train.log", "log_format"), ("log/train.log", "prints"), ("train.py", "seed_argument")],
 )
-def test_what_cannot_be_measured_is_asked(tipcflow: Command, repo: Path, file: str, key: str) -> None:
+def test_unmeasurable_values_are_prompted_for(tipcflow: Command, repo: Path, file: str, key: str) -> None:
     (repo / file).unlink()
     said = tipcflow("init", str(repo))
     assert f"{key}: " in said.out.partition("unclear:")[2]

@@ -51,7 +51,7 @@ def statuses(said: Any) -> list[str]:
     return [one["status"] for one in points(said)]
 
 
-def test_a_young_history_then_a_doubt_then_its_confirmation(judge: Callable[..., Any]) -> None:
+def test_a_short_history_then_an_unconfirmed_change_then_its_confirm_run(judge: Callable[..., Any]) -> None:
     found = points(judge(line([*LEVEL, 1.08, (1.08, 1.079), (1.08, 1.0), (1.08, 1.045), 1.2])))
     assert [one["index"] for one in found] == list(range(10))
     assert [one["status"] for one in found[:5]] == ["insufficient_data"] * 5
@@ -105,12 +105,12 @@ def test_exact_ties_are_judged_by_the_floors_of_the_policy(
         assert answer == status
 
 
-def test_the_series_says_which_direction_is_better(judge: Callable[..., Any]) -> None:
+def test_the_series_sets_which_direction_is_better(judge: Callable[..., Any]) -> None:
     assert statuses(judge(line([*LEVEL, 0.9], direction="higher"), metric="ips"))[-1] == "unconfirmed"
     assert statuses(judge(line([*LEVEL, 1.2], direction="higher"), metric="ips"))[-1] == "improvement"
 
 
-def test_what_is_no_measurement(judge: Callable[..., Any]) -> None:
+def test_values_other_than_measurements(judge: Callable[..., Any]) -> None:
     found = points(judge(line([*LEVEL, 0.0, None, 1.0])))
     assert [one["status"] for one in found[5:]] == ["failed", "not_run", "pass"]
     assert found[6]["reason"] == "the run has no samples"
@@ -125,7 +125,7 @@ def test_one_line_per_series_and_a_table(judge: Callable[..., Any]) -> None:
     assert "regression" in table
 
 
-def test_the_answers_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
+def test_the_results_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
     """The same numbers as history and value of a run, asked one by one."""
     policy = load_yaml(POLICIES / "weekly.yaml", Policy)
     rule = policy.rule_of("batch_cost")

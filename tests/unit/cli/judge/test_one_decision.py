@@ -60,7 +60,7 @@ def by_the_checks(values: list[tuple[float, float | None]], policy: str) -> list
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("policy", "step"), [("weekly", 0.08), ("pr", 0.7)])
-def test_all_commands_give_the_answer_of_the_checks(
+def test_all_commands_give_the_result_of_the_checks(
     tmp_path: Path, database: Any, tipcflow: Callable[..., Any], policy: str, step: float
 ) -> None:
     values = series(step)

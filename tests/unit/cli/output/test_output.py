@@ -24,7 +24,7 @@ def test_all_but_the_prose_stays_whole_and_prose_stays_within_the_width(
     assert all(len(line) <= max(width, fixed) for line in text.splitlines())
 
 
-def test_prose_goes_on_below_itself_or_is_cut() -> None:
+def test_prose_wraps_or_is_cut() -> None:
     prose = "one two three four five six seven eight nine ten"
     assert columns(("ID", "WHY"), [("x-1", prose)], width=34) == [
         "ID   WHY",

@@ -84,7 +84,7 @@ def test_gzipped_files(tipcflow: Command, log: Path, tmp_path: Path) -> None:
     assert whole["lines"] == 7
 
 
-def test_bad_inputs_are_named_and_others_answered(tipcflow: Command, log: Path, tmp_path: Path) -> None:
+def test_bad_inputs_are_named_and_others_parsed(tipcflow: Command, log: Path, tmp_path: Path) -> None:
     missing = tmp_path / "missing.log"
     for flags in ((), ("--json",), ("--csv",)):
         said = tipcflow("parse", str(missing), str(tmp_path), str(log), *flags)

@@ -36,7 +36,7 @@ def batch(tipcflow: Tipcflow, tmp_path: Path) -> Tipcflow:
 
 
 @pytest.mark.parametrize("name", ["r.jsonl", "r.jsonl.gz", "named_wrongly.jsonl"])
-def test_every_record_is_answered_in_order(batch: Tipcflow, name: str) -> None:
+def test_every_record_is_planned_in_order(batch: Tipcflow, name: str) -> None:
     modes = ["lite_train_lite_infer", "whole_infer", "whole_train_whole_infer"]
     said, answers = batch(*(json.dumps(record(mode=mode)) for mode in modes), name=name)
     assert said.code == 0
@@ -48,7 +48,7 @@ def test_every_record_is_answered_in_order(batch: Tipcflow, name: str) -> None:
     assert any("--ips" in command or "launch" in command for command in answers[0]["commands"])
 
 
-def test_a_file_whose_script_would_do_nothing_is_an_answer(batch: Tipcflow) -> None:
+def test_a_file_whose_script_does_nothing_has_a_result(batch: Tipcflow) -> None:
     text = str(record()["config_text"]).replace("trainer:", "trainer:\n:", 1)
     said, (answer,) = batch(json.dumps(record(mutation="crlf")))
     assert (said.code, answer["commands"]) == (0, [])
@@ -100,6 +100,6 @@ def test_unreadable_records_are_bad_input(tipcflow: Tipcflow, tmp_path: Path, co
 
 
 @pytest.mark.parametrize("more", [["--compat", "spec"], ["--compat", "bash", "f.txt"], []])
-def test_batch_answers_for_scripts_and_for_nothing_else(tipcflow: Tipcflow, more: list[str]) -> None:
+def test_batch_plans_only_what_scripts_run(tipcflow: Tipcflow, more: list[str]) -> None:
     said = tipcflow("plan", "--batch", "r.jsonl", *more)
     assert (said.code, said.out) == (2, "")

@@ -49,7 +49,7 @@ def test_equal_plans_do_not_differ() -> None:
     assert differences(spec, spec) == []
 
 
-def test_logs_and_folders_are_no_differences() -> None:
+def test_logs_and_folders_are_not_differences() -> None:
     text = INPUT.read_text()
     for old, new in (
         ("192.168.0.1,192.168.0.2;0,1|0", "0"),

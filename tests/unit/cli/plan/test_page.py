@@ -77,7 +77,7 @@ def test_only_good_runs_of_the_same_mode_and_chain_count(table: Callable[..., An
     assert "MINUTES" not in table("--format", "table").out
 
 
-def test_steps_that_the_past_did_not_have_are_told(table: Callable[..., Any], planned: Plan) -> None:
+def test_new_steps_are_reported(table: Callable[..., Any], planned: Plan) -> None:
     remember(planned.model_copy(update={"steps": tuple(s for s in planned.steps if s.id == TRAIN)}), 3.0, "run")
     said = table("--format", "table")
     assert "predicted 3.0 minutes, the median of 1 past run; 5 of 6 steps have no history" in said.out
@@ -95,7 +95,7 @@ def test_a_database_that_cannot_be_read_is_no_obstacle(
 
 
 @pytest.mark.parametrize("missing", [[PARAMS], ["--suite", "mobilenet_v3_small"]])
-def test_what_is_missing_is_told(tipcflow: Tipcflow, missing: list[str]) -> None:
+def test_missing_values_are_reported(tipcflow: Tipcflow, missing: list[str]) -> None:
     said = tipcflow("plan", *missing)
     assert (said.code, said.out) == (2, "")
     assert "is missing" in said.err
@@ -144,7 +144,7 @@ def test_as_json_it_has_values_of_their_types(
     assert [entry["value"] for entry in page["entries"]] == ["net", "python3.7", [None, 0], [True, False], 9993]
 
 
-def test_a_benchmark_is_asked_for_by_its_case(
+def test_a_benchmark_is_selected_by_its_case(
     tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ocr.yaml").write_text(f"name: ocr\nfolder: {tmp_path}\ndialects: [PaddleOCR]\n")

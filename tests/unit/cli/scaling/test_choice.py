@@ -38,7 +38,7 @@ def test_other_batch_sizes_are_left_out(answer: Answer) -> None:
     assert notes == ["2 files of another batch size per device (64) skipped"]
 
 
-def test_where_no_name_tells_the_given_batch_size_all_count(answer: Answer) -> None:
+def test_without_a_batch_size_in_names_all_count(answer: Answer) -> None:
     rows, notes = answer("1n1g/r50_b64_fp32_1.log {1: 300.0}\n1n8g/r50_b64_fp32_1.log {1: 1500.0}\n")
     assert rows["1n8g"]["speedup"] == 5.0
     assert notes == ["file names give a batch size per device of 64; 128 was given"]
@@ -84,7 +84,7 @@ def test_spellings_of_a_result(answer: Answer, speeds: str) -> None:
     assert (rows["1n1g"]["speeds"], notes) == ({"1": 200.5}, [])
 
 
-def test_a_result_that_is_not_understood_is_said(tipcflow: Command, tmp_path: Path) -> None:
+def test_an_unparsable_result_is_reported(tipcflow: Command, tmp_path: Path) -> None:
     file = tmp_path / "speeds"
     file.write_text("1n1g/r50_b128_fp32_1.log {1: 100.0}\n" + "1n8g/r50_b128_fp32_1.log {one: 800.0}\n" * 3)
     said = tipcflow("scaling", str(file), "--batch-size-per-device", "128")

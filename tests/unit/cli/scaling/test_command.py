@@ -36,7 +36,7 @@ def test_the_seeds_table_from_its_lines(tipcflow: Command) -> None:
     assert rows["4n8g"]["efficiency"] == round(11084.53 / 397.78 / 32, 4), "of the speed-up before it is rounded"
 
 
-def test_the_table_for_people(tipcflow: Command) -> None:
+def test_the_table_for_users(tipcflow: Command) -> None:
     assert tipcflow("scaling", str(SEED), *B).out == (GOLDEN / "scaling.txt").read_text()
 
 

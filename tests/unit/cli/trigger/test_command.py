@@ -32,7 +32,7 @@ def test_a_run_is_made_and_not_waited_for(tipcflow: Tipcflow, airflow: FakeAirfl
     assert re.fullmatch(r"ci__[0-9a-f]{16}", run_id)
 
 
-def test_a_bad_day_as_a_person_reads_it(tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path) -> None:
+def test_failures_as_a_user_reads_them(tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path) -> None:
     airflow.add(DAG, ("queued", None), ("running", facts(None)), ("running", bad_day()), ("failed", bad_day()))
     airflow.add(OTHER, ("running", facts(None)), passing())
     outputs = [tmp_path / "out.xml", tmp_path / "out.md"]
@@ -77,7 +77,9 @@ def test_the_exit_code_is_that_of_the_status(
     assert (said.code, said.out.splitlines()[-1]) == (code, status)
 
 
-def test_a_neutral_doubt_does_not_block(tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path) -> None:
+def test_a_neutral_unconfirmed_run_does_not_block(
+    tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path
+) -> None:
     doubt = {"check": "speed.ips", "status": "unconfirmed", "reason": "70 of 100, no confirm run"}
     neutral = facts("unconfirmed", "speed.ips: 70 of 100", checks=[doubt], neutral=True)
     airflow.add(DAG, ("success", neutral))
@@ -87,7 +89,7 @@ def test_a_neutral_doubt_does_not_block(tipcflow: Tipcflow, airflow: FakeAirflow
     assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "0", "2")
 
 
-def test_a_neutral_doubt_hides_no_other_run(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_a_neutral_unconfirmed_run_hides_no_other_run(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("success", facts("unconfirmed", "slower", neutral=True)))
     airflow.add(OTHER, ("failed", facts("infra_failure", "node away")))
     assert tipcflow("trigger", DAG, OTHER, "--wait").code == 5
@@ -102,7 +104,7 @@ def test_of_several_runs_the_worst_counts(tipcflow: Tipcflow, airflow: FakeAirfl
     assert (root.get("failures"), root.get("errors")) == ("1", "1")
 
 
-def test_a_commit_is_run_once_however_often_ci_asks(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_a_commit_is_run_once_for_repeated_requests(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, passing())
     for _ in range(3):
         assert tipcflow("trigger", CHAIN, "--suite-ref", COMMIT, "--wait").code == 0
@@ -116,7 +118,7 @@ def test_a_commit_is_run_once_however_often_ci_asks(tipcflow: Tipcflow, airflow:
 
 
 @pytest.mark.parametrize("status", ["infra_failure", "cancelled"])
-def test_a_commit_whose_run_says_nothing_is_run_again(
+def test_a_commit_whose_run_is_inconclusive_is_run_again(
     tipcflow: Tipcflow, airflow: FakeAirflow, status: str
 ) -> None:
     airflow.add(DAG, ("failed", facts(status, "node away")))
@@ -135,7 +137,7 @@ def test_a_commit_whose_run_says_nothing_is_run_again(
 
 
 @pytest.mark.parametrize("status", ["failed", "regression", "unconfirmed", "config_error", None])
-def test_a_commit_whose_run_says_something_is_joined(
+def test_a_commit_whose_run_is_conclusive_is_joined(
     tipcflow: Tipcflow, airflow: FakeAirflow, status: str | None
 ) -> None:
     airflow.add(DAG, ("failed", facts(status, "because")))
@@ -155,7 +157,7 @@ def test_a_run_is_joined_while_it_is_under_way_and_without_the_page(
 
 
 @pytest.mark.parametrize("ref", [[], ["--suite-ref", "main"], ["--suite-ref", "abc1234"]])
-def test_files_that_may_have_changed_are_run_anew(
+def test_files_that_may_have_changed_are_run_again(
     tipcflow: Tipcflow, airflow: FakeAirflow, ref: list[str]
 ) -> None:
     airflow.add(DAG, passing())
@@ -196,7 +198,7 @@ def test_a_file_without_a_dag_goes_to_the_generic_one(tipcflow: Tipcflow, airflo
         ([CHAIN, "--wait", "--junit", "/no/such/folder/x.xml"], "/no/such/folder/x.xml: cannot be written"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_started(
+def test_errors_are_reported_and_nothing_is_started(
     tipcflow: Tipcflow, airflow: FakeAirflow, arguments: list[str], words: str
 ) -> None:
     airflow.add(DAG)
@@ -207,7 +209,7 @@ def test_what_is_wrong_is_said_and_nothing_is_started(
     assert words in said.err
 
 
-def test_a_paused_chain_is_unpaused_when_asked(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_a_paused_chain_is_unpaused_on_request(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, passing(), paused=True)
     assert tipcflow("trigger", CHAIN, "--wait", "--unpause").code == 0
     assert airflow.dags[DAG]["is_paused"] is False

@@ -26,7 +26,9 @@ def test_a_red_dag_run_after_a_pass_is_not_green(tipcflow: Tipcflow, airflow: Fa
     assert (said.code, said.out.splitlines()[-1]) == (5, "infra_failure")
 
 
-def test_a_red_dag_run_after_a_neutral_doubt_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_a_red_dag_run_after_a_neutral_unconfirmed_run_is_not_green(
+    tipcflow: Tipcflow, airflow: FakeAirflow
+) -> None:
     airflow.add(DAG, ("failed", facts("unconfirmed", "slower", neutral=True)))
     said = tipcflow("trigger", CHAIN, "--wait")
     assert (said.code, said.out.splitlines()[-1]) == (5, "infra_failure")
@@ -40,7 +42,7 @@ def test_a_verdict_that_is_being_confirmed_is_waited_for(
     assert tipcflow("trigger", CHAIN, "--wait").code == 0
 
 
-def test_who_waits_is_told_that_it_is_measured_once_more(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_a_waiting_user_is_notified_of_the_confirm_run(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     asked = {"run": "again", "keys": ["norm_train/train"], "until": 9e9, "refused": "", "a_field_of_tomorrow": 1}
     airflow.add(
         DAG, *[("running", facts(None, confirming=asked))] * 3, ("success", facts("pass", confirming=None))
@@ -60,7 +62,7 @@ def test_who_stops_a_run_stops_its_confirm_run_too(tipcflow: Tipcflow, airflow: 
     assert [path.split("/")[-3] for path in patched] == [DAG, "confirm"]
 
 
-def test_a_change_says_what_branch_it_is_for(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_a_change_names_its_branch(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG)
     tipcflow("trigger", CHAIN, "--suite-ref", COMMIT, "--base", "b" * 40)
     ((_, run),) = airflow.runs.items()
@@ -85,7 +87,7 @@ def test_out_of_time(tipcflow: Tipcflow, airflow: FakeAirflow, stop: list[str]) 
     assert ("; stop requested" in said.out) == bool(stop)
 
 
-def test_an_airflow_that_is_away_for_a_while_is_asked_again(
+def test_an_unavailable_airflow_is_polled_again(
     tipcflow: Tipcflow, airflow: FakeAirflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trigger_wait, "_LONGEST_CALL_S", 0.3)

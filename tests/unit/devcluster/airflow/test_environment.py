@@ -33,7 +33,7 @@ def test_writers_of_the_sqlite_file_wait_for_each_other(airflow: AirflowHome) ->
     assert options["timeout"] == 60.0
 
 
-def test_only_the_api_server_gives_up_early(airflow: AirflowHome) -> None:
+def test_only_the_api_server_stops_early(airflow: AirflowHome) -> None:
     words, options = dialect().create_connect_args(make_url(airflow.impatient_url))
     assert words == [str(airflow.database)]
     assert "timeout" not in options

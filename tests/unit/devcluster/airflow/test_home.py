@@ -49,7 +49,7 @@ def test_two_homes_share_no_secret(made: AirflowHome, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"admin": 3}'])
-def test_a_spoilt_passwords_file_is_written_anew(made: AirflowHome, text: str) -> None:
+def test_a_corrupt_passwords_file_is_rewritten(made: AirflowHome, text: str) -> None:
     made.passwords_file.write_text(text)
     made.passwords_file.chmod(0o644)
     again = airflow_home(made.folder)
@@ -85,7 +85,7 @@ def test_what_is_given_wins(made: AirflowHome) -> None:
     assert (env["AIRFLOW__CORE__PARALLELISM"], env["AIRFLOW__API__PORT"]) == ("9", "1")
 
 
-def test_a_wrong_settings_file_is_said(made: AirflowHome) -> None:
+def test_a_wrong_settings_file_is_reported(made: AirflowHome) -> None:
     (made.folder.parent / "configs" / "airflow.env").write_text("nonsense\n")
     with pytest.raises(ConfigError, match=r"airflow.env:1: not a setting"):
         env_of(made)

@@ -47,14 +47,14 @@ def test_no_place_is_in_the_settings() -> None:
     ] == []
 
 
-def test_a_task_outlives_two_slow_answers() -> None:
+def test_a_task_survives_two_slow_responses() -> None:
     """Heartbeats go through the api-server: its patience must be longer than one call's."""
     values = {one.option: one.value for one in SHIPPED}
     assert float(values["task_instance_heartbeat_timeout"]) >= 2 * float(values["execution_api_timeout"])
     assert float(values["dag_file_processor_timeout"]) > float(values["dagbag_import_timeout"])
 
 
-def test_the_page_is_what_the_file_says() -> None:
+def test_the_page_matches_the_file() -> None:
     page = (ROOT / "docs" / "reference" / "airflow-settings.md").read_text()
     assert table(SHIPPED) in page, "stale: put in what `python -m devcluster.airflow.settings_page` prints"
 

@@ -28,7 +28,7 @@ def sleeper() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
         process.wait()
 
 
-def test_a_second_owner_is_told_who_the_first_is(tmp_path: Path) -> None:
+def test_a_second_owner_gets_the_name_of_the_first(tmp_path: Path) -> None:
     first = states.Ownership(tmp_path)
     states.new_state("http://127.0.0.1:8123").save(tmp_path)
     with pytest.raises(InfraError, match=f"already running by process {os.getpid()}, at http://127.0.0.1:8123"):

@@ -29,7 +29,8 @@ def no_lines(_line: str) -> None:
         (
             "error: Failed to install: x.whl\n  Caused by: No space left on device (os error 28)",
             "Paddle cannot be installed: the disk is full\n"
-            "  hint: free some room below /home/me/.tipcflow, or set TIPCFLOW_HOME to a folder on another disk",
+            "  hint: free some disk space below /home/me/.tipcflow, "
+            "or set TIPCFLOW_HOME to a folder on another disk",
         ),
         (
             "error: Request failed after 3 retries\n  Caused by: dns error: failed to lookup address",
@@ -55,7 +56,7 @@ def test_failures_are_explained(output: str, message: str) -> None:
     assert str(explain(output, what="Paddle", folder=HOME)) == message
 
 
-def test_lines_are_told_as_they_come() -> None:
+def test_lines_are_reported_as_they_arrive() -> None:
     told: list[str] = []
     run_installer(["sh", "-c", "echo one; echo two >&2"], what="it", folder=HOME, report=told.append)
     assert told == ["one", "two"]
@@ -126,7 +127,9 @@ def test_environment_is_made_again_when_requirements_change_or_it_was_cut_short(
     assert is_ready(tmp_path)
 
 
-def test_unreachable_index_is_said(tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_index_is_reported(
+    tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     line = "tipcflow-no-such-package==1.0 --hash=sha256:" + "0" * 64
     (requirements / "node-cpu.txt").write_text(line)
     for name in ("UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_INDEX_URL", "UV_FIND_LINKS", "UV_OFFLINE"):
@@ -138,7 +141,7 @@ def test_unreachable_index_is_said(tmp_path: Path, requirements: Path, monkeypat
     assert not is_ready(tmp_path)
 
 
-def test_full_disk_is_said_before_anything_is_made(
+def test_full_disk_is_reported_before_anything_is_created(
     tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment, "NEEDED_BYTES", 10**18)
@@ -147,7 +150,7 @@ def test_full_disk_is_said_before_anything_is_made(
     assert not (tmp_path / "envs" / "node-cpu").exists()
 
 
-def test_a_python_that_paddle_has_no_wheel_for_is_replaced_or_said(
+def test_a_python_without_a_paddle_wheel_is_replaced_or_reported(
     tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment, "_OLDEST", (3, 98))
@@ -156,7 +159,7 @@ def test_a_python_that_paddle_has_no_wheel_for_is_replaced_or_said(
         node_environment(tmp_path, no_lines)
 
 
-def test_no_uv_and_no_pip_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_uv_and_pip_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from devcluster.install import uv
 
     monkeypatch.setattr(uv, "find_uv", lambda _home: None)

@@ -56,7 +56,7 @@ def test_a_requested_kind_is_not_probed(monkeypatch: pytest.MonkeyPatch) -> None
     assert kinds.choose("loopback") == ("loopback", "as requested")
 
 
-def test_the_sentence_says_why() -> None:
+def test_the_sentence_states_the_reason() -> None:
     assert kinds.sentence("namespaces") == "network namespaces, each with its own sshd"
     assert (
         kinds.sentence("loopback", "network namespaces require root")

@@ -24,7 +24,7 @@ def test_a_vpn_that_routes_all_of_ten_is_avoided(monkeypatch: pytest.MonkeyPatch
     assert subnet.free_subnet().subnet_of(ipaddress.IPv4Network("172.29.0.0/16"))
 
 
-def test_none_left_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exhausted_subnets_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     networks(monkeypatch, "0.0.0.0/0")
     with pytest.raises(InfraError, match="no free network in 10"):
         subnet.free_subnet()

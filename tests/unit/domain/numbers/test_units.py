@@ -41,7 +41,7 @@ def test_clocks_show_whole_seconds() -> None:
     assert [clock(seconds) for seconds in (0.4, 1, 59.4, 59.6, 120)] == ["0", "1 s", "59 s", "1:00", "2:00"]
 
 
-def test_times_are_utc_and_values_that_are_no_time_are_left_out() -> None:
+def test_times_are_utc_and_invalid_times_are_omitted() -> None:
     assert utc(1_795_000_000) == "2026-11-18 11:06:40"
     assert [utc(epoch) for epoch in (None, math.nan, 1e300)] == ["", "", ""]
 

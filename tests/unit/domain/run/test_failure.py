@@ -20,7 +20,7 @@ def test_the_docs_table_is_what_the_code_does() -> None:
 
 
 @pytest.mark.parametrize("kind", FailureClass)
-def test_every_class_says_what_to_do(kind: FailureClass) -> None:
+def test_every_class_has_a_remedy(kind: FailureClass) -> None:
     remedy = REMEDIES[kind]
     assert remedy.status in (Status.FAILED, Status.INFRA_FAILURE)
     assert remedy.advice.endswith(".")
@@ -31,7 +31,7 @@ def test_what_is_the_models_fault_is_not_tried_again() -> None:
     assert not [kind for kind, one in REMEDIES.items() if one.retries and one.status is Status.FAILED]
 
 
-def test_culprits_in_words() -> None:
+def test_root_causes_in_words() -> None:
     failure = Failure(failure_class=FailureClass.HANG, node="b", rank=3)
     assert failure.culprit == "node b, rank 3"
     assert failure.headline == "hang (no progress); root cause: node b, rank 3"

@@ -12,11 +12,11 @@ from tipcflow.domain.run.run import RUN_ID
 AT = datetime(2026, 11, 21, 9, 30, 5, tzinfo=UTC)
 
 
-def test_a_run_id_tells_when_and_what() -> None:
+def test_a_run_id_contains_the_time_and_the_chain() -> None:
     assert re.fullmatch(r"20261121t093005-mobilenet_v3-[0-9a-f]{4}", new_run_id("suite/MobileNet_V3", now=AT))
 
 
-def test_a_dag_run_has_one_run_id_whoever_asks() -> None:
+def test_a_dag_run_has_one_run_id_for_all_tasks() -> None:
     here = AT.astimezone(timezone(timedelta(hours=8)))
     one = run_id_of("s.Mobile-Net.train", "manual__x", AT)
     assert one == run_id_of("s.Mobile-Net.train", "manual__x", here)

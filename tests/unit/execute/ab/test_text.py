@@ -74,7 +74,7 @@ def test_the_result_lists_the_worst_metric_first() -> None:
     assert lines[-1] == "worse: 1 of 2 metrics; every metric is decided (6 pairs and 1 warm-up pair, 7:00)"
 
 
-def test_doubt_is_not_hidden_by_metrics_that_are_decided() -> None:
+def test_undecided_metrics_are_not_hidden_by_decided_ones() -> None:
     lines = result(progress(SAME, NOISY, why="the limit of 4 pairs is reached"))
     assert lines[-1].startswith("undecided: 1 of 2 metrics; the limit of 4 pairs is reached")
     same = result(progress(SAME, why="every metric is decided"))

@@ -217,7 +217,9 @@ def test_one_that_fails_ends_the_others_without_waiting() -> None:
     assert blamed.name == "a"
 
 
-def test_one_that_goes_on_after_its_peers_gave_up_is_looked_at_and_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_continues_after_its_peers_failed_is_inspected_and_the_root_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(decisions, "PEER_GRACE_S", 0.2)
     victim, stays = ToldNode("a", code=250), ToldNode("b")
     made, looks = run(victim, stays)
@@ -228,7 +230,7 @@ def test_one_that_goes_on_after_its_peers_gave_up_is_looked_at_and_blamed(monkey
     assert blamed.name == "b"
 
 
-def test_the_culprit_that_shows_itself_within_the_grace_is_blamed() -> None:
+def test_a_failure_within_the_grace_period_is_the_root_cause() -> None:
     made, looks = run(ToldNode("a", code=250), ToldNode("b", code=1))
     assert looks == []
     blamed = culprit(made)
@@ -236,7 +238,7 @@ def test_the_culprit_that_shows_itself_within_the_grace_is_blamed() -> None:
     assert blamed.name == "b"
 
 
-def test_all_are_looked_at_once_when_one_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_members_are_inspected_once_when_one_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = ToldNode("a", hangs=True), ToldNode("b", hangs=True)
 
     def look() -> None:
@@ -253,7 +255,7 @@ def test_all_are_looked_at_once_when_one_hangs(monkeypatch: pytest.MonkeyPatch) 
     assert looked == [True]
 
 
-def test_nodes_that_do_the_same_beside_each_other_do_not_end_each_other() -> None:
+def test_nodes_with_independent_parts_do_not_end_each_other() -> None:
     bad, slow = ToldNode("a", code=4), ToldNode("b", code=0)
     made, _ = run(bad, slow, together=False)
     assert not slow.stopped.is_set()

@@ -96,7 +96,7 @@ SPOILED_END = (Status.INFRA_FAILURE, SPOILED)
         (Away(passing=False), (Status.INFRA_FAILURE, GONE), GONE, FailureClass.EVIDENCE_LOST),
     ],
 )
-def test_what_could_not_be_had_is_said(
+def test_missing_files_are_reported(
     store: Store, tmp_path: Path, node: Any, ended: tuple[Status, str], words: str, kind: FailureClass
 ) -> None:
     step = next(one for one in a_plan().steps if one.id == TRAIN).model_copy(update={"nodes": (NODE,)})
@@ -229,13 +229,13 @@ def test_a_garbled_leg_record_is_an_infra_failure_and_the_others_count(
     assert [known[LegKey(INFER, leg.id)] for leg in legs] == [Status.PASS, Status.BLOCKED]
 
 
-def test_a_garbled_line_beside_all_leg_records_is_an_infra_failure_too(store: Store, tmp_path: Path) -> None:
+def test_a_garbled_line_next_to_all_leg_records_is_an_infra_failure_too(store: Store, tmp_path: Path) -> None:
     status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), "rubbish"))
     said = f"node {NODE}: legs.jsonl line 3 is not an exit record: found 'rubbish'"
     assert (status, reason) == (Status.INFRA_FAILURE, said)
 
 
-def test_a_leg_that_failed_has_failed_beside_a_garbled_line(store: Store, tmp_path: Path) -> None:
+def test_a_failed_leg_is_failed_next_to_a_garbled_line(store: Store, tmp_path: Path) -> None:
     status, reason = closed(store, tmp_path, Garbled(*leg_records(3), "rubbish"))
     assert status is Status.FAILED, reason
 

@@ -63,7 +63,7 @@ def tried(store: Store, failure: Failure) -> None:
     store.attempts.close(a_run().id, TRAIN, number, Status.INFRA_FAILURE, "", [], T0 + 1)
 
 
-def test_the_policy_says_how_often(store: Store) -> None:
+def test_the_policy_limits_the_retries(store: Store) -> None:
     assert decide(store, policy(communication=1)).again
     assert not decide(store, policy(communication=0)).again
     assert decide(store, policy()).again == (REMEDIES[FailureClass.COMMUNICATION].retries > 0)
@@ -80,7 +80,7 @@ def test_every_class_is_tried_again_only_so_often(store: Store) -> None:
     assert decide(store, policy(communication=1, killed=1), other).again
 
 
-def test_a_step_that_was_begun_anew_counts_from_there(store: Store) -> None:
+def test_a_restarted_step_counts_from_there(store: Store) -> None:
     tried(store, LOST.model_copy(update={"again": True}))
     tried(store, LOST)
     assert decide(store, policy(communication=1)).again

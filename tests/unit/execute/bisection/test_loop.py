@@ -81,7 +81,7 @@ def test_the_commit_that_made_a_chain_slower_is_found(store: Store, change: int)
     assert len(chain.executed) < 16
 
 
-def test_it_goes_on_where_it_was_stopped_and_uses_what_ci_has_measured(store: Store) -> None:
+def test_it_continues_where_it_was_stopped_and_uses_measurements_of_ci(store: Store) -> None:
     progress, first = search(store, noisy(6, 1.2, 0.02), most_runs=3)
     assert (progress.answer, progress.why) == (None, "the limit of 3 runs is reached")
     ci = Chain(store, noisy(6, 1.2, 0.02))

@@ -79,7 +79,7 @@ def test_one_that_died_within_a_line_is_left_out(folder: Path) -> None:
     assert _losses(folder, torn + "\n" + _log(FIRST)) == [2.5, 2.4, 2.3]
 
 
-def test_an_iteration_in_two_lines_goes_on(folder: Path) -> None:
+def test_an_iteration_in_two_lines_continues(folder: Path) -> None:
     """The earlier log ends between them; it was overwritten, not appended to."""
     lines = _log(FIRST[:1]), "[Epoch 1, iter: 0] ips: 7.0\n", _log(FIRST[1:])
     _earlier(folder).write_text(lines[0])
@@ -88,7 +88,7 @@ def test_an_iteration_in_two_lines_goes_on(folder: Path) -> None:
     assert _losses(folder, lines[0] + lines[1] + "".join(lines)) == [2.5, 2.4, 2.3]
 
 
-def test_epochs_tell_where_there_are_no_iterations(folder: Path) -> None:
+def test_epochs_decide_without_iterations(folder: Path) -> None:
     path = folder / "files" / "train.log"
 
     def samples(text: str) -> list[float]:
@@ -132,7 +132,7 @@ class Lines:
 
 @pytest.mark.parametrize("cut", range(1, 12))
 @pytest.mark.parametrize("named", [True, False])
-def test_two_ranks_in_one_log_that_was_written_anew(folder: Path, cut: int, named: bool) -> None:
+def test_two_ranks_in_one_overwritten_log(folder: Path, cut: int, named: bool) -> None:
     """Wherever the earlier attempt died: also between two ranks' lines of one iteration."""
     rows = [(1, at, rank if named else -1) for at in range(6) for rank in range(2)]
     assert Lines(folder).own(rows[:cut], rows) == 12
@@ -163,7 +163,7 @@ def test_two_earlier_attempts_in_one_log(folder: Path) -> None:
     assert _losses(folder, "header\n" + _log(FIRST) + _log(FIRST[:2]) + _log(third)) == [2.9, 2.8]
 
 
-def test_a_log_that_was_written_anew_counts_whole(folder: Path) -> None:
+def test_an_overwritten_log_counts_completely(folder: Path) -> None:
     """It is deterministic: it begins like the one before, and continues."""
     assert _losses(folder, "header\n" + _log([*FIRST, (1, 30, 2.2)])) == [2.5, 2.4, 2.3, 2.2]
     assert _losses(folder, "header\n" + _log(FIRST) + EVAL + _log([(2, 0, 2.2)])) == [2.5, 2.4, 2.3, 2.2]

@@ -44,7 +44,7 @@ def judged(store: Store, run: str) -> tuple[Status, str]:
     return said.status, said.reason
 
 
-def test_files_of_another_workers_folder_are_missing_and_said(store: Store, tmp_path: Path) -> None:
+def test_files_of_another_workers_folder_are_missing_and_reported(store: Store, tmp_path: Path) -> None:
     run = stored(store, 0, lambda _: 1.0, NODES)
     step = store.plans.get(run).steps[0].id
     ours, theirs = tmp_path / "worker-1", tmp_path / "worker-2"
@@ -63,7 +63,7 @@ def test_files_of_another_workers_folder_are_missing_and_said(store: Store, tmp_
     assert verify(made, files={}) == [f"file {step}/{LOG} is missing"]
 
 
-def test_a_file_that_was_changed_after_its_step_is_said(store: Store, tmp_path: Path) -> None:
+def test_a_file_that_was_changed_after_its_step_is_reported(store: Store, tmp_path: Path) -> None:
     run = stored(store, 0, lambda _: 1.0, NODES)
     step = store.plans.get(run).steps[0].id
     folder = written(tmp_path / "runs" / run / step)

@@ -65,7 +65,7 @@ def test_one_that_was_killed_while_it_compressed_is_done_again(folder: Path) -> 
         assert file.read() == TEXT
 
 
-def test_a_log_that_is_not_there_is_said(folder: Path) -> None:
+def test_a_log_that_is_not_there_is_reported(folder: Path) -> None:
     assert not is_kept(folder / "nothing.log")
     with pytest.raises(FileNotFoundError):
         open_kept(folder / "nothing.log")

@@ -120,7 +120,7 @@ def test_a_gang_that_is_not_staged_in_time_never_starts() -> None:
     assert (ready.reason, ready.went.is_set()) == ("a peer could not be staged", False)
 
 
-def test_legs_that_a_deadline_has_cut_are_said() -> None:
+def test_legs_that_a_deadline_has_cut_are_reported() -> None:
     command = Command(text="true")
     legs = [Leg(id=name, command=command, device="cpu") for name in ("done", "cut", "never")]
     (member,) = members(ToldNode("a"))

@@ -63,7 +63,7 @@ FIRST = {"a": (RankEnd(rank=0, exit_code=1), RankEnd(rank=1, signal=15))}
         ("kill", RankEnd(rank=3, signal=11), FailureClass.CODE_ERROR, Status.FAILED, "(signal 11)"),
     ],
 )
-def test_a_rank_that_leaves_without_a_word_is_blamed_by_how_it_ended(
+def test_a_rank_that_exits_silently_is_the_root_cause_by_its_exit_code(
     what: str, third: RankEnd, kind: FailureClass, status: Status, words: str, blamed: str
 ) -> None:
     """Whatever the launcher and the peers print: gloo's word for a closed connection is TIMEOUT, too."""
@@ -86,7 +86,7 @@ def test_a_rank_that_its_peers_wait_for_in_vain_hangs(ends: dict[str, tuple[Rank
     assert said.reason.startswith("no progress on node b, rank 3: peers timed out waiting for this rank")
 
 
-def test_without_the_runners_word_the_launchers_code_tells_how_a_rank_left() -> None:
+def test_without_the_runners_report_the_launchers_code_shows_how_a_rank_ended() -> None:
     left, killed = two_nodes("silent1"), two_nodes("kill")
     assert left.failure
     assert killed.failure
@@ -140,7 +140,7 @@ def kind_of(told: LogDiagnosis, code: int = 1) -> FailureClass | None:
         ("segv", FailureClass.CODE_ERROR, {"signal": 11}),
     ],
 )
-def test_the_rank_that_failed_by_itself_is_told_whomever_the_launcher_blames(
+def test_the_rank_that_failed_by_itself_is_the_root_cause_whichever_the_launcher_names(
     what: str, kind: FailureClass, end: dict[str, int], blamed: str
 ) -> None:
     told = read(what, blamed=blamed, ends=(RankEnd(rank=3, **end), RankEnd(rank=2, exit_code=1)))
@@ -149,7 +149,7 @@ def test_the_rank_that_failed_by_itself_is_told_whomever_the_launcher_blames(
     assert kind_of(told) is kind
 
 
-def test_a_node_whose_ranks_all_say_that_a_peer_went_away_is_a_victim() -> None:
+def test_a_node_whose_ranks_all_report_a_lost_peer_is_a_collateral_failure() -> None:
     victim = (LOGS / "kill" / "workerlog.0").read_text()
     told = diagnose_logs("LAUNCH INFO 2026-11-21 16:04:36,220 Pod failed\n", {0: victim, 1: victim})
     assert told.victim
@@ -157,7 +157,7 @@ def test_a_node_whose_ranks_all_say_that_a_peer_went_away_is_a_victim() -> None:
         assert kind_of(told, code) is FailureClass.COMMUNICATION
 
 
-def test_without_workers_the_output_tells() -> None:
+def test_without_workers_the_output_decides() -> None:
     told = diagnose_logs("loading\nOSError: [Errno 28] No space left on device\n", {})
     assert (told.rank, kind_of(told)) == (-1, FailureClass.DISK)
     assert diagnose_logs("", {}) == LogDiagnosis()
@@ -180,7 +180,7 @@ def test_without_any_message_no_rank_is_named() -> None:
     assert (told.rank, told.text) == (-1, "")
 
 
-def test_stacks_that_evidence_left_in_a_log_are_no_message() -> None:
+def test_stacks_of_evidence_in_a_log_are_not_a_message() -> None:
     progress = "[Epoch 1, iter: 2] lr: 0.01, loss: 1.2\n"
     # As faulthandler of CPython 3.11 writes them when the runner asks for them.
     stacks = 'Current thread 0x00007f409860bb80 (most recent call first):\n  File "/suite/t.py", line 61 in step\n'

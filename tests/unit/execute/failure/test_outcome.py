@@ -148,7 +148,7 @@ def seen(node: str, rank: int, iteration: int, idle_s: float) -> dict[str, Any]:
         (FailureClass.HANG, 6.0, "b", "rank 1 on node b is at iteration 40, other ranks at iteration 41; late"),
     ],
 )
-def test_who_only_was_late_has_nobody_behind(
+def test_a_slow_job_has_no_rank_behind(
     tmp_path: Path, kind: FailureClass, idle_s: float, blamed: str, reason: str
 ) -> None:
     """Ranks that continue are an iteration apart at any moment."""
@@ -202,7 +202,7 @@ def test_a_deadline_that_the_budget_cut_is_the_budgets() -> None:
     assert status_of(ended, late=late) == (Status.INFRA_FAILURE, f"{late}: not done within 9 s on node b")
 
 
-def test_a_rank_that_stood_still_until_the_budgets_end_hangs(tmp_path: Path) -> None:
+def test_a_rank_that_stalled_until_the_end_of_the_budget_hangs(tmp_path: Path) -> None:
     said = Outcome(Status.INFRA_FAILURE, "late", Failure(failure_class=FailureClass.BUDGET, node="a"))
     evidence = {"a": seen("a", 0, 41, 0.1), "b": seen("b", 1, 40, 45.0)}
     told = with_evidence(said, evidence, [], root=tmp_path)

@@ -201,13 +201,13 @@ def test_a_clock_that_is_off_does_not_make_a_node_the_first() -> None:
     assert blamed.name == "a"
 
 
-def test_nobody_is_to_blame_when_all_ended_well() -> None:
+def test_there_is_no_root_cause_when_all_succeeded() -> None:
     members = [member("a", exit_code=0), member("b", exit_code=0)]
     assert culprit(members) is None
     assert step_outcome(members, {}, cancelled=False).status is Status.PASS
 
 
-def test_what_a_person_stopped_is_no_failure() -> None:
+def test_what_a_user_stopped_is_not_a_failure() -> None:
     members = [member("a", **STOPPED), member("b", exit_code=250)]
     said = step_outcome(members, {}, cancelled=True)
     assert (said.status, said.failure) == (Status.CANCELLED, None)
@@ -227,7 +227,7 @@ def test_a_stop_by_an_unknown_initiator_is_not_a_users(disk_full: bool, kind: Fa
     assert (said.failure.failure_class, said.failure.node) == (FailureClass.CODE_ERROR, "b")
 
 
-def test_a_member_whose_log_shows_a_peers_end_is_not_taken_for_the_culprit_while_it_runs() -> None:
+def test_a_member_whose_log_shows_a_peers_end_is_not_taken_for_the_root_cause_while_it_runs() -> None:
     said = member("a", exit_code=1)
     assert is_culprit(said)
     said.recent = RESET

@@ -41,7 +41,7 @@ def ask(folder: Path, *members: Part, seconds: float = 0.3) -> dict[str, str]:
     return gather(made, folder, seconds=seconds)
 
 
-def test_every_node_is_asked_and_who_did_not_answer_is_named(tmp_path: Path) -> None:
+def test_every_node_is_queried_and_silent_nodes_are_named(tmp_path: Path) -> None:
     parts = [Part("a", Asked()), Part("b", Asked(away=True))]
     assert ask(tmp_path, *parts, seconds=60) == {"b": "it does not answer"}
     seen, files = gathered(tmp_path, ["a", "b"])

@@ -79,7 +79,7 @@ def test_a_job_whose_exit_record_is_that_of_another_is_ended() -> None:
     assert {whole_job(each, cancelled=False).failure for each in (one, other)} == {failures[0]}
 
 
-def test_a_node_that_does_not_answer_is_left_to_the_watch() -> None:
+def test_a_node_that_does_not_respond_is_left_to_the_watch() -> None:
     node = Still({})
     one = member(node)
     one.end_if_stalled(STOOD)
@@ -93,7 +93,7 @@ def test_stillness_counts_over_several_watches() -> None:
     assert (one.lost, node.ended) == (SAID, 1)
 
 
-def test_a_runner_that_uses_its_cpu_does_not_stand_still() -> None:
+def test_a_runner_that_uses_its_cpu_is_not_stalled() -> None:
     node = Still({}, [0.0, 15.0], [0.0, 0.0, 15.0], [0.0, 20.0, 1.0, 3.0])
     one = member(node, silence_s=36.0)
     assert [one.follow(15) for _ in range(3)] == [False, False, False]

@@ -97,7 +97,7 @@ def test_without_a_clean_end_there_is_no_heir(
     assert {lease.run for lease in store.leases.all()} == ({"mine"} if trouble == "kept" else set())
 
 
-def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_its_turn(
+def test_a_waiting_run_reports_the_holder_and_starts_in_its_turn(
     store: Store, keeper: Callable[..., LeaseKeeper]
 ) -> None:
     hold(store, A0, A1)
@@ -130,7 +130,7 @@ def test_a_wait_has_an_end_and_leaves_no_request(store: Store, keeper: Callable[
     assert store.queue.places() == []
 
 
-def test_a_person_ends_the_wait(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
+def test_a_user_ends_the_wait(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
     hold(store, A0)
     cancel = threading.Event()
     with pytest.raises(InfraError, match="stopped while waiting"):
@@ -158,7 +158,7 @@ def test_an_expired_lease_is_had_only_when_its_node_was_listed_and_found_empty(
     assert ", lease expired at " in said[0]
 
 
-def test_only_the_first_in_line_looks_at_nodes(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
+def test_only_the_first_in_line_inspects_nodes(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
     hold(store, A0, ttl_s=60, ago=3600)
     store.queue.join("change", [A0], owner="ci", ttl_s=600)
 
@@ -204,7 +204,7 @@ def test_asking_without_the_queue_leaves_no_request(store: Store, keeper: Callab
     assert [place.request.run for place in store.queue.places()] == ["mine"]
 
 
-def test_a_run_gets_its_own_expired_lease_back_whoever_waits(
+def test_a_run_gets_its_own_expired_lease_back_whichever_run_waits(
     store: Store, keeper: Callable[..., LeaseKeeper]
 ) -> None:
     hold(store, A0, A1, run="mine", ttl_s=60, ago=3600)

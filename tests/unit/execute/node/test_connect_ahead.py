@@ -36,7 +36,7 @@ class Connects:
         return self.made[-1]  # type: ignore[return-value]
 
 
-def test_who_asks_first_waits_for_it() -> None:
+def test_the_first_request_waits_for_it() -> None:
     connects = Connects()
     session = NodeSession(NODE, connects)
     session.connect_ahead()
@@ -48,7 +48,7 @@ def test_who_asks_first_waits_for_it() -> None:
     assert connects.made[0].closed.is_set()
 
 
-def test_its_error_is_told_to_who_asks_and_the_next_tries_again() -> None:
+def test_its_error_is_raised_and_the_next_request_retries() -> None:
     connects = Connects(InfraError("node a: no", node="a"))
     connects.may.set()
     session = NodeSession(NODE, connects)

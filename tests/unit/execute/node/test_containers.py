@@ -60,18 +60,18 @@ def look(node: Node) -> str:
     return usable_image(Here(), node)  # type: ignore[arg-type]
 
 
-def test_an_image_that_is_there_is_told_with_its_id(node: Callable[..., Node], tmp_path: Path) -> None:
+def test_an_image_that_is_there_is_reported_with_its_id(node: Callable[..., Node], tmp_path: Path) -> None:
     assert look(node()) == "paddle:2.6 (sha256:0123456789ab)"
     said = (tmp_path / "docker.said").read_text()
     assert "run --rm --init --net=host -v /srv/t:/srv/t --gpus all paddle:2.6 bash -c" in said
     assert "pull" not in said
 
 
-def test_a_node_without_a_container_is_not_asked() -> None:
+def test_a_node_without_a_container_is_not_probed() -> None:
     assert look(Node(name="a", address="10.0.0.1", python="/usr/bin/python3", workspace="/srv/t")) == ""
 
 
-def test_what_is_missing_is_said_with_what_to_type(node: Callable[..., Node], tmp_path: Path) -> None:
+def test_what_is_missing_is_reported_with_what_to_type(node: Callable[..., Node], tmp_path: Path) -> None:
     lines = []
     for what, answers in TROUBLES.items():
         with pytest.raises(InfraError) as caught:

@@ -50,7 +50,7 @@ def test_what_does_not_end_a_history(changes: dict[str, Any]) -> None:
         ({"gpus": ({"name": "A100"},)}, "hardware 1x-a100 instead of 8x-tesla-v100-sxm2-16gb"),
     ],
 )
-def test_what_ends_a_history_is_said(changes: dict[str, Any], said: str) -> None:
+def test_what_ends_a_history_is_reported(changes: dict[str, Any], said: str) -> None:
     other = environment_class([GPU.model_copy(update=changes)], device="gpu", world_size=8)
     assert differences(GPU_KEY, other) == [said]
 
@@ -76,7 +76,7 @@ def test_nodes_that_differ_are_joined() -> None:
     ]
 
 
-def test_a_key_says_its_parts() -> None:
+def test_a_key_names_its_parts() -> None:
     for key in (CPU_KEY, GPU_KEY, ""):
         assert EnvironmentClass.of(key).key == key
     parts = EnvironmentClass.of(GPU_KEY)
@@ -91,7 +91,7 @@ def test_a_key_says_its_parts() -> None:
     assert EnvironmentClass.of("cpu/x-2/1-nodes/2-ranks/paddle-3.3").key == "cpu/x-2/1-nodes/2-ranks"
 
 
-def test_a_run_says_how_it_differs_from_the_one_before() -> None:
+def test_a_run_states_its_differences_from_the_previous_run() -> None:
     new = GPU_KEY.replace("535", "570")
     assert unlike_before(new, GPU_KEY, "r1") == (
         "GPU driver 570 instead of 535: not compared with r1, the run before"

@@ -113,7 +113,7 @@ def test_small_and_large_files_arrive_as_they_are(folder: FolderFetch, folders: 
     assert (found.notes, found.spoiled) == ([], [])
 
 
-def test_a_link_that_breaks_again_and_again_goes_on_where_it_was(
+def test_a_link_that_breaks_again_and_again_continues_where_it_was(
     folder: FolderFetch, folders: tuple[Path, Path]
 ) -> None:
     there, here = folders
@@ -126,7 +126,7 @@ def test_a_link_that_breaks_again_and_again_goes_on_where_it_was(
     assert _names(here) == ["log"]
 
 
-def test_however_little_arrives_it_goes_on(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
+def test_however_little_arrives_it_continues(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
     there, here = folders
     data = os.urandom(EACH + 11 * 1000)
     (there / "log").write_bytes(data)
@@ -148,7 +148,7 @@ def test_what_was_here_and_is_of_no_use_is_no_measure_of_what_arrives(
     assert Frail.offsets == [0, 1000, 2000, 3000, 4000]
 
 
-def test_what_takes_too_long_is_given_up(twice: Any, folders: tuple[Path, Path]) -> None:
+def test_what_takes_too_long_is_dropped(twice: Any, folders: tuple[Path, Path]) -> None:
     there, here = folders
     (there / "log").write_bytes(b"x" * 2 * EACH)
     Frail.breaks = [1000] * 100
@@ -178,7 +178,7 @@ def test_one_that_cannot_be_read_costs_no_other(
     assert found.spoiled == ["workerlog.0 of node a could not be fetched: not readable for the node's user"]
 
 
-def test_a_link_that_brings_nothing_is_given_up(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
+def test_a_link_that_brings_nothing_is_dropped(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
     there, here = folders
     (there / "log").write_bytes(b"x" * 2 * EACH)
     Frail.breaks = [EACH, *[0] * 100]
@@ -200,7 +200,7 @@ def test_one_that_died_is_gone_on_with_by_the_next(folder: FolderFetch, folders:
 
 
 @pytest.mark.parametrize("here_already", [b"y" * EACH, b"x" * 3 * EACH])
-def test_what_is_not_its_beginning_is_fetched_anew(
+def test_what_is_not_its_beginning_is_fetched_again(
     folder: FolderFetch, folders: tuple[Path, Path], here_already: bytes
 ) -> None:
     """The file was overwritten meanwhile, or is shorter now."""
@@ -230,7 +230,7 @@ def test_what_was_damaged_on_the_way_is_fetched_again(
 
 
 @pytest.mark.parametrize("size", [1000, 2 * EACH])
-def test_what_is_damaged_twice_is_said(folder: FolderFetch, folders: tuple[Path, Path], size: int) -> None:
+def test_what_is_damaged_twice_is_reported(folder: FolderFetch, folders: tuple[Path, Path], size: int) -> None:
     there, _ = folders
     for name in ("log", "other"):
         (there / name).write_bytes(b"x" * size)
@@ -258,7 +258,7 @@ def test_one_that_grew_meanwhile_arrives_whole(folder: FolderFetch, folders: tup
     assert (found.spoiled, len(Frail.offsets)) == ([], 1)
 
 
-def test_of_too_large_a_file_the_beginning_comes_and_the_cut_is_said(
+def test_of_too_large_a_file_the_beginning_comes_and_the_cut_is_reported(
     twice: Any, folders: tuple[Path, Path]
 ) -> None:
     there, here = folders
@@ -289,7 +289,9 @@ def test_many_names_need_several_questions(
     assert (_names(here), Frail.listings) == (["a", "b", "c", "d"], 2)
 
 
-def test_artefacts_that_changed_after_the_end_are_said(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
+def test_artefacts_that_changed_after_the_end_are_reported(
+    folder: FolderFetch, folders: tuple[Path, Path]
+) -> None:
     there, here = folders
     for name in ("log", "weights", "unhashed"):
         (there / name).write_text(name)

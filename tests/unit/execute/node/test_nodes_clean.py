@@ -59,7 +59,7 @@ def attempt() -> Attempt:
     return Attempt(run=RUN, step="v/train", attempt=1, nodes=("a",), started_at=1.0)
 
 
-def test_what_is_left_is_ended_and_told_and_others_stay(node: Node) -> None:
+def test_leftovers_are_ended_and_reported_and_others_stay(node: Node) -> None:
     told = Told(node, MINE, OTHERS)
     nodes = nodes_with(told)
     assert nodes.clean(RUN) == ["processes of the run were left on node a and were ended: 7 (python train.py)"]
@@ -67,7 +67,7 @@ def test_what_is_left_is_ended_and_told_and_others_stay(node: Node) -> None:
     assert nodes.may_hold([attempt()]) == set()
 
 
-def test_an_empty_node_says_nothing(node: Node) -> None:
+def test_an_empty_node_reports_nothing(node: Node) -> None:
     told = Told(node, OTHERS)
     assert nodes_with(told).clean(RUN) == []
     assert (told.reaped, told.unclaimed) == ([], [RUN])
@@ -94,7 +94,7 @@ def test_what_stays_keeps_its_slots_and_its_claim(node: Node, left: Any, contain
     assert nodes.may_hold([]) == set(), "nothing was tried there"
 
 
-def test_helpers_that_nobody_waits_for_are_ended_and_others_spared(node: Node) -> None:
+def test_abandoned_helpers_are_ended_and_others_spared(node: Node) -> None:
     upload = {"pid": 9, "helper": "upload", "cmdline": "cat", "user": "trainer", "over": False}
     told = Told(node, helpers=[upload])
     assert (nodes_with(told).clean(RUN), told.helped) == ([], False)

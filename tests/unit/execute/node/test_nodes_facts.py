@@ -10,7 +10,7 @@ from tipcflow.execute.node import nodes as module
 from tipcflow.execute.node.nodes import Nodes
 
 NODE = Node(name="a", address="192.0.2.1", ssh=SshTarget(alias="a"), workspace="/w", python="/usr/bin/python3")
-REFUSED = {"192.0.2.2": "192.0.2.2 port 22: Connection refused (the host answers ping)"}
+REFUSED = {"192.0.2.2": "192.0.2.2 port 22: Connection refused (the host responds to ping)"}
 
 
 class Session:
@@ -29,7 +29,7 @@ class Session:
 
 
 @pytest.mark.parametrize(("times", "asked"), [(0, 1), (2, 3)])
-def test_an_unreachable_peer_is_asked_again(monkeypatch: pytest.MonkeyPatch, times: int, asked: int) -> None:
+def test_an_unreachable_peer_is_queried_again(monkeypatch: pytest.MonkeyPatch, times: int, asked: int) -> None:
     monkeypatch.setattr(module, "PEER_EVERY_S", 0.0)
     session: Any = Session(times)
     nodes = Nodes(Cluster(name="c", nodes=(NODE,)), ["a"], waits=Waits())

@@ -32,7 +32,7 @@ def check(found: list[NodeFacts], wanted: str = "", **settings: Any) -> list[str
     return check_nodes(cluster(**settings), found, framework="paddlepaddle", requirement=requirement)
 
 
-def test_good_nodes_say_nothing() -> None:
+def test_healthy_nodes_report_nothing() -> None:
     assert check(facts(), "paddlepaddle>=3,<4") == []
 
 

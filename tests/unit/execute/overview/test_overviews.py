@@ -56,7 +56,7 @@ def test_new_problems_have_what_changed_since_the_last_green_run(store: Store) -
     assert len(load_today(store, now=NOW, new_days=9).new) == 3
 
 
-def test_quarantined_runs_are_counted_beside_the_passing_ones(store: Store, tmp_path: Path) -> None:
+def test_quarantined_runs_are_counted_next_to_the_passing_ones(store: Store, tmp_path: Path) -> None:
     put(store, 9, Status.PASS)
     put(store, 9, Status.PASS, "s/beta/a")
     put(store, 1, Status.PASS, "s/gone/a")

@@ -31,7 +31,7 @@ def seeds_passed(plan: Plan) -> int:
     return sum("--seed=" in command.text for step in plan.steps for command in step.commands.values())
 
 
-def test_a_run_without_a_wish_is_seeded(tmp_path: Path) -> None:
+def test_a_run_without_a_requested_seed_is_seeded(tmp_path: Path) -> None:
     plan = made(tmp_path)
     assert plan.seed == DEFAULT_SEED
     assert seeds_passed(plan) > 0
@@ -52,7 +52,7 @@ def test_a_seed_that_no_command_carries_is_not_declared(tmp_path: Path, settings
         ({"diagnose": True, "compat": Compat.BASH}, "--diagnose: has no effect with --compat bash"),
     ],
 )
-def test_a_wish_without_effect_is_refused(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
+def test_a_request_without_effect_is_rejected(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         made(tmp_path, **settings)
     assert words in str(caught.value)
@@ -64,7 +64,7 @@ def test_ports_of_a_run_are_its_own_block() -> None:
     assert all(20000 <= port < 32768 - 32 and (port - 20000) % 32 == 0 for port in ports)
 
 
-def test_runs_that_wish_for_the_same_ports_get_others_in_the_order_of_their_leases() -> None:
+def test_runs_with_the_same_ports_get_others_in_the_order_of_their_leases() -> None:
     start = start_port("run-0")
     twins = [run for run in (f"run-{number}" for number in range(5000)) if start_port(run) == start][:4]
     assert len(twins) == 4
@@ -80,7 +80,7 @@ def test_ports_that_a_node_uses_are_passed_over() -> None:
         start_port("run-0", taken=set(range(20000, 32000, 32)))
 
 
-def test_the_suite_says_how_its_trainings_start_else_the_cluster() -> None:
+def test_the_suite_sets_how_its_trainings_start_otherwise_the_cluster() -> None:
     own, torch = Needs(), Needs(launch=Launch.TORCHRUN)
     node = Node(name="a", address="10.0.0.1", python="/p", workspace="/w")
     plain, newer = Cluster(name="c", nodes=(node,)), Cluster(name="c", nodes=(node,), launch=Launch.MASTER)

@@ -45,7 +45,7 @@ def missed() -> tuple[Cluster, list[NodeFacts]]:
     return made, [NodeFacts(node=a.name), NodeFacts(node=b.name, unreachable={a.address: "timed out"})]
 
 
-def test_a_node_that_answers_nobody_is_the_cause(missed: tuple[Cluster, list[NodeFacts]]) -> None:
+def test_a_node_that_responds_to_no_node_is_the_cause(missed: tuple[Cluster, list[NodeFacts]]) -> None:
     made, facts = missed
     first, second = made.nodes[0].name, made.nodes[1].name
     with pytest.raises(InfraError) as raised:
@@ -54,7 +54,7 @@ def test_a_node_that_answers_nobody_is_the_cause(missed: tuple[Cluster, list[Nod
     assert (raised.value.node, raised.value.message, raised.value.passing) == (first, said, True)
 
 
-def test_a_node_that_answers_the_controller_is_not(missed: tuple[Cluster, list[NodeFacts]]) -> None:
+def test_a_node_that_responds_to_the_controller_is_not(missed: tuple[Cluster, list[NodeFacts]]) -> None:
     made, facts = missed
     nodes = Answers(made.nodes[1].name)
     _check_missed_peers(made, facts, nodes)  # type: ignore[arg-type]

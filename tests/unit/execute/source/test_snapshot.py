@@ -135,7 +135,7 @@ def test_suite_by_git_url(repository: Path, tmp_path: Path) -> None:
     assert take_snapshot(suite, PARAMS, "main", cache=cache).params_text == "third\n"
 
 
-def test_a_commit_that_no_branch_holds_comes_when_asked_for(repository: Path, tmp_path: Path) -> None:
+def test_a_commit_that_no_branch_holds_comes_when_requested(repository: Path, tmp_path: Path) -> None:
     suite = Suite(name="s", git=f"file://{repository}", subfolder="suite", dialects=("d",))
     cache = tmp_path / "cache"
     take_snapshot(suite, PARAMS, None, cache=cache)
@@ -195,7 +195,7 @@ def test_the_error_of_git_is_its_fatal_line_with_its_cause(output: str, error: s
     assert git_error(output) == error
 
 
-def test_a_clone_without_a_repository_says_so(tmp_path: Path) -> None:
+def test_a_clone_without_a_repository_reports_it(tmp_path: Path) -> None:
     suite = Suite(name="s", git=str(tmp_path / "absent"), dialects=("d",))
     with pytest.raises(InfraError, match=r"git clone failed: .*does not"):
         take_snapshot(suite, PARAMS, None, cache=tmp_path / "cache")

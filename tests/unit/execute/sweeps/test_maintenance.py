@@ -87,7 +87,7 @@ def here(tmp_path: Path) -> Iterator[Deployment]:
         yield Deployment(tmp_path, store)
 
 
-def test_a_run_goes_on_as_long_as_somebody_may_be_at_it(here: Deployment) -> None:
+def test_a_run_continues_as_long_as_a_controller_may_be_active(here: Deployment) -> None:
     living = [
         here.run("living", hours=99, dag_run="one", owner=Owner.LIVING),
         here.run("young", hours=23),
@@ -103,7 +103,7 @@ def test_a_run_goes_on_as_long_as_somebody_may_be_at_it(here: Deployment) -> Non
     assert len(here.store.leases.all()) == 1
 
 
-def test_a_run_that_nobody_goes_on_with_gets_a_status_and_a_reason(here: Deployment) -> None:
+def test_an_abandoned_run_gets_a_status_and_a_reason(here: Deployment) -> None:
     here.run("ended", hours=0.1, dag_run="one", owner=Owner.ENDED)
     here.run("local", hours=25)
     here.run("deleted", hours=26, dag_run="gone", owner=Owner.UNKNOWN)
@@ -194,7 +194,7 @@ def test_when_a_folder_on_a_node_may_go(status: Status | None, age: float, keep:
     assert is_removable(run, NOW, keep=keep) is goes
 
 
-def test_nodes_that_cannot_be_asked_are_said(here: Deployment) -> None:
+def test_unreachable_nodes_are_reported(here: Deployment) -> None:
     here.cluster("one", NODE, NODE | {"name": "c", "address": "192.0.2.3"})
     here.cluster("same", NODE)  # not asked twice
     (here.home / "configs" / "clusters" / "wrong.yaml").write_text("name: wrong\nnodes: 5\n")
@@ -212,7 +212,7 @@ def aged(path: Path, age_s: float) -> Path:
     return path
 
 
-def test_what_nobody_used_for_long_is_removed(here: Deployment) -> None:
+def test_unused_folders_are_removed(here: Deployment) -> None:
     archives = here.home / "suites" / "archives"
     old, new = SNAPSHOT_S + 60, SNAPSHOT_S - 60
     gone = [

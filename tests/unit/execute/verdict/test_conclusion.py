@@ -31,7 +31,7 @@ def ended(store: Store, status: Status = Status.UNCONFIRMED, *, rule: Any = "neu
     return run
 
 
-def test_a_neutral_doubt_does_not_block(store: Store) -> None:
+def test_a_neutral_unconfirmed_run_does_not_block(store: Store) -> None:
     run = ended(store)
     assert is_neutral(store, run)
     assert exit_code_of(store, run) == 0
@@ -39,7 +39,7 @@ def test_a_neutral_doubt_does_not_block(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("rule", "code"), [("fail", 4), (None, 4)])
-def test_else_a_doubt_blocks(store: Store, rule: Any, code: int) -> None:
+def test_otherwise_an_unconfirmed_result_blocks(store: Store, rule: Any, code: int) -> None:
     run = ended(store, rule=rule)
     assert not is_neutral(store, run)
     assert exit_code_of(store, run) == code
@@ -78,12 +78,12 @@ def test_what_else_is_wrong_blocks(store: Store) -> None:
 
 
 @pytest.mark.parametrize("word", ["pass", "ignore", "", True])
-def test_a_policy_never_maps_a_doubt_to_a_pass(word: Any) -> None:
+def test_a_policy_never_maps_unconfirmed_to_a_pass(word: Any) -> None:
     with pytest.raises(ValueError, match="unconfirmed"):
         Policy(name="p", unconfirmed=word)
 
 
-def test_less_than_a_minute_is_no_time_to_confirm() -> None:
+def test_less_than_a_minute_is_too_short_for_a_confirm_run() -> None:
     with pytest.raises(ValueError, match="0 for no confirm runs, or at least 1"):
         Policy(name="p", confirm_minutes=0.5)
 

@@ -49,12 +49,12 @@ def in_doubt(store: Store, *answers: CheckResult) -> Any:
     return run
 
 
-def test_what_is_in_doubt() -> None:
+def test_suspected_metrics() -> None:
     answers = [answer(), answer(), answer(INFER, LEG), answer(asks=False), answer(INFER, "x", gating=False)]
     assert confirm.suspected(answers) == (f"{INFER}/{LEG}", TRAIN)
 
 
-def test_asked_for_once_beyond_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requested_once_beyond_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by a run that took all of its budget: the confirm run has minutes of its own."""
     late = T0 + 60 * POLICY.budget_minutes + 5
     monkeypatch.setattr(confirm.time, "time", lambda: late)
@@ -67,7 +67,7 @@ def test_asked_for_once_beyond_the_budget(store: Store, monkeypatch: pytest.Monk
     assert confirm.request_confirmation(store, run, POLICY, "other")
 
 
-def test_a_policy_without_confirm_runs_is_told_by_the_checks(store: Store) -> None:
+def test_the_checks_report_a_policy_without_confirm_runs(store: Store) -> None:
     run = in_doubt(store, answer())
     assert confirm.request_confirmation(store, run, Policy(name="p", confirm_minutes=0), "child") is None
     assert not confirm.is_awaited(store, run.id)
@@ -80,7 +80,7 @@ def test_a_confirm_run_is_not_confirmed(store: Store) -> None:
     assert told(store, run) is None
 
 
-def test_only_what_is_in_doubt_and_what_it_needs() -> None:
+def test_only_suspected_metrics_and_what_they_need() -> None:
     plan = a_plan()
     assert [step.id for step in confirm.cut(plan, [TRAIN]).steps] == [TRAIN]
     made = confirm.cut(plan, [f"{INFER}/{LEG}"])
@@ -96,7 +96,7 @@ def test_the_nodes_change_places() -> None:
 
 
 @pytest.mark.parametrize(("ref", "expected"), [(None, None), ("main", "abc")])
-def test_the_same_commit_in_the_mode_that_was_asked_for(ref: str | None, expected: str | None) -> None:
+def test_the_same_commit_in_the_requested_mode(ref: str | None, expected: str | None) -> None:
     request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), suite_ref=ref, repeats=3)
     asked = ConfirmationDocument(run="child", keys=(TRAIN,), until=T0, mode=LITE)
     made = confirm.request_for(request, a_run(suite_commit="abc"), asked, T0)
@@ -134,7 +134,7 @@ def test_only_speeds_are_confirmed_on_a_little_data(
     assert (asked and asked.mode) == expected
 
 
-def test_what_a_little_data_says_nothing_about_is_judged_alone(store: Store) -> None:
+def test_metrics_that_need_the_full_dataset_are_evaluated_alone(store: Store) -> None:
     short, long = (Policy(name="p", confirm_minutes=minutes) for minutes in (4, 6))
     run = on_all_data(store, answer(), took_s=300)
     assert confirm.unconfirmable(store, run, long) == ""
@@ -178,7 +178,7 @@ MEMORY = answer().model_copy(update={"metric": "peak_rss"})
         ((SPEED, answer(EVAL)), 300, (EVAL, TRAIN), LITE, False),
     ],
 )
-def test_what_an_evaluation_says_is_confirmed_by_the_evaluation_alone(
+def test_an_evaluation_is_confirmed_by_an_evaluation_alone(
     store: Store, answers: Any, train_s: float, keys: Any, mode: str, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(confirm.time, "time", lambda: T0)
@@ -274,7 +274,7 @@ def test_what_it_measured_counts_for_the_confirmed_run_alone(store: Store) -> No
     assert build_check_context(store, later, rules=POLICY, references=References(suite="s")).history == ()
 
 
-def test_one_that_never_began_says_why(store: Store) -> None:
+def test_a_confirm_run_that_never_started_has_a_reason(store: Store) -> None:
     run = tell(store, a_run(created_at=T0, environment="cpu/x/2-nodes"), status=None)
     store.runs.create(a_run("child", trigger="confirm", created_at=T0 + 1))
     store.documents.put(run.id, ConfirmationDocument(run="child", keys=(TRAIN,), until=T0 + 60))

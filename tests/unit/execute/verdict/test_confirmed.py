@@ -122,7 +122,7 @@ def test_checks_that_fail_in_the_confirm_run_are_a_finding(store: Store) -> None
     assert (told(store, run) or ())[3] == "loss.finite: loss is nan"
 
 
-def test_another_environment_says_nothing(store: Store) -> None:
+def test_another_environment_is_ignored(store: Store) -> None:
     run = in_doubt(store)
     a_child(store, environment="gpu/y")
     step(store, TRAIN, ended_at=T0 + 20, failure=CRASH)

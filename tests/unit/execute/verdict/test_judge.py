@@ -62,14 +62,14 @@ def test_the_gates_limits_are_certified(store: Store, tmp_path: Path, monkeypatc
     assert gate["simulated_years"] >= 10 * len(gate["numbers"])
 
 
-def test_no_time_for_it_is_said(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_time_is_reported(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judgement, "GATE_S", 0.0)
     _, made = certified(store, tmp_path, weeks=8)
     assert made["gate"]["cut"].startswith("false-alert rate unknown for 8 of 8 metrics")
     assert verify(made) == []
 
 
-def test_a_young_chain_is_certified_as_well(store: Store, tmp_path: Path) -> None:
+def test_a_new_chain_is_certified_too(store: Store, tmp_path: Path) -> None:
     _, made = certified(store, tmp_path, weeks=1)
     assert {row["smallest"] for row in made["gate"]["numbers"]} == {None}
     assert verify(made) == []

@@ -169,7 +169,7 @@ def test_a_slow_node_explains_no_memory(judged: Any) -> None:
     assert "node_health" not in memory.reason
 
 
-def test_a_young_history_says_nothing_of_nodes(judged: Any) -> None:
+def test_a_short_history_has_no_result_for_nodes(judged: Any) -> None:
     _, _, answers = judged(lambda one: 3.0 if one[2] == "node-a" else 1.0, weeks=3)
     (health,) = answers["node_health"]
     assert (health.status, health.reason) == (

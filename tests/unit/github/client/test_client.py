@@ -87,7 +87,7 @@ def test_a_secondary_rate_limit_is_waited_for(client: Client, github: GitHub) ->
     assert caught.value.passing
 
 
-def test_an_unchanged_answer_costs_nothing(client: Client, github: GitHub) -> None:
+def test_an_unchanged_response_costs_nothing(client: Client, github: GitHub) -> None:
     github.roles = {"me": "write"}
     assert [client.permission("me") for _ in range(3)] == ["write"] * 3
     assert github.not_modified == 2

@@ -82,7 +82,7 @@ def test_an_unknown_command_lists_all() -> None:
         "/retest",
     ],
 )
-def test_other_comments_are_no_commands(comment: str) -> None:
+def test_other_comments_are_not_commands(comment: str) -> None:
     assert parse(comment) is None
 
 

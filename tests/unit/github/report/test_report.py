@@ -248,7 +248,7 @@ def test_texts_of_logs_cannot_mention_link_or_leave_their_cell(repository: Repos
         assert "#12" not in plain
 
 
-def test_a_comment_is_written_only_when_there_is_something_to_say(repository: Repository) -> None:
+def test_a_comment_is_written_only_with_content(repository: Repository) -> None:
     plain = SCENES["one_pass"]
     assert comment(plain, repository) == ""
     assert comment(plain, repository, existing=True).startswith(marker(repository)), "an old failure is replaced"

@@ -283,7 +283,7 @@ def test_comments_that_are_ignored_silently(event: Event, why: Why, repository: 
     assert (found.do, found.why, found.reply, found.reaction) == (Do.IGNORE, why, "", "")
 
 
-def test_a_wrong_command_is_answered(repository: Repository) -> None:
+def test_a_wrong_command_gets_a_reply(repository: Repository) -> None:
     found = last(comment("/tipc runn"), repository)
     assert (found.do, found.why, found.reaction) == (Do.IGNORE, Why.WRONG_COMMAND, "-1")
     assert "`/tipc run [whole] [CHAIN…]`" in found.reply

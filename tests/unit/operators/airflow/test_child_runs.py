@@ -42,7 +42,7 @@ def test_a_verdict_stays_also_when_its_dag_run_was_deleted(status: str, state: s
 
 @pytest.mark.parametrize("state", ["queued", "running"])
 @pytest.mark.parametrize("status", [None, Status.PASS, Status.CANCELLED])
-def test_what_goes_on_is_waited_for_also_when_a_person_cleared_it(state: str, status: Status | None) -> None:
+def test_an_active_run_is_awaited_even_if_a_user_cleared_it(state: str, status: Status | None) -> None:
     assert move(ChildRun(state, True, status)) == (Move.WAIT, FIRST)
 
 

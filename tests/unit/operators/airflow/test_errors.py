@@ -9,7 +9,7 @@ from tipcflow.store.migrate import WrongSchemaError
 from tipcflow_operators.airflow.errors import airflow_error, tipcflow_errors_fail_task
 
 
-def test_what_a_task_says_is_final() -> None:
+def test_errors_of_a_task_are_final() -> None:
     for error in (ConfigError("no such mode"), InfraError("node b is away")):
         assert type(airflow_error(error)) is AirflowFailException
     with pytest.raises(AirflowFailException, match="infra_failure: node b is away"), tipcflow_errors_fail_task():

@@ -90,7 +90,7 @@ def test_a_progress_bar_that_never_ends_its_line_does_not_grow_for_ever(log: Lin
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_said_of_other_events(log: Lines, event: Event, line: str) -> None:
+def test_lines_of_other_events(log: Lines, event: Event, line: str) -> None:
     TaskLog(log).take(event)
     assert log.lines == [line]
 
@@ -108,17 +108,17 @@ def test_what_is_said_of_other_events(log: Lines, event: Event, line: str) -> No
     ],
     ids=lambda event: event.kind.value,
 )
-def test_what_is_for_the_page_alone_is_no_line(log: Lines, event: Event) -> None:
+def test_events_for_the_page_have_no_line(log: Lines, event: Event) -> None:
     TaskLog(log).take(event)
     assert log.lines == []
 
 
-def test_percent_signs_of_a_training_are_no_formats(log: Lines) -> None:
+def test_percent_signs_of_a_training_are_not_format_specifiers(log: Lines) -> None:
     TaskLog(log).take(output("accuracy 97 %s %d\n"))
     assert log.lines == ["node-a | accuracy 97 %s %d"]
 
 
-def test_both_are_told(log: Lines, tmp_path: Path) -> None:
+def test_both_are_reported(log: Lines, tmp_path: Path) -> None:
     take = listener(tmp_path, "run-1", TaskLog(log))
     events = [
         output("epoch 1\n"),

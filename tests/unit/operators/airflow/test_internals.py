@@ -87,7 +87,7 @@ def test_the_executor_has_what_is_overridden() -> None:
     assert internals.TaskInstanceState.RUNNING == "running"
 
 
-def test_the_pages_ask_the_auth_manager() -> None:
+def test_the_pages_query_the_auth_manager() -> None:
     from airflow.api_fastapi.auth.managers.base_auth_manager import BaseAuthManager
 
     assert {"method", "access_entity", "user"} <= set(

@@ -150,7 +150,7 @@ def test_an_unconcerned_change_gets_a_check_too(world: World) -> None:
     assert world.store.pulls.living() == []
 
 
-def test_commands_are_answered_at_once(world: World) -> None:
+def test_commands_get_an_immediate_reply(world: World) -> None:
     world.pull_request("opened")
     world.comment("/tipc runn")
     world.comment("/tipc help")
@@ -190,7 +190,7 @@ def test_a_rerun_is_a_new_attempt_and_its_repetition_is_not(world: World) -> Non
     assert world.check(3)["conclusion"] == "skipped"
 
 
-def test_a_command_with_an_unknown_chain_says_so(world: World) -> None:
+def test_a_command_with_an_unknown_chain_reports_it(world: World) -> None:
     world.comment("/tipc run toy/none/*")
     world.settle()
     assert world.dag_runs.started == {}
@@ -221,7 +221,7 @@ def test_an_outage_of_github_loses_and_doubles_nothing(world: World) -> None:
     assert world.store.messages.waiting() == []
 
 
-def test_a_lost_response_doubles_neither_check_nor_answer(world: World) -> None:
+def test_a_lost_response_doubles_neither_check_nor_reply(world: World) -> None:
     """The write has its effect, but the response is lost."""
     world.comment("/tipc help")
     world.pull_request("opened")
@@ -249,7 +249,7 @@ def test_a_rate_limit_is_waited_for_without_a_worker(world: World) -> None:
     assert world.check()["conclusion"] == "failure"
 
 
-def test_an_airflow_without_answers_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unresponsive_airflow_is_queried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tipcflow_operators.pull_request.start.RETRY_S", 0.0)
     world.dag_runs.away = True
     world.pull_request("opened")
@@ -260,7 +260,7 @@ def test_an_airflow_without_answers_is_asked_again(world: World, monkeypatch: py
     assert list(world.dag_runs.started) == [(DAG, world.run_id())]
 
 
-def test_a_deleted_dag_run_is_no_pass(world: World) -> None:
+def test_a_deleted_dag_run_is_not_a_pass(world: World) -> None:
     world.pull_request("opened")
     world.work()
     world.dag_runs.started.clear()

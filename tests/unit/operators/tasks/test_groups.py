@@ -72,7 +72,7 @@ def test_every_step_is_done_by_exactly_one_group(planned: tuple[str, ...], in_gr
     assert sorted(done) == sorted(step.id for step in plan.steps)
 
 
-def test_a_node_without_a_part_is_told_from_a_variant_without_steps() -> None:
+def test_a_node_without_a_part_differs_from_a_variant_without_steps() -> None:
     plan = plan_of("one", "two")
     said = no_steps_reason(plan, StepKind.TRAIN, 0, ("one", "two"), "node-c")
     assert said == "node node-c takes no part in this variant"
@@ -84,7 +84,7 @@ def test_a_variant_that_is_gone_is_named() -> None:
     assert said == "the params file at this ref no longer has variant two"
 
 
-def test_a_mode_without_such_steps_says_so() -> None:
+def test_a_mode_without_such_steps_reports_it() -> None:
     # The variant is still in the file, or the mode has none at all.
     assert no_steps_reason(plan_of("one"), StepKind.EXPORT, 0, ("one",), None) == (
         "mode lite_train_lite_infer has no export step in this variant"

@@ -62,7 +62,7 @@ def refusal(wrong: dict[str, Any], allowed: tuple[str, ...] = RUN_PARAMS) -> Con
     return caught.value
 
 
-def test_what_a_person_is_told() -> None:
+def test_messages_for_the_user() -> None:
     told = [f"# {wrong}\n{refusal(wrong)}\n" for wrong in WRONG]
     told += [f"# certify {wrong}\n{refusal(wrong, GENERIC)}\n" for wrong in WRONG_GENERIC]
     with pytest.raises(ConfigError) as nothing:
@@ -82,11 +82,11 @@ def test_a_wrong_param_is_a_config_error_that_names_it(wrong: dict[str, Any]) ->
 @pytest.mark.parametrize(
     ("name", "near"), [("moed", "mode"), ("Cluster", "cluster"), ("suiteref", "suite_ref"), ("repeat", "repeats")]
 )
-def test_an_unknown_name_is_answered_with_a_near_one(name: str, near: str) -> None:
+def test_an_unknown_name_suggests_a_similar_one(name: str, near: str) -> None:
     assert refusal({name: "x"}).hint == f"did you mean {near}?"
 
 
-def test_a_name_like_no_other_is_answered_with_the_list() -> None:
+def test_a_name_without_a_similar_one_lists_all() -> None:
     error = refusal({"xyz": "x"})
     assert error.hint == ""
     assert error.expected == "one of " + ", ".join(RUN_PARAMS)
@@ -200,7 +200,7 @@ def test_an_empty_field_of_the_form_is_nothing() -> None:
     assert (request.suite, request.params) == ("clas", "m/f.txt")
 
 
-def test_the_generic_dag_is_told_its_chain() -> None:
+def test_the_generic_dag_gets_its_chain() -> None:
     request = asked({"suite": "ocr", "params_file": "det/f.txt"}, suite="", params_file="")
     assert (request.suite, request.params) == ("ocr", "det/f.txt")
 
@@ -223,5 +223,5 @@ def test_half_a_chain_is_an_error(given: dict[str, str], missing: str) -> None:
         ("", "airflow"),
     ],
 )
-def test_who_started_a_run_stands_in_its_id(run: str, trigger: str) -> None:
+def test_a_run_id_names_who_started_it(run: str, trigger: str) -> None:
     assert trigger_of(run) == trigger

@@ -33,7 +33,7 @@ def test_globs(globs: list[str], chosen: list[str]) -> None:
 
 
 @pytest.mark.parametrize("globs", [[], "*", None, [""], [1], ["*", None], {"*": 1}])
-def test_what_is_no_list_of_globs(globs: object) -> None:
+def test_values_other_than_lists_of_globs(globs: object) -> None:
     with pytest.raises(ConfigError, match="chains: is not a list of chain names"):
         chosen_chains(globs, NAMES)
 
@@ -56,7 +56,7 @@ def test_a_glob_that_nothing_fits_is_an_error_with_near_names(glob: str, near: s
     assert near in caught.value.hint
 
 
-def test_without_any_chain_it_says_how_to_get_some() -> None:
+def test_without_chains_it_explains_how_to_add_some() -> None:
     with pytest.raises(ConfigError, match="tipcflow import"):
         chosen_chains(["*"], [])
 

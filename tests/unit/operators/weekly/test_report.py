@@ -45,7 +45,7 @@ def test_the_report_that_a_user_reads() -> None:
     assert "<b>" not in as_html(title, parts)
 
 
-def test_slack_mentions_nobody_and_has_a_limit() -> None:
+def test_slack_mentions_no_user_and_has_a_limit() -> None:
     text = as_slack("weekly <!channel>", sections(ROWS, EARLIER, {}, NOTHING))
     assert "<" not in text
     assert "• clas/lost/train: regression: speed: 12 % slower | &lt;b&gt; @all" in text

@@ -20,7 +20,7 @@ def ended(chain: str, status: Status | None, reason: str = "", seconds: float = 
     return a_run(run_id, chain=chain, status=status, reason=reason, ended_at=status and T0 + seconds)
 
 
-def test_the_summary_that_a_person_reads() -> None:
+def test_the_summary_that_a_user_reads() -> None:
     dropped = judged(68.25, Status.FAILED)
     rows = [
         Row("clas/good/train", ended("clas/good/train", Status.PASS), accuracies([judged(71.3)], {})),
@@ -44,7 +44,7 @@ def test_the_summary_that_a_person_reads() -> None:
     assert markdown("weekly manual__x", rows, not_run) == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_a_doubt_is_red_unless_the_policy_calls_it_neutral() -> None:
+def test_an_unconfirmed_run_is_red_unless_the_policy_sets_neutral() -> None:
     run = ended("clas/good/train", Status.UNCONFIRMED, "slower")
     assert Row("clas/good/train", run).red
     assert not Row("clas/good/train", run, neutral=True).red
@@ -63,7 +63,7 @@ def test_accuracy_against_its_target_and_the_last_time() -> None:
     assert accuracies([judged(71.25, step="other/eval")], before) == ("top1_acc 71.25 % (target 71 ± 0.5)",)
 
 
-def test_accuracy_against_its_history_is_told_when_it_is_news() -> None:
+def test_accuracy_against_its_history_is_reported_if_it_changed() -> None:
     def beside(value: float, status: Status, **values: object) -> CheckResult:
         return judged(value, status, check="accuracy.history", values={"value": value, "unit": "%", **values})
 

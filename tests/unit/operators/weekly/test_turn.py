@@ -19,7 +19,7 @@ def test_a_chain_that_has_ended_makes_room_whatever_became_of_it(word: str) -> N
 
 
 @pytest.mark.parametrize("word", [None, "scheduled", "queued", "running", "deferred", "up_for_retry"])
-def test_one_that_goes_on_does_not(word: str | None) -> None:
+def test_an_active_run_does_not(word: str | None) -> None:
     now = states("success", "deferred", word, "running", None)
     assert [ahead_of(index, now, 1) for index in range(5)] == [0, 0, 1, 2, 3]
     assert [ahead_of(index, now, 2) for index in range(5)] == [0, 0, 0, 1, 2]

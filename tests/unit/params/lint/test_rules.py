@@ -76,7 +76,7 @@ CHANGES: list[Change] = [
 ]
 
 
-def test_nothing_is_said_of_a_clean_file(clean: str, found: Found) -> None:
+def test_nothing_is_reported_of_a_clean_file(clean: str, found: Found) -> None:
     assert found(clean) == []
 
 
@@ -205,7 +205,7 @@ def test_legs_that_the_cpu_cannot_do(clean: str, found: Found) -> None:
     assert "cpu-precision" not in of(text, "models/template", found)
 
 
-def test_a_shifted_file_is_told_once_and_nothing_else_is_said(clean: str, found: Found) -> None:
+def test_a_shifted_file_is_reported_once_and_nothing_else(clean: str, found: Found) -> None:
     text = clean.replace("trainer:norm_train\n", "").replace(GPU, "gpu_list:10")
     assert [each.rule for each in found(text)] == ["line-shape"]
 
@@ -219,6 +219,6 @@ def test_every_rule_is_tried_here() -> None:
     assert {rule.id for rule in all_rules()} == tried
 
 
-def test_the_reference_page_is_what_the_code_says() -> None:
+def test_the_reference_page_matches_the_code() -> None:
     page = Path(__file__).parents[4] / "docs" / "reference" / "lint.md"
     assert page.read_text() == reference_page(), "stale: run `tipcflow lint --rules > docs/reference/lint.md`"

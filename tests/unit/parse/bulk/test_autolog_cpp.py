@@ -87,5 +87,5 @@ def test_identifiers_before_titles() -> None:
     assert times(parse_autolog(text)) == [TIMES, TIMES]
 
 
-def test_settings_without_a_title_are_no_report() -> None:
+def test_settings_without_a_title_are_not_a_report() -> None:
     assert parse_autolog("batch_size: 3\nprecision: fp16\ninference_time(ms): 3\n") == ()

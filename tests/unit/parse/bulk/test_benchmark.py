@@ -26,7 +26,7 @@ def read(text: str) -> list[tuple[str, float, str]]:
 
 
 @pytest.mark.parametrize("indent", [None, 4, 2, "\t"])
-def test_what_an_object_says(indent: int | str | None) -> None:
+def test_values_of_an_object(indent: int | str | None) -> None:
     text = json.dumps(OBJECT, indent=indent)
     assert read(text) == SAID
     account = summarize_log([text.encode()])
@@ -48,7 +48,7 @@ def test_pieces_of_any_size_and_lines_around(piece: int) -> None:
     ]
 
 
-def test_a_unit_that_is_not_told_is_not_made_up() -> None:
+def test_a_missing_unit_is_not_invented() -> None:
     told = {name: value for name, value in OBJECT.items() if name != "speed_unit"}
     assert read(json.dumps(told))[0] == read(json.dumps(told, indent=4))[0] == ("throughput", 1234.567, "")
 
@@ -64,11 +64,11 @@ def test_a_unit_that_is_not_told_is_not_made_up() -> None:
         '    "ips": 5.0,',
     ],
 )
-def test_what_is_no_benchmarks_object_is_not_guessed(text: str) -> None:
+def test_objects_other_than_benchmarks_are_not_guessed(text: str) -> None:
     assert read(text) == []
 
 
-def test_a_training_line_in_json_is_no_benchmark() -> None:
+def test_a_training_line_in_json_is_not_a_benchmark() -> None:
     line = '{"epoch": 1, "step": 10, "loss": 0.5, "ips": 100.0}'
     (loss, ips) = parse_training(lines_of(line), "auto")
     assert (loss.epoch, loss.iteration, loss.value) == (1, 10, 0.5)

@@ -21,7 +21,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize("unit", [b"\n", b"\r\n", b" \n"])
-def test_blank_floods(unit: bytes) -> None:
+def test_floods_of_empty_lines(unit: bytes) -> None:
     """100,000 blank lines before a report: the pattern of its signature took time by their square (9 s)."""
     data = unit * 100_000 + b"reporter: me\n"
     assert seconds(lambda: parse_inference(data)) < 4

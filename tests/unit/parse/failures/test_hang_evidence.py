@@ -56,7 +56,7 @@ def test_the_only_running_rank_is_behind_the_ranks_that_have_ended() -> None:
     assert behind({"a": {"logs": [log(0, 1), output]}}) is None, "the launcher's output belongs to no rank"
 
 
-def test_iterations_that_begin_anew_in_every_epoch() -> None:
+def test_iterations_that_restart_in_every_epoch() -> None:
     found = behind({"a": {"logs": [log(0, 1, epoch=3)]}, "b": {"logs": [log(1, 40, epoch=2)]}})
     assert found is not None
     assert found.node == "b"
@@ -124,7 +124,7 @@ def test_silence_is_compared_at_one_time() -> None:
         {"a": {"logs": [{"rank": None, "iteration": None}], "processes": [{"stack": None}]}},
     ],
 )
-def test_nobody_is_named_without_a_reason(seen: dict[str, Any]) -> None:
+def test_no_rank_is_named_without_a_reason(seen: dict[str, Any]) -> None:
     assert behind(seen) is None
 
 
@@ -134,7 +134,7 @@ def test_where_a_process_is() -> None:
     assert innermost("") == ""
 
 
-def test_a_broken_gpu_is_said() -> None:
+def test_a_broken_gpu_is_reported() -> None:
     xid = "[ 812.3] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
     assert hardware({"a": {"kernel": []}, "b": {"kernel": ["eth0 up", xid]}}) == f"node b: {xid}"
     assert hardware({"a": {}}) == ""

@@ -28,7 +28,7 @@ def test_every_rule_has_a_name_of_its_own_and_a_source() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", FINE, "epoch 3 done\nsaving\n", "0 errors, all reset by hand\n"])
-def test_nothing_is_told(text: str) -> None:
+def test_no_trouble_is_reported(text: str) -> None:
     assert find_failure(text) is None
 
 
@@ -156,7 +156,7 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     assert found is None or len(found.said) <= 300
 
 
-def test_secrets_in_the_line_that_tells_it_are_masked() -> None:
+def test_secrets_in_the_reported_line_are_masked() -> None:
     url = "https://b.example.com/w.tar?X-Amz-Signature=0123abcd&token=SECRET123"
     found = find_failure(_traceback(f"requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: {url}"))
     assert found is not None
@@ -246,7 +246,7 @@ def test_summary_of_torchrun_counts_if_a_rank_reports_nothing() -> None:
     assert (found.failure_class, found.said) == (FailureClass.KILLED, killed)
 
 
-def test_a_launcher_that_was_asked_to_end_has_no_error_of_its_own() -> None:
+def test_a_launcher_that_was_requested_to_end_has_no_error_of_its_own() -> None:
     assert find_failure(FINE + INTERRUPTED) is None
     found = find_failure(_traceback(CLOSED) + INTERRUPTED)
     assert found is not None

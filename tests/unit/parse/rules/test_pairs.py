@@ -87,7 +87,7 @@ def test_loss_that_is_not_a_number_is_a_value_only_in_training() -> None:
     assert values(PairsRule(HEAD, Phase.EVAL), "epoch 1 loss: None") == []
 
 
-def test_pairs_may_precede_the_head_if_the_rule_says_so() -> None:
+def test_pairs_may_precede_the_head_if_the_rule_allows_it() -> None:
     line = "acc: 0.5, epoch 1 loss: 0.25"
     assert [sample[:2] for sample in values(PairsRule(HEAD, anywhere=True), line)] == [
         ("acc", 0.5),

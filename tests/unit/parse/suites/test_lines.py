@@ -40,7 +40,7 @@ def test_sample_lines_of_all_suites() -> None:
     assert told(LOG) == (GOLDEN / "suites.txt").read_text()
 
 
-def test_every_sample_line_but_titles_says_something() -> None:
+def test_every_sample_line_but_titles_is_parsed() -> None:
     titles = ("metric in ckpt", "metric eval", "hmean:0.1", "area= small")
     said = {one.offset for one in parse_training(lines_of(LOG), "auto")}
     for offset, line in lines_of(LOG):
@@ -166,7 +166,7 @@ def test_sentences_with_epochs_measure_nothing(line: str) -> None:
     assert list(parse_training(lines_of(line), "auto")) == []
 
 
-def test_an_appended_log_goes_on_after_what_the_launcher_repeated() -> None:
+def test_an_appended_log_continues_after_what_the_launcher_repeated() -> None:
     line = "[Epoch 1, iter: 1] loss: 1.5\n"
     repeat = f"LAUNCH INFO x ---- ERROR LOG DETAIL ----\n{line}LAUNCH INFO x Exit code 1\n"
     assert [one.value for one in parse_training(lines_of(line + repeat + line))] == [1.5, 1.5]
@@ -238,7 +238,7 @@ def test_results_also_without_the_escapes_of_their_colors(line: str) -> None:
         ("tensor(nan, device='cuda:0')", math.nan),
     ],
 )
-def test_a_loss_that_is_no_plain_number_is_not_missed(printed: str, value: float) -> None:
+def test_a_loss_that_is_not_a_plain_number_is_not_missed(printed: str, value: float) -> None:
     lines = [f"[Epoch 1, iter: {at}] lr: 0.10000, loss: {printed}" for at in range(40)]
     text = "\n".join(lines) + "\n"
     same(text.encode(), "models")

@@ -76,7 +76,7 @@ def test_what_the_launcher_repeats_is_counted_once() -> None:
         "",
     ],
 )
-def test_what_is_no_line_of_this_format_is_skipped(text: str) -> None:
+def test_lines_of_other_formats_are_skipped(text: str) -> None:
     assert read(text) == []
 
 
@@ -157,7 +157,7 @@ def test_lines_that_are_longer_than_any_log_line_are_skipped() -> None:
     assert read("[Epoch 1, iter: 1] loss: 1.5, x: " + "9" * 30_000) == []
 
 
-def test_an_unknown_format_is_said() -> None:
+def test_an_unknown_format_is_reported() -> None:
     with pytest.raises(
         ConfigError, match="log_format: is not a format of training logs; found 'tea'; expected one of clas"
     ):

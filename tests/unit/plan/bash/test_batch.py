@@ -18,7 +18,7 @@ def record(text: str, **fields: object) -> dict[str, object]:
     }
 
 
-def test_an_answer_names_its_record(short_text: str) -> None:
+def test_a_result_names_its_record(short_text: str) -> None:
     said = answer(record(short_text))
     assert [said[name] for name in ("config", "mode", "variant")] == [
         "test_tipc/configs/m/train.txt",

@@ -129,7 +129,7 @@ def test_one_device_argument_for_each_group(plan: Make, norm_text: str) -> None:
     assert ["--use-gpu=cpu" in text for text in words] == ["gpus_-1" in text for text in words]
 
 
-def test_the_quantised_model_lies_where_the_script_cannot_go(plan: Make, norm_text: str) -> None:
+def test_the_quantized_model_is_where_the_script_cannot_go(plan: Make, norm_text: str) -> None:
     text = norm_text.replace("export1:null", "kl_quant:q.py")
     away = quirks_of(plan(edited(text, "infer_model", "../inference/"), "whole_infer", dialects=("PaddleClas",)))
     near = quirks_of(plan(edited(text, "infer_model", "inference"), "whole_infer", dialects=("PaddleClas",)))
@@ -142,7 +142,7 @@ def test_dialects_name_known_quirks_only(name: str) -> None:
     assert set(load_dialect(name).quirks) <= set(catalogue())
 
 
-def test_every_quirk_has_both_texts_and_someone_who_finds_it() -> None:
+def test_every_quirk_has_both_texts_and_a_detector() -> None:
     code = "".join(path.read_text() for path in SOURCE.rglob("*.py"))
     for name, entry in catalogue().items():
         assert entry.bash

@@ -115,7 +115,7 @@ def test_such_a_script_is_one_process_per_node(
     assert "one id per node, or launch: torchrun" in str(caught.value)
 
 
-def test_what_was_replaced_is_said(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
+def test_replacements_are_reported(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
     made = plan(short_text, cluster=cluster(), launch=Launch.MASTER)
     said = {each.what: (each.found, each.used) for each in made.substitutions}
     assert said["launch"] == ("ips", "master")

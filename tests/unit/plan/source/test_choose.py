@@ -114,7 +114,7 @@ def test_modes_with_the_same_training_are_sisters() -> None:
     assert sister_mode("whole_infer") == ""
 
 
-def test_value_by_mode_is_told_from_other_values() -> None:
+def test_value_by_mode_is_distinguished_from_other_values() -> None:
     assert is_mode_table(f"{MODE}=1|whole_train_whole_infer=100")
     assert not is_mode_table("a=1")
     assert not is_mode_table("null")

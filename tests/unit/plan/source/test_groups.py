@@ -54,7 +54,7 @@ def dialect() -> Dialect:
         ("192.168.100.11,192.168.100.12;0,1", "nodes", 2),
     ],
 )
-def test_script_tells_the_form_by_the_length_of_the_entry(
+def test_the_script_detects_the_form_by_the_length_of_the_entry(
     dialect: Dialect, text: str, form: str, nodes: int
 ) -> None:
     group = classify_bash(2, text, dialect)

@@ -74,7 +74,7 @@ def boxed(text: str, engine: Path, tmp_path: Path, **fields: object) -> Command:
     return command.model_copy(update={"container": container_words(node, command)})
 
 
-def test_the_plan_as_a_person_reads_it(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
+def test_the_plan_as_a_user_reads_it(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
     golden = Path(__file__).parents[3] / "golden" / "plan" / "container.txt"
     made = plan(short_text, cluster=with_container(cluster(), "a"))
     step = made.step(f"{FLEET}/train")
@@ -119,7 +119,7 @@ def test_variables_are_passed_and_empty_ones_are_unset_in_the_image_too(engine: 
         ("", "", ""),
     ],
 )
-def test_the_module_that_shows_stacks_stands_before_the_images_own(
+def test_the_module_that_shows_stacks_precedes_the_images_own(
     engine: Path, tmp_path: Path, python: str, image: str, seen: str
 ) -> None:
     if image:

@@ -88,7 +88,7 @@ def test_one_gpu_per_node_is_still_launched(plan: Make, short_text: str, cluster
     assert "launcher-by-length" in {quirk.id for quirk in made.quirks}
 
 
-def test_cpu_training_says_so(plan: Make, norm_text: str, cluster: Callable[..., Cluster]) -> None:
+def test_cpu_training_is_marked(plan: Make, norm_text: str, cluster: Callable[..., Cluster]) -> None:
     single = plan(norm_text, cluster=cluster()).step("norm_train_gpus_0_autocast_null_nodes_1/train")
     assert "--use-gpu=False" in single.commands["a"].text
     assert "launch" not in single.commands["a"].text

@@ -81,7 +81,7 @@ def test_end_of_a_log_is_text_without_escapes_and_secrets(tmp_path: Path) -> Non
     assert "hunter2secret" not in shown
 
 
-def test_long_log_says_how_much_is_left_out(tmp_path: Path) -> None:
+def test_a_long_log_states_how_much_is_omitted(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("x" * 90 + "the end\n")
     assert tail(log, most=8) == "… the first 90 bytes are in the download …\nthe end\n"

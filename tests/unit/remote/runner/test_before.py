@@ -93,7 +93,7 @@ def test_what_another_attempt_wrote_meanwhile_is_known_by_the_bytes_of_the_recor
     assert node.counted() == [1, 2, 3, 1, 2, 3], "it does not begin with what was there"
 
 
-def test_a_log_that_was_written_anew_counts_whole(node: Node) -> None:
+def test_an_overwritten_log_counts_completely(node: Node) -> None:
     """Nothing in it is random: it begins as the one before."""
     node.append(1, 2)
     runner = node.begin()
@@ -121,7 +121,7 @@ def test_an_attempt_that_ends_before_its_first_value_has_none(node: Node) -> Non
     assert node.counted() == []
 
 
-def test_a_training_that_goes_on_from_a_checkpoint_counts_its_own_lines(node: Node) -> None:
+def test_a_training_that_continues_from_a_checkpoint_counts_its_own_lines(node: Node) -> None:
     node.append(1, 2, 3)
     node.begin()
     node.append(4, 5)
@@ -137,7 +137,7 @@ def test_a_first_line_that_follows_a_torn_one_counts(node: Node) -> None:
     assert node.counted() == [1, 2]
 
 
-def test_what_an_earlier_attempt_said_is_not_the_attempts_own(node: Node) -> None:
+def test_output_of_an_earlier_attempt_is_not_the_attempts_own(node: Node) -> None:
     def say(message: str) -> None:
         with node.log.open("a") as log:
             log.write(f"rank 0 of 4, backend gloo\n{message}\n")
@@ -152,7 +152,7 @@ def test_what_an_earlier_attempt_said_is_not_the_attempts_own(node: Node) -> Non
     assert lines == ["rank 0 of 4, backend gloo", "the data is broken"]
 
 
-def test_of_many_logs_a_fast_overwriting_is_told_by_its_values(node: Node) -> None:
+def test_of_many_logs_a_fast_overwriting_is_detected_by_its_values(node: Node) -> None:
     """The runner looks at them once a second, which may be too late."""
     for number in range(before.LOOKED_AT):
         (node.root / "log" / f"workerlog.{number + 1}").write_text("x\n")
@@ -182,7 +182,7 @@ def test_one_that_was_replaced_counts_whole(node: Node) -> None:
     assert node.counted() == [1, 2, 1, 2]
 
 
-def test_times_of_day_tell_a_training_that_goes_on_from_a_checkpoint(node: Node) -> None:
+def test_times_of_day_identify_a_training_that_continues_from_a_checkpoint(node: Node) -> None:
     node.append(1, 2, 3, clock="[2026/11/22 10:00:00] ")
     node.begin()
     node.append(4, 5, clock="[2026/11/22 10:05:00] ")
@@ -195,7 +195,7 @@ def test_a_log_that_the_attempt_did_not_touch_is_not_its_own(node: Node) -> None
     assert node.counted() == []
 
 
-def test_one_that_was_written_anew_with_the_same_content_counts(node: Node) -> None:
+def test_a_log_rewritten_with_the_same_content_counts(node: Node) -> None:
     node.append(1, 2)
     node.begin()
     text = node.log.read_bytes()

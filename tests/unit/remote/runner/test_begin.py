@@ -66,7 +66,7 @@ def test_a_job_whose_runner_died_is_lost_also_for_who_has_just_looked(bench):
     assert (told[0]["state"], told[-1]["event"]) == ("lost", "lost")
 
 
-def test_a_folder_that_cannot_be_made_is_told(bench):
+def test_a_folder_that_cannot_be_created_is_reported(bench):
     job, text = described(bench, "true")
     job.parent.rmdir()
     job.parent.write_text("in the way")

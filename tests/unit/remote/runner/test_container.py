@@ -163,7 +163,7 @@ def test_legs_may_use_the_same_name(bench, engine, contained):
     assert "Conflict" not in (job / "logs/leg1.log").read_text()
 
 
-def test_an_engine_that_does_not_answer_is_said_and_reap_tries_again(bench, engine, contained, wait):
+def test_an_engine_that_does_not_respond_is_reported_and_reap_tries_again(bench, engine, contained, wait):
     job = contained(INSIDE)
     bench.ask("start", job)
     wait(lambda: engine.running() == ["N1"], "the container")

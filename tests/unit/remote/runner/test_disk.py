@@ -67,7 +67,7 @@ FILL = "yes | head -c 10000000; true"
 
 
 @pytest.mark.parametrize("bench", ["ours"], indirect=True)
-def test_legs_go_on_when_the_disk_stays_full(small):
+def test_legs_continue_when_the_disk_stays_full(small):
     """The ballast's room holds the records of a few legs; then it is gone."""
     job = small.job(*[FILL] * 16, "touch last", legs=True, keep_going=True)
     small.ask("start", job)
@@ -117,7 +117,7 @@ def test_what_a_command_did_start_does_not_disturb_the_next_one(tmp_path, monkey
     assert made.records[0]["message"] == "cannot start: /log: No space left on device"
 
 
-def test_two_who_say_that_a_container_is_gone(tmp_path):
+def test_two_reports_that_a_container_is_gone(tmp_path):
     mark = tmp_path / container.MARK
     mark.touch()
     container.unmark(str(mark))

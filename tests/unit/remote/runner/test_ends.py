@@ -39,7 +39,7 @@ def test_a_job_times_its_node_before_and_after_itself(bench):
     assert not list(job.glob("probe.*"))
 
 
-def test_a_job_that_is_not_asked_times_nothing(bench):
+def test_a_job_without_timing_measures_nothing(bench):
     assert bench.end_of("true").probes == {}
 
 
@@ -128,7 +128,7 @@ def test_a_lease_counts_though_clocks_jump(bench):
     assert bench.ended(job).reason is EndReason.LEASE_EXPIRED
 
 
-def test_a_helper_that_is_just_ending_is_no_leftover(bench):
+def test_a_helper_that_is_just_ending_is_not_a_leftover(bench):
     record = bench.end_of("echo text > >(sleep 0.05; cat > copy.txt)")
     assert (record.exit_code, record.killed) == (0, 0)
     assert (bench.root / "copy.txt").read_text() == "text\n"
@@ -181,7 +181,7 @@ def test_polls_renew_the_lease(bench):
     assert bench.ended(job).ok
 
 
-def test_legs_go_on_after_a_failure_and_keep_their_own_records(bench):
+def test_legs_continue_after_a_failure_and_keep_their_own_records(bench):
     job = bench.job("echo one; exit 3", "echo two", "kill -9 $$", legs=True, keep_going=True)
     bench.ask("start", job)
     record = bench.ended(job)
@@ -210,7 +210,7 @@ def test_a_missing_folder_is_a_reason_not_a_crash(bench):
 
 
 @pytest.mark.parametrize("names", [("PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM"), ("RANK", "WORLD_SIZE")])
-def test_the_world_that_a_launcher_told_its_processes_is_kept(bench, names):
+def test_the_world_size_that_a_launcher_passed_to_its_processes_is_stored(bench, names):
     rank, world = names
     worker = f"{rank}=%d {world}=%d python3 -c 'import time; time.sleep(0.6)' & "
     assert bench.end_of((worker % (0, 4)) + (worker % (1, 4)) + "wait").world_size == 4
@@ -260,7 +260,7 @@ sys.exit(max(one.wait() for one in made))
 """
 
 
-def test_how_each_rank_ended_is_told_in_their_order_whatever_the_launcher_says(bench):
+def test_the_end_of_each_rank_is_reported_in_order_whatever_the_launcher_reports(bench):
     (bench.root / "launcher.py").write_text(LAUNCHER)
     record = bench.end_of(f"{sys.executable} launcher.py")
     assert [(one.rank, one.exit_code, one.signal) for one in record.ranks] == [
@@ -280,7 +280,7 @@ def test_how_each_rank_ended_is_told_in_their_order_whatever_the_launcher_says(b
         (lambda bench, job: os.kill(json.loads((job / "lock").read_text()), signal.SIGTERM), "node"),
     ],
 )
-def test_who_stopped_a_job_stands_in_its_record(bench, end, by):
+def test_the_record_names_who_stopped_a_job(bench, end, by):
     job = bench.job("sleep 300")
     bench.ask("start", job)
     end(bench, job)

@@ -61,10 +61,10 @@ def test_kernel_messages_with_their_age(monkeypatch):
     assert 59 <= int(line.split(" ")[0]) <= 70
 
 
-def test_a_program_that_does_not_answer_is_left(tmp_path):
+def test_a_program_that_does_not_respond_is_left(tmp_path):
     assert run_program([sys.executable, "-c", "import time; time.sleep(300)"], 0.2) == (
         None,
-        f"{Path(sys.executable).name} did not answer within 0.2 s",
+        f"{Path(sys.executable).name} did not respond within 0.2 s",
     )
     assert run_program([str(tmp_path / "none")], 1.0) == (None, f"{tmp_path}/none: No such file or directory")
     assert run_program(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], 10.0) == (3, "out\nerr\n")
@@ -100,7 +100,7 @@ def test_only_so_much_is_printed(tmp_path, monkeypatch):
     assert "stack" in found["processes"][0], "those that matter most are kept"
 
 
-def test_nobody_answers_for_a_process_that_is_gone(tmp_path):
+def test_an_ended_process_has_no_evidence(tmp_path):
     process = subprocess.Popen(["true"])
     process.wait()
     gone = Proc(process.pid, 1, 0.0, 0, b"")
@@ -130,7 +130,7 @@ def test_a_ranks_own_process_comes_before_its_helpers(tmp_path, monkeypatch):
 
 
 @pytest.mark.root
-def test_evidence_on_a_full_disk_is_told_all_the_same(tmp_path):
+def test_evidence_on_a_full_disk_is_still_reported(tmp_path):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(tmp_path)], check=True)
     try:
         spec = {"workspace": str(tmp_path), "root": "/", "run": "r", "step": "s", "attempt": 1, "node": "a"}

@@ -146,7 +146,7 @@ def test_framework_of_an_environment(bench, tmp_path, monkeypatch):
     assert (told["framework"], told["framework_version"], told["cuda"]) == ("paddle", "3.3.1", "12.6")
 
 
-def test_gpus_as_nvidia_smi_tells_them(monkeypatch):
+def test_gpus_as_reported_by_nvidia_smi(monkeypatch):
     row = "NVIDIA H200, GPU-aaaa, 143771, 570.124.06, 9.0\n"
     monkeypatch.setattr(module, "output", lambda *command: row * 2)
     told = module.gpus()
@@ -252,7 +252,7 @@ def test_a_peer_whose_check_did_not_end_is_not_reachable(held, monkeypatch, tmp_
 
     monkeypatch.setattr(module, "unreachable", unreachable)
     told = module.facts(str(tmp_path), sys.executable, "b=10.0.0.2,c=10.0.0.3,d=10.0.0.4", 22)
-    assert told["unreachable"] == {"b": "10.0.0.2: no answer within 0.3 s", "d": "refused"}
+    assert told["unreachable"] == {"b": "10.0.0.2: no response within 0.3 s", "d": "refused"}
 
 
 def test_a_peer_whose_check_breaks_is_not_reachable(held, monkeypatch, tmp_path):
@@ -279,7 +279,7 @@ def test_a_part_that_did_not_end_is_not_known_rather_than_none(held, monkeypatch
     assert NodeFacts.model_validate({"node": "a", **told}).cpu_flags == ()
 
 
-def test_a_command_that_takes_too_long_has_said_nothing(held, monkeypatch, tmp_path):
+def test_a_command_that_times_out_has_no_output(held, monkeypatch, tmp_path):
     """A driver that hangs is not a machine without GPUs."""
 
     def slow(*command):
@@ -291,7 +291,7 @@ def test_a_command_that_takes_too_long_has_said_nothing(held, monkeypatch, tmp_p
     assert "gpus" not in told
 
 
-def test_output_tells_silence_from_slowness(monkeypatch):
+def test_output_distinguishes_silence_from_slowness(monkeypatch):
     monkeypatch.setattr(module, "LIMIT_S", 1.2)
     assert module.output("/no/such") == module.output("false") == ""
     with pytest.raises(subprocess.TimeoutExpired):

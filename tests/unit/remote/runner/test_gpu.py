@@ -118,7 +118,7 @@ def test_a_gpu_that_a_process_has_left_no_longer_counts(piped, monkeypatch):
     assert piped.read()[0] == {7: 256 * 1024**2}
 
 
-def test_lines_that_nobody_expects_are_left_out():
+def test_unexpected_lines_are_omitted():
     gpu = Gpu()
     for row in (["NVIDIA-SMI has failed"], ["1", "2", "3", "4"], ["", "", ""], ["GPU-a", "x", "[N/A]"]):
         gpu.take(0, row, 1.0)

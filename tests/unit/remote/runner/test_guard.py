@@ -125,7 +125,7 @@ def test_an_ended_job_leaves_no_control_group_and_no_list(bench):
 
 
 @OURS
-def test_a_guard_ignores_term_while_its_runner_lives(bench):
+def test_a_guard_ignores_term_while_its_runner_runs(bench):
     job = bench.job("sleep 0.5; echo done")
     bench.ask("start", job)
     for guard in bench.guards():
@@ -134,7 +134,7 @@ def test_a_guard_ignores_term_while_its_runner_lives(bench):
 
 
 @OURS
-def test_a_job_goes_on_without_its_guard(bench):
+def test_a_job_continues_without_its_guard(bench):
     job = bench.job("sleep 0.5; echo done")
     bench.ask("start", job)
     for guard in bench.guards():
@@ -153,7 +153,7 @@ def test_a_guard_is_listed_as_a_helper_and_not_as_a_process_of_the_run(bench):
     bench.ended(job)
 
 
-def test_a_pid_that_is_somebody_elses_by_now_is_left_alone(tmp_path):
+def test_a_reused_pid_is_left_alone(tmp_path):
     child = subprocess.Popen(["sleep", "300"], start_new_session=True)
     try:
         proc = next(one for one in scan() if one.pid == child.pid)

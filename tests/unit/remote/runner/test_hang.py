@@ -114,7 +114,7 @@ def test_a_silent_command_is_ended_as_a_hang(bench):
 
 
 @ours
-def test_evidence_of_a_job_that_is_well(bench, wait):
+def test_evidence_of_a_healthy_job(bench, wait):
     """Inspection harms no process, even one that does not respond."""
     python = f"{sys.executable} -I -c 'import time; print(1, flush=True); time.sleep(300)'"
     job = bench.job(python)
@@ -181,7 +181,7 @@ def test_the_next_leg_is_a_new_chance(bench):
     assert [(leg["reason"], bool(leg["message"])) for leg in legs] == [("exited", True), ("exited", False)]
 
 
-def test_what_is_late_is_looked_at_before_it_is_ended(bench):
+def test_a_late_job_is_inspected_before_it_is_ended(bench):
     job = bench.job("echo begun; sleep 300", deadline_s=1.0)
     bench.ask("start", job)
     record = bench.ended(job)

@@ -93,7 +93,7 @@ def test_a_command_of_the_runner_ends_at_its_deadline(bench):
     bench.ended(job)
 
 
-def test_evidence_ends_when_nobody_reads_it(bench, wait):
+def test_evidence_ends_without_a_reader(bench, wait):
     job = bench.job("sleep 300", hang_s=0.5)
     pid = bench.ask("start", job)["pid"]
     os.kill(pid, signal.SIGSTOP)
@@ -107,7 +107,7 @@ def test_evidence_ends_when_nobody_reads_it(bench, wait):
     bench.ask("reap", bench.workspace, "--living")
 
 
-def test_an_answer_that_takes_seconds_ends_with_success(bench):
+def test_a_response_that_takes_seconds_ends_with_success(bench):
     """The alarm that looks at the deadline must not strike while the interpreter ends."""
     codes = set()
     for delay in range(8):
@@ -119,7 +119,7 @@ def test_an_answer_that_takes_seconds_ends_with_success(bench):
     assert codes == {0}
 
 
-def test_helpers_are_no_processes_of_the_run(bench):
+def test_helpers_are_not_processes_of_the_run(bench):
     """A watch of a living job must not be taken for a leftover of its run."""
     job = bench.job("sleep 300")
     bench.ask("start", job)

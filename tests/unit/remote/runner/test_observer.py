@@ -43,7 +43,7 @@ def script(tmp_path: Path) -> str:
     return str(tmp_path / "works.py")
 
 
-def test_ranks_are_told_apart_by_their_connections(bench, script, library):
+def test_ranks_are_distinguished_by_their_connections(bench, script, library):
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.2", 0)) as peer:
         ports = (server.getsockname()[1], peer.getsockname()[1])
         ranks = (

@@ -63,12 +63,12 @@ def test_whose_end_it_was(monkeypatch, before, now, named, expected):
 
 
 @pytest.mark.parametrize(("names", "named"), [(set(), True), ({8}, True), (None, False)])
-def test_whether_the_kernel_names_its_victims(monkeypatch, names, named):
+def test_whether_the_kernel_names_killed_processes(monkeypatch, names, named):
     monkeypatch.setattr(oom, "victims", lambda: names)
     assert oom.is_named() is named
 
 
 @pytest.mark.process
-def test_a_failed_job_says_whether_a_victim_could_be_named(bench):
+def test_a_failed_job_states_whether_the_killed_process_is_known(bench):
     record = bench.end_of("echo no such file >&2; exit 1")
     assert (record.oom, record.oom_named) == (False, oom.victims() is not None)

@@ -102,7 +102,7 @@ def test_missing_file_and_a_full_folder_do_not_disturb_the_process(suite: Suite)
     assert suite.run(code) == 0
 
 
-def test_record_that_is_too_long_says_so(suite: Suite) -> None:
+def test_a_record_that_is_too_long_is_marked(suite: Suite) -> None:
     for number in range(MOST + 2):
         (suite.root / f"{number}.json").write_text("{}")
     code = f"""

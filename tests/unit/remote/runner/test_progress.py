@@ -46,7 +46,7 @@ def test_epoch_of_the_last_iteration(text, expected):
     assert point_of(text.encode()) == expected
 
 
-def test_stacks_that_a_process_wrote_into_its_log_are_no_progress(tmp_path):
+def test_stacks_that_a_process_wrote_into_its_log_are_not_progress(tmp_path):
     file = tmp_path / "log"
     stacks = (
         "Current thread 0x00007f409860bb80 (most recent call first):\n"
@@ -103,7 +103,7 @@ def test_all_silent_is_a_hang(progress, root):
     assert progress.silent() == ["logs/main.log"]
 
 
-def test_a_rank_that_counted_is_blamed_alone(progress):
+def test_a_rank_that_counted_is_the_only_root_cause(progress):
     progress.go(4, say=["workerlog.0", "workerlog.1"])
     progress.go(12, say=["workerlog.0"])
     assert progress.silent() == ["log/workerlog.1"]
@@ -111,7 +111,7 @@ def test_a_rank_that_counted_is_blamed_alone(progress):
     assert progress.told()["log/workerlog.0"]["idle_s"] == 0
 
 
-def test_a_rank_that_never_counted_is_not_blamed_alone(progress, root):
+def test_a_rank_that_never_counted_is_not_the_only_root_cause(progress, root):
     (root / "log" / "workerlog.1").write_text("only rank 0 logs\n")
     progress.go(60, say=["workerlog.0"])
     assert progress.silent() == []
@@ -125,13 +125,13 @@ def test_who_is_behind_is_named_first(progress, root):
     assert progress.silent() == ["log/workerlog.1", "log/workerlog.0", "log/workerlog.2", "logs/main.log"]
 
 
-def test_nobody_asked(progress):
+def test_without_a_request(progress):
     progress.limit_s = 0
     progress.go(1000)
     assert progress.silent() == []
 
 
-def test_whoever_was_stopped_did_not_listen(progress):
+def test_a_stopped_process_does_not_listen(progress):
     """The runner, or the whole machine, was not there for a while: that is no silence."""
     progress.go(300, every=300)
     assert progress.silent() == []
@@ -158,7 +158,7 @@ def test_clocks_do_not_matter(progress, root):
     assert progress.told()["log/workerlog.0"]["idle_s"] == 8
 
 
-def test_a_log_begun_anew_is_progress(progress, root):
+def test_a_restarted_log_is_progress(progress, root):
     progress.go(8, say=["workerlog.0"])
     progress.go(8)
     (root / "log" / "workerlog.0").write_text("x")
@@ -271,7 +271,7 @@ class Busy:
         return []
 
 
-def test_processes_are_looked_at_once_a_second_while_a_rank_is_silent(progress, monkeypatch):
+def test_processes_are_inspected_once_a_second_while_a_rank_is_silent(progress, monkeypatch):
     """It has done its part, and stays silent for as long as the others continue."""
     workers = Busy()
     found = Hang("/nowhere", {}, workers, progress)

@@ -61,7 +61,7 @@ def test_what_sigkill_does_not_end_keeps_the_slot(bench, survivor, monkeypatch, 
     assert slot_of(bench)["job"] == "r1/third/1"
 
 
-def test_the_run_says_which_node_and_processes() -> None:
+def test_the_run_names_the_node_and_processes() -> None:
     text = "slot 0 of a is still used by r1/first/1: SIGKILL has not ended pid 7"
     now = {"run": "r2", "step": "train", "attempt": 1, "node": "a", "started_at": 1.0, "ended_at": 1.0}
     record = ExitRecord(reason=EndReason.REFUSED, message=text, **now)

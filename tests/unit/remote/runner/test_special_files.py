@@ -16,7 +16,7 @@ SOCKET = "import socket; socket.socket(socket.AF_UNIX).bind('log/socket')"
 OURS = pytest.mark.parametrize("bench", ["ours"], indirect=True)
 
 
-def test_artefacts_that_are_no_files_are_named_and_not_read(bench):
+def test_artefacts_that_are_not_files_are_named_and_not_read(bench):
     make = (
         f'mkdir log; mkfifo log/fifo; ln -s /dev/zero log/zero; {sys.executable} -c "{SOCKET}"; echo 1 > log/file'
         "; ln -s file log/workerlog.0; ln -s nowhere log/workerlog.1; ln -s file log/best"
@@ -41,7 +41,7 @@ def test_artefacts_that_are_no_files_are_named_and_not_read(bench):
 
 @OURS
 @pytest.mark.parametrize("make", ["mkfifo weights", "ln -s /dev/zero weights"])
-def test_an_expected_output_that_is_no_file_does_not_exist(bench, make):
+def test_an_expected_output_that_is_not_a_file_does_not_exist(bench, make):
     record = bench.end_of(make, expects=("weights",))
     assert [(one.path, one.exists) for one in record.outputs] == [("weights", False)]
     assert "weights is not a regular file" in record.message
@@ -50,7 +50,7 @@ def test_an_expected_output_that_is_no_file_does_not_exist(bench, make):
 
 @OURS
 @pytest.mark.parametrize("make", ["mkfifo", "ln -s /dev/zero"])
-def test_a_worker_log_that_is_no_file_holds_up_neither_runner_nor_evidence(bench, wait, make):
+def test_a_worker_log_that_is_not_a_file_holds_up_neither_runner_nor_evidence(bench, wait, make):
     job = bench.job(f"mkdir log; {make} log/workerlog.0; echo up; sleep 300", progress=("log/workerlog.*",))
     bench.ask("start", job)
     wait(lambda: (bench.root / "log/workerlog.0").is_symlink() or (bench.root / "log/workerlog.0").exists(), "log")
@@ -94,7 +94,7 @@ def test_the_files_of_the_job_folder_may_be_anything(bench, wait):
 
 
 @OURS
-def test_a_stopped_runner_is_seen_by_the_age_of_its_heartbeat_though_logs_go_on(bench, wait):
+def test_a_stopped_runner_is_seen_by_the_age_of_its_heartbeat_though_logs_continue(bench, wait):
     job = bench.job("while :; do echo line; sleep 0.1; done")
     pid = bench.ask("start", job)["pid"]
     wait(lambda: (job / "logs/main.log").exists(), "the log")

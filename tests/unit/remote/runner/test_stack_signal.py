@@ -53,7 +53,7 @@ def test_trouble_of_the_environments_own_module_stays_its_own(env, tmp_path, tex
     assert (without[:2], last[0]) == (done[:2], last[1])
 
 
-def test_stacks_go_to_stderr_and_the_process_goes_on(env, wait, tmp_path):
+def test_stacks_go_to_stderr_and_the_process_continues(env, wait, tmp_path):
     code = "import threading\n" + WAITS.replace("\ndeep()", "\nthreading.Thread(target=deep).start()\ndeep()")
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen([sys.executable, "-c", code], env=env, stdout=log, stderr=log)
@@ -75,7 +75,7 @@ def test_a_program_that_uses_the_signal_itself_keeps_it(env):
 
 
 @pytest.mark.parametrize("command", [["sleep", "300"], [sys.executable, "-I", "-c", WAITS]])
-def test_who_does_not_listen_is_not_asked(env, command):
+def test_a_process_without_a_handler_is_not_queried(env, command):
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as process:
         assert command[0] == "sleep" or process.stdout.readline() == b"up\n"
         assert not can_be_asked(process.pid)
@@ -97,7 +97,7 @@ def test_what_is_there_stays(tmp_path):
 
 
 @pytest.mark.root
-def test_a_full_disk_is_no_reason_not_to_start(tmp_path):
+def test_a_full_disk_does_not_prevent_the_start(tmp_path):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(tmp_path)], check=True)
     try:
         with pytest.raises(OSError, match="No space"):

@@ -58,7 +58,7 @@ def test_reap_ends_lost_jobs_and_spares_living_ones(bench, wait):
     bench.ended(living)
 
 
-def test_reap_of_a_named_job_ends_it_though_it_lives(bench):
+def test_reap_of_a_named_job_ends_it_while_it_runs(bench):
     jobs = [bench.job("sleep 305", step=step, slots=(n,)) for n, step in enumerate("xy")]
     for job in jobs:
         bench.ask("start", job)
@@ -70,7 +70,7 @@ def test_reap_of_a_named_job_ends_it_though_it_lives(bench):
     assert bench.ended(jobs[1]).message == "reaped"
 
 
-def test_a_living_job_whose_folder_is_gone_is_still_found(bench, wait):
+def test_a_running_job_whose_folder_is_gone_is_still_found(bench, wait):
     import shutil
 
     job = bench.job("sleep 306")

@@ -39,7 +39,7 @@ def test_whole_story_in_order(bench):
     bench.ended(job)
 
 
-def test_ended_job_tells_everything_at_once(bench):
+def test_an_ended_job_reports_everything_at_once(bench):
     job = bench.job("echo hello")
     bench.ask("start", job)
     bench.ended(job)
@@ -47,7 +47,7 @@ def test_ended_job_tells_everything_at_once(bench):
     assert [one["event"] for one in told if one["event"] != "sample"] == ["log", "leg", "end"]
 
 
-def test_a_second_watch_goes_on_where_the_first_was_cut(bench):
+def test_a_second_watch_continues_where_the_first_was_cut(bench):
     job = bench.job("printf 0123456789")
     bench.ask("start", job)
     bench.ended(job)
@@ -65,7 +65,7 @@ def test_returns_after_its_time_and_keeps_the_job_alive(bench):
     bench.ended(job)
 
 
-def test_staged_job_says_that_it_lives(bench):
+def test_a_staged_job_reports_that_it_runs(bench):
     job = bench.job("true", barrier=True)
     bench.ask("start", job)
     told = events(bench, job, "--for", "2.5")
@@ -158,7 +158,7 @@ def test_samples_of_days_are_not_read_again(bench):
     assert [one["total"] for one in events(bench, job) if one["event"] == "sample"] == [5]
 
 
-def test_heartbeat_tells_about_the_log(bench, wait):
+def test_the_heartbeat_describes_the_log(bench, wait):
     job = bench.job("printf 12345; sleep 300")
     bench.ask("start", job)
     beat = wait(lambda: (b := bench.ask("poll", job)["heartbeat"])["log_size"] == 5 and b, "the log's size")

@@ -58,7 +58,7 @@ def test_a_waiting_run_starts_when_the_last_of_its_slots_is_free() -> None:
     assert expected_starts([("x", [A0])], {A0: NOW - 60}, {}, NOW) == {"x": NOW}, "an overdue run ends now"
 
 
-def test_runs_ahead_are_counted_and_unknown_durations_are_said() -> None:
+def test_runs_ahead_are_counted_and_unknown_durations_are_reported() -> None:
     queue = [("x", [A0]), ("y", [A0, A1]), ("z", [B0]), ("w", [A1])]
     starts = expected_starts(queue, {A0: NOW + 10, B0: None}, {"x": 100.0}, NOW)
     assert starts == {"x": NOW + 10, "y": NOW + 110, "z": None, "w": None}

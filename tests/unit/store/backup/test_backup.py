@@ -134,7 +134,7 @@ def test_a_fence_only_grows(store: Store, database_url: str, tmp_path: Path) -> 
     assert newest < fence
 
 
-def test_a_filled_database_is_replaced_only_if_told(store: Store, database_url: str, tmp_path: Path) -> None:
+def test_a_database_with_data_is_replaced_only_on_request(store: Store, database_url: str, tmp_path: Path) -> None:
     fill(store)
     save(database_url, tmp_path / "backup")
     before = rows_of(database_url)

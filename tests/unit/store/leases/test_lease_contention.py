@@ -46,7 +46,7 @@ def lite(tmp_path: Path) -> Iterator[Store]:
         yield made
 
 
-def test_ten_runs_in_made_up_time_all_get_in_and_nobody_is_overtaken(lite: Store) -> None:
+def test_ten_runs_in_simulated_time_all_start_and_none_is_overtaken(lite: Store) -> None:
     ten_runs(lite)
 
 

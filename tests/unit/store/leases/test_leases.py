@@ -23,7 +23,7 @@ def _take(store: Store, run: str, *slots: tuple[str, int], now: float = NOW, ttl
     return store.leases.acquire(run, slots, owner=f"owner of {run}", ttl_s=ttl_s, now=now)
 
 
-def test_a_lease_is_had_by_one_run(two: Store) -> None:
+def test_a_lease_is_held_by_one_run(two: Store) -> None:
     fence = _take(two, "run-1", A0, B0)
     assert fence
     assert two.leases.all() == [
@@ -61,7 +61,7 @@ def test_fences_only_grow_also_when_the_clock_goes_back_and_nothing_is_held(two:
     assert fences[1:] == [fences[0] + 1, fences[0] + 2, fences[0] + 3], "no clock is in a fence"
 
 
-def test_a_run_that_asks_again_keeps_its_fence(two: Store) -> None:
+def test_a_run_that_requests_again_keeps_its_fence(two: Store) -> None:
     fence = _take(two, "run-1", A0, B0)
     assert _take(two, "run-1", B0, A0, A0, now=NOW + 30) == fence
     assert {lease.expires_at for lease in two.leases.all()} == {NOW + 90}
@@ -99,7 +99,7 @@ def test_only_what_was_seen_expired_is_dropped(two: Store) -> None:
     assert two.leases.drop_expired(two.leases.all(), now=NOW + 200) == 1
 
 
-def test_a_lease_is_renewed_while_it_lives(two: Store) -> None:
+def test_a_lease_is_renewed_until_it_expires(two: Store) -> None:
     _take(two, "run-1", A0, B0)
     assert two.leases.renew("run-1", 60, now=NOW + 50)
     assert {lease.expires_at for lease in two.leases.all()} == {NOW + 110}

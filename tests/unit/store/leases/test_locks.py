@@ -39,7 +39,7 @@ def test_a_lock_is_released_after_an_error(store: Store) -> None:
         pass
 
 
-def test_another_process_waits_and_is_told_why(server: Store, database_url: str) -> None:
+def test_another_process_waits_and_gets_the_reason(server: Store, database_url: str) -> None:
     command = [sys.executable, "-c", HOLD, database_url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

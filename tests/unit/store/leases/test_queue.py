@@ -46,7 +46,7 @@ def queue(store: Store) -> Queue:
     return made
 
 
-def test_a_free_slot_is_had_at_once_and_the_request_is_over(queue: Queue) -> None:
+def test_a_free_slot_is_granted_at_once_and_the_request_ends(queue: Queue) -> None:
     place = queue.wait("first", A0, B0)
     assert (place.free, place.position, place.of) == (True, 1, 1)
     assert queue.take("first", A0, B0)
@@ -66,7 +66,7 @@ def test_equals_go_by_age_and_asking_again_keeps_the_place(queue: Queue) -> None
     assert queue.take("first", A0)
 
 
-def test_a_pull_request_goes_before_a_person_and_a_person_before_the_weekly_run(queue: Queue) -> None:
+def test_a_pull_request_precedes_a_user_and_a_user_the_weekly_run(queue: Queue) -> None:
     queue.take("holder", A0)
     for run in ("weekly-1", "first", "change"):
         queue.wait(run, A0)
@@ -90,7 +90,7 @@ def test_what_comes_free_is_kept_for_who_is_first_but_not_left_idle(queue: Queue
     assert queue.order == ["second"]
 
 
-def test_one_that_is_more_urgent_but_wants_nothing_of_it_stands_in_nobodys_way(queue: Queue) -> None:
+def test_a_more_urgent_run_for_other_slots_blocks_no_run(queue: Queue) -> None:
     queue.take("holder", C0)
     queue.wait("change", C0)
     place = queue.wait("weekly-1", A0)
@@ -98,7 +98,7 @@ def test_one_that_is_more_urgent_but_wants_nothing_of_it_stands_in_nobodys_way(q
     assert queue.take("weekly-1", A0)
 
 
-def test_a_request_rises_with_time_so_that_nobody_starves(queue: Queue) -> None:
+def test_a_request_rises_with_time_so_that_none_starves(queue: Queue) -> None:
     queue.take("holder", A0)
     queue.wait("weekly-1", A0, ttl_s=9 * RISE_S)
     began = queue.now
@@ -119,7 +119,7 @@ def test_a_request_rises_with_time_so_that_nobody_starves(queue: Queue) -> None:
     assert queue.take("weekly-1", A0)
 
 
-def test_a_dead_waiter_blocks_nobody_and_one_that_comes_back_keeps_its_place(queue: Queue) -> None:
+def test_a_dead_waiter_blocks_no_run_and_a_returning_one_keeps_its_place(queue: Queue) -> None:
     queue.take("holder", A0)
     queue.wait("first", A0, ttl_s=60)
     queue.wait("second", A0, ttl_s=600)
@@ -145,7 +145,7 @@ def test_who_leaves_the_queue_or_is_released_waits_no_more(queue: Queue) -> None
     assert queue.order == []
 
 
-def test_a_run_gets_its_own_expired_lease_again_whoever_waits_for_it(queue: Queue) -> None:
+def test_a_run_gets_its_own_expired_lease_again_whichever_run_waits(queue: Queue) -> None:
     """Its jobs may still run: no other run gets the slot now."""
     queue.take("holder", A0, ttl_s=60)
     queue.wait("change", A0, ttl_s=600)

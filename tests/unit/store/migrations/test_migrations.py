@@ -63,7 +63,7 @@ def test_a_downgrade_removes_everything_also_with_data(empty_url: str) -> None:
         assert store.runs.newest() == []
 
 
-def test_migrations_make_what_the_schema_says(empty_url: str) -> None:
+def test_migrations_create_the_schema(empty_url: str) -> None:
     migrate.upgrade(empty_url)
     engine = _engine(empty_url)
     try:
@@ -155,7 +155,7 @@ def test_a_migration_that_breaks_references_is_not_committed(
         assert connection.execute("SELECT count(*) FROM plans").fetchone() == (0,)
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_text("this is a text file, and a long one, not a database" * 100)
     with pytest.raises(InfraError, match=r"cannot use the database sqlite:///.*x\.db: file is not a database"):
         Store.open(f"sqlite:///{tmp_path / 'x.db'}")

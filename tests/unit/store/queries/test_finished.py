@@ -55,7 +55,7 @@ def test_known_runs_are_those_that_there_are(store: Store) -> None:
     assert store.runs.known([]) == {}
 
 
-def test_earlier_runs_are_of_the_same_chain_and_mode_and_say_something_of_it(store: Store) -> None:
+def test_earlier_runs_are_relevant_and_of_the_same_chain_and_mode(store: Store) -> None:
     runs = [ended(store, number, 5, Status.FAILED if number % 2 else Status.PASS) for number in range(4)]
     ended(store, 1000, 5, chain="other/chain/x")
     ended(store, -1, None, None)

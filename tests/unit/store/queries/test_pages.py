@@ -63,7 +63,7 @@ def test_chains(three_chains: None, pages: ReadonlyStore, wanted: RunFilter, exp
     assert shown(pages, wanted) == expected
 
 
-def test_the_newest_run_of_a_chain_is_no_confirm_run_and_not_of_a_bisection(
+def test_the_newest_run_of_a_chain_excludes_confirm_runs_and_bisections(
     three_chains: None, store: Store, pages: ReadonlyStore
 ) -> None:
     """A run of an old commit that passes does not make a chain green, nor does a confirm run of one step."""
@@ -118,7 +118,7 @@ def test_two_runs_of_a_chain_in_the_same_instant(store: Store, pages: ReadonlySt
     assert shown(pages, RunFilter()) == [(a_run().chain, "b", ["a", "b"])]
 
 
-def test_several_runs_in_the_same_instant_are_no_more_than_asked_for(store: Store, pages: ReadonlyStore) -> None:
+def test_several_runs_in_the_same_instant_are_no_more_than_requested(store: Store, pages: ReadonlyStore) -> None:
     for run_id in ("d", "a", "c", "b"):
         store.runs.create(a_run(run_id))
     assert shown(pages, RunFilter(), history=2) == [(a_run().chain, "d", ["c", "d"])]

@@ -99,7 +99,7 @@ def test_older_and_newer(store: Store, database_url: str) -> None:
         assert hint in error.hint
 
 
-def test_what_is_no_database(tmp_path: Path) -> None:
+def test_files_other_than_databases(tmp_path: Path) -> None:
     (tmp_path / "tipcflow.db").write_text("a picture of a cat " * 100)
     assert "not a database" in said(f"sqlite:///{tmp_path}/tipcflow.db").message
     sqlite3.connect(tmp_path / "empty.db").close()
@@ -114,7 +114,7 @@ def test_a_wrong_url(url: str) -> None:
     assert "hidden" not in str(caught.value)
 
 
-def test_a_server_that_is_not_there_is_said_without_its_password() -> None:
+def test_a_server_that_is_not_there_is_reported_without_its_password() -> None:
     error = said("postgresql://tipcflow:hidden@127.0.0.1:9/none")
     assert isinstance(error, InfraError)
     assert "hidden" not in str(error)

@@ -44,7 +44,7 @@ def test_what_is_known_of_members_is_seen_by_all(begun: Store) -> None:
     assert begun.members.join(RUN, TRAIN, NODES, T0).members == {"node-a": here}
 
 
-def test_how_a_member_ended_is_told_once(begun: Store) -> None:
+def test_how_a_member_ended_is_reported_once(begun: Store) -> None:
     attempt = begun.members.join(RUN, TRAIN, NODES, T0).attempt
     ended = MemberState(node="node-a", record=a_record(RUN, exit_code=1), known_at=5.0, artefacts={"a": 3})
     assert begun.members.put(RUN, TRAIN, attempt, ended) == ended
@@ -103,11 +103,11 @@ def test_a_clear_of_other_tasks_does_not_concern_one_that_has_taken_its_result(b
         assert begun.members.join(RUN, TRAIN, NODES, node=node, generation=own, cleared=7).attempt == 1
 
 
-def test_a_task_that_was_cleared_begins_anew_also_when_the_dag_run_was_not(begun: Store) -> None:
+def test_a_task_that_was_cleared_starts_over_also_when_the_dag_run_was_not(begun: Store) -> None:
     assert _ended(begun, "node-a", generation=3, cleared=0) == 1
     assert begun.members.join(RUN, TRAIN, NODES, node="node-a", generation=6, cleared=0).attempt == 2
 
 
-def test_a_task_of_the_next_round_begins_anew(begun: Store) -> None:
+def test_a_task_of_the_next_round_starts_over(begun: Store) -> None:
     assert _ended(begun, "node-a", generation=3, cleared=0) == 1
     assert begun.members.join(RUN, TRAIN, NODES, node="node-b", generation=4, cleared=1).attempt == 2

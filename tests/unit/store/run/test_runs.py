@@ -93,7 +93,7 @@ def test_a_run_ends_and_may_be_judged_again(store: Store) -> None:
             store.runs.finish(a_run().id, status, "", T0)
 
 
-def test_an_unknown_run_is_answered_with_the_latest_ones(store: Store) -> None:
+def test_an_unknown_run_lists_the_latest_runs(store: Store) -> None:
     with pytest.raises(ConfigError, match=r"there are no runs yet in (sqlite|postgresql).*TIPCFLOW_HOME"):
         store.runs.find("latest")
     for number in range(7):

@@ -81,7 +81,7 @@ def test_steps_that_the_plan_does_not_have_are_refused(begun: Store) -> None:
         begun.steps.set_leg(RUN, "nowhere", "leg", 1, Status.PASS)
 
 
-def test_step_statuses_are_those_that_were_said(begun: Store) -> None:
+def test_step_statuses_are_those_that_were_stored(begun: Store) -> None:
     assert begun.steps.statuses(RUN) == {}
     begun.steps.set(RUN, INFER, Status.BLOCKED, "train failed")
     begun.steps.set(RUN, TRAIN, Status.PASS)

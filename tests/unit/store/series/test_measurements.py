@@ -45,7 +45,7 @@ def test_nan_and_inf_are_values(begun: Store) -> None:
     assert [repr(item.value) for item in begun.measurements.of(RUN)] == [repr(value) for value in values]
 
 
-def test_people_with_a_database_client_see_every_sample(begun: Store) -> None:
+def test_users_with_a_database_client_see_every_sample(begun: Store) -> None:
     values = [1.5, math.nan, math.inf, -math.inf, 0.25]
     other = losses(RUN, [7.0], metric="ips")[0]
     others = [
@@ -76,7 +76,7 @@ def test_nothing_to_store(begun: Store) -> None:
     assert begun.measurements.add([]) == 0
 
 
-def test_each_part_of_the_key_tells_measurements_apart(begun: Store) -> None:
+def test_each_part_of_the_key_distinguishes_measurements(begun: Store) -> None:
     begun.attempts.close(RUN, TRAIN, 1, a_status(), "", [], T0)
     begun.attempts.open(RUN, TRAIN, ["node-a"], T0)
     one = losses(RUN, [1.0])[0]

@@ -142,6 +142,6 @@ def images_of(run: sa.RowMapping) -> list[str]:
 
 
 def table_once(name: str) -> sa.Table:
-    """The columns that are read, without a look at the database for each run."""
+    """The columns that are read, without a query for each run."""
     columns = {"environments": ("run", "node", "facts"), "documents": ("run", "name", "body")}[name]
     return sa.Table(name, sa.MetaData(), *(sa.Column(column, sa.Text()) for column in columns))

@@ -68,7 +68,7 @@ def test_a_database_without_measurements_is_converted(empty_url: str) -> None:
     assert _rows(empty_url) == []
 
 
-def test_what_was_rolled_up_comes_back_as_rows_that_say_so(empty_url: str) -> None:
+def test_rolled_up_series_come_back_as_marked_rows(empty_url: str) -> None:
     with Store.open(empty_url) as store:
         _two_runs(store)
     engine = make_engine(empty_url)
