@@ -1,6 +1,8 @@
-"""Custom formats of training logs (configs/formats/<name>.yaml), and lines that name a predicted class."""
+"""Custom formats of training logs (configs/formats/<name>.yaml), and lines with predictions."""
 
 import json
+import re
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +16,10 @@ from tipcflow.domain.errors import ConfigError
 # Maximum time per line, seconds; a slower pattern is rejected because of excessive backtracking.
 LINE_LIMIT_S = 0.1
 _PLACES = frozenset({"epoch", "iteration", "rank"})
-_PREDICTION_GROUPS = frozenset({"image", "class", "score"})
+_PREDICTION_GROUPS = (frozenset({"image", "class"}), frozenset({"image", "class", "score"}))
+_RESULT_GROUPS = (frozenset({"value"}), frozenset({"image", "value"}), frozenset({"image"}))
+# A number in the text of the group `value`, not a part of a word such as float32.
+NUMBER = r"(?<![\w.])[-+]?(?:nan|inf|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?!\w)"
 # Adversarial text for patterns with nested or adjacent repetitions.
 _PUMPED = 500
 _CHOKING = tuple(piece * 2000 + "!" for piece in ("a", "1", " ", "a1", "1 ", "a ", "1.", "a=1, "))
@@ -89,9 +94,11 @@ class PredictionRule(ConfigModel):
     """One kind of line.
 
     Attributes:
-        pattern: regular expression, searched in each line, with the named groups `image` and `class`, and `score`
-            if the line has the score with all its digits. The class is the index of the highest score of the
-            network's output for this image: no threshold, no average of several outputs.
+        pattern: regular expression, searched in each line. With the named groups `image` and `class`, and `score`
+            if the line has the score with all its digits: the class is the index of the highest score of the
+            network's output for this image, without a threshold and not of an average of several outputs. With
+            the group `value`, which may occur several times: the numbers of a result such as a box. With the
+            group `image` alone: the input to which the results of the next lines belong, unless they name one.
         sample: a line that the pattern must match.
         source: the file of the suite that prints the line.
     """
@@ -104,8 +111,9 @@ class PredictionRule(ConfigModel):
     @classmethod
     def _has_groups(cls, pattern: str) -> str:
         groups = set(compiled(pattern).groupindex)
-        if not {"image", "class"} <= groups <= _PREDICTION_GROUPS:
-            raise ValueError(f"has the named groups {sorted(groups)}; expected image, class and optionally score")
+        if groups not in (*_PREDICTION_GROUPS, *_RESULT_GROUPS):
+            expected = "image, class and optionally score; or value and optionally image; or image"
+            raise ValueError(f"has the named groups {sorted(groups)}; expected {expected}")
         return pattern
 
     @model_validator(mode="after")
@@ -113,11 +121,19 @@ class PredictionRule(ConfigModel):
         match = searched(self.pattern, self.sample)
         if match is None:
             raise ValueError("the pattern does not match its sample")
-        if not (match["class"].isascii() and match["class"].isdigit()):
-            raise ValueError(f"group 'class' matches {match['class']!r} in the sample, which is not an integer")
+        groups = match.groupdict()
+        if "class" in groups and not (groups["class"].isascii() and groups["class"].isdigit()):
+            raise ValueError(f"group 'class' matches {groups['class']!r} in the sample, which is not an integer")
+        if "value" in groups and not numbers_in(match.captures("value")):
+            raise ValueError(f"group 'value' matches {groups['value']!r} in the sample, which has no number")
         for text in _CHOKING:
             searched(self.pattern, text)
         return self
+
+
+def numbers_in(texts: Iterable[str]) -> tuple[float, ...]:
+    """The numbers in texts, in order."""
+    return tuple(float(number) for text in texts for number in re.findall(NUMBER, text))
 
 
 def compiled(pattern: str) -> Any:

@@ -1,16 +1,16 @@
-"""A public suite (Step6 of the models repository) broken on purpose on two nodes: never green, the right reason.
+"""Public suites (Step6 of the models repository, PaddleClas) broken on purpose: never green, the right reason.
 
-`TIPC_SUITES` names the repository (see test_public_suites.py); each break is a commit on top of it. Nothing in the
-suite reports what is broken: the proof comes from the runner, the probe, the files and the suite's own lines.
+`TIPC_SUITES` names the repositories (see test_public_suites.py); each break is a commit on top of one. Nothing in
+a suite reports what is broken: the proof comes from the runner, the probe, the files and the suite's own lines.
 """
 
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.e2e.suites.public_site import FLEET, SUITES, WEIGHTS, PublicSite
+from tests.e2e.suites.public_site import FLEET, IMAGENET, MOBILENET, WEIGHTS, Edit, PublicSite, changed
+from tests.e2e.suites.synthetic import imagenet
 
 from tipcflow.domain import Status
 
@@ -31,10 +31,13 @@ class Break:
     """
 
     name: str
-    edits: tuple[tuple[str, str, str], ...]
+    edits: tuple[Edit, ...]
     status: Status
     reason: str
 
+
+# Without AutoLog, whose report() ends the process, infer.py comes to the line with the class.
+PRINTS_A_CLASS = (FLEET, "--benchmark:True", "--benchmark:False")
 
 BREAKS = (
     Break(
@@ -60,6 +63,25 @@ BREAKS = (
         ((INFER, "    # postprocess\n", "    raise SystemExit(0)\n"),),
         Status.FAILED,
         r"ran\.evidence .*no AutoLog report and no prediction",
+    ),
+    Break(
+        "another class than the network's",
+        (PRINTS_A_CLASS, (INFER, "class_id: {class_id},", "class_id: {class_id + 1},")),
+        Status.FAILED,
+        r"ran\.evidence .*the log names class \d+ for \./images/demo\.jpg, but the predictor's outputs have class",
+    ),
+    Break(
+        "a class that no network computed",
+        (
+            PRINTS_A_CLASS,
+            (
+                INFER,
+                "import paddle\n",
+                "print('image_name: a.jpg, class_id: 8, prob: 1')\nraise SystemExit(0)\n",
+            ),
+        ),
+        Status.UNCONFIRMED,
+        r"ran\.evidence .*the log names results, but the framework probe observed no predictor",
     ),
     Break(
         "inference exits 0 at once",
@@ -144,24 +166,58 @@ BREAKS = (
 )
 
 
-def broken(folder: Path, edits: tuple[tuple[str, str, str], ...]) -> Path:
-    """Clone the suite and commit the edits."""
-    clone = folder / "models"
-    subprocess.run(["git", "clone", "-q", str(SUITES / "models"), str(clone)], check=True)
-    for name, old, new in edits:
-        path = clone / STEP6 / name
-        text = path.read_text()
-        assert old in text, (name, old)
-        path.write_text(text.replace(old, new.replace("{}", old) if new.endswith("{}") else new, 1))
-    author = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
-    subprocess.run(["git", "-C", str(clone), *author, "commit", "-qam", "break"], check=True)
-    return clone
-
-
 @pytest.mark.parametrize("one", BREAKS, ids=[one.name for one in BREAKS])
 def test_a_broken_suite_is_not_green(public: PublicSite, tmp_path: Path, one: Break) -> None:
     public.serve(WEIGHTS, b"unused")
-    public.clones["models_step6"] = broken(tmp_path / "broken", one.edits)
+    edits = [(f"{STEP6}/{name}", old, new) for name, old, new in one.edits]
+    public.clones["models_step6"] = changed("models", tmp_path / "broken", edits)
     outcome = public.run("models_step6", FLEET)
     assert outcome.run.status is one.status, outcome.output
     assert re.search(one.reason, outcome.run.reason), outcome.run.reason
+
+
+# What PaddleClas needs to run to its end with Paddle 3 and without a network: `model_name` as the folder that the
+# code writes to, the executor that enable_memory_optim requires, no pretrained weights.
+FIT_FOR_PADDLE_3: tuple[Edit, ...] = (
+    (MOBILENET, "model_name:MobileNetV3_small_x1_0\n", "model_name:.\n"),
+    (MOBILENET, "gpu_list:0|0,1\n", "gpu_list:0\n"),
+    ("ppcls/configs/ImageNet/MobileNetV3/MobileNetV3_small_x1_0.yaml", "pretrained: True", "pretrained: False"),
+    (
+        "deploy/utils/predictor.py",
+        "        config.enable_memory_optim()\n",
+        "        config.enable_new_executor()\n{}",
+    ),
+)
+NEXT_CLASS_PRINTED = (
+    "deploy/python/predict_cls.py",
+    'clas_ids = result_dict["class_ids"]',
+    'clas_ids = [number + 1 for number in result_dict["class_ids"]]',
+)
+NEXT_CLASS_CHOSEN = (
+    "deploy/python/postprocess.py",
+    '                "class_ids": clas_id_list,\n                "scores"',
+    '                "class_ids": [number + 1 for number in clas_id_list],\n                "scores"',
+)
+
+
+@pytest.mark.parametrize(
+    ("edits", "status"),
+    [
+        pytest.param((), Status.PASS, id="honest"),
+        pytest.param((NEXT_CLASS_PRINTED,), Status.FAILED, id="prints the next class"),
+        pytest.param((NEXT_CLASS_CHOSEN,), Status.FAILED, id="postprocessing returns the next class"),
+    ],
+)
+def test_the_classes_that_paddleclas_prints(
+    public: PublicSite, tmp_path: Path, edits: tuple[Edit, ...], status: Status
+) -> None:
+    """The file says `benchmark:False`: the printed classes are all that a leg shows."""
+    public.serve(IMAGENET, imagenet())
+    public.clones["PaddleClas"] = changed("PaddleClas", tmp_path / "changed", (*FIT_FOR_PADDLE_3, *edits))
+    outcome = public.run("PaddleClas", MOBILENET)
+    assert outcome.run.status is status, outcome.output
+    if edits:
+        wrong = r"the log names class (\d+) for ILSVRC2012\S+, but the predictor's outputs have class (\d+)"
+        found = re.search(r"ran\.evidence .*" + wrong, outcome.run.reason)
+        assert found, outcome.run.reason
+        assert int(found[1]) == int(found[2]) + 1

@@ -7,19 +7,16 @@ Data is synthetic where a script downloads it; a folder on the nodes replaces th
 `wheels`, pip installs packages from there only.
 """
 
-import io
-import random
 import subprocess
-import tarfile
 
 import pytest
-from tests.e2e.suites.public_site import FLEET, STEP6, SUITES, WEIGHTS, PublicSite
+from tests.e2e.suites.public_site import FLEET, IMAGENET, MOBILENET, STEP6, SUITES, WEIGHTS, PublicSite
+from tests.e2e.suites.synthetic import archive, imagenet
 from tests.support.certify import MODE, TIPCFLOW
 
 from tipcflow.domain import Status
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(3600)]
-IMAGENET = "https://paddle-imagenet-models-name.bj.bcebos.com"
 
 
 def test_step6_on_one_node(public: PublicSite) -> None:
@@ -36,10 +33,7 @@ def test_step6_on_two_nodes(public: PublicSite) -> None:
 
 
 def test_paddlerec_trains_and_its_export_fails_with_paddle_3(public: PublicSite) -> None:
-    with io.BytesIO() as archive:
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            tar.addfile(tarfile.TarInfo("wide_deep/README"))
-        public.serve("https://paddlerec.bj.bcebos.com/wide_deep/wide_deep.tar", archive.getvalue())
+    public.serve("https://paddlerec.bj.bcebos.com/wide_deep/wide_deep.tar", archive({"wide_deep/README": b""}))
     outcome = public.run("PaddleRec", "test_tipc/configs/wide_deep/train_infer_python.txt")
     assert outcome.run.status is Status.FAILED, outcome.output
     # The suite's own code: to_static of models/rank/wide_deep/net.py.
@@ -51,37 +45,13 @@ def test_paddlerec_trains_and_its_export_fails_with_paddle_3(public: PublicSite)
 
 
 def test_paddleclas(public: PublicSite) -> None:
-    public.serve(f"{IMAGENET}/data/whole_chain/whole_chain_little_train.tar", images())
+    public.serve(IMAGENET, imagenet())
     public.configure("PaddleClas", arguments={"train": "-o Arch.pretrained=False"})
-    outcome = public.run(
-        "PaddleClas", "test_tipc/configs/MobileNetV3/MobileNetV3_small_x1_0_train_infer_python.txt"
-    )
+    outcome = public.run("PaddleClas", MOBILENET)
     assert outcome.run.status is Status.FAILED, outcome.output
     # The params file names a folder that the commit's code does not write to.
     assert "exited with 0 but did not write ./test_tipc/output/MobileNetV3_small_x1_0" in outcome.run.reason
     assert "ppcls INFO: [Train][Epoch 1/2][Iter: 0/2]lr(LinearWarmup)" in outcome.output
-
-
-def images() -> bytes:
-    """An archive like whole_chain_little_train.tar: 16 images for training and 8 for validation, of 4 classes."""
-    source = random.Random(7)
-    with io.BytesIO() as archive:
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            for kind, count in (("train", 16), ("val", 8)):
-                names = [f"{kind}/ILSVRC2012_val_{number + 1:08}.JPEG" for number in range(count)]
-                listed = "".join(f"{name} {number % 4}\n" for number, name in enumerate(names))
-                add(tar, f"whole_chain_little_train/{kind}.txt", listed.encode())
-                for name in names:
-                    # A PPM: OpenCV looks at the content, not at the name.
-                    pixels = source.randbytes(3 * 256 * 256)
-                    add(tar, f"whole_chain_little_train/{name}", b"P6 256 256 255\n" + pixels)
-        return archive.getvalue()
-
-
-def add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
-    member = tarfile.TarInfo(name)
-    member.size = len(data)
-    tar.addfile(member, io.BytesIO(data))
 
 
 @pytest.mark.parametrize(

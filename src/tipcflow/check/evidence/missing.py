@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from tipcflow.check.evidence.found import evaluated, found_in, of_leg, ranks_with
 from tipcflow.check.evidence.length import short_logs
-from tipcflow.check.evidence.predictors import contradiction, is_class_only, predictor_runs
+from tipcflow.check.evidence.predictors import contradiction, is_class_only, predictor_runs, unobserved
 from tipcflow.check.evidence.reports import report_defect
 from tipcflow.check.select import leg_key, loss_names, passed, records
 from tipcflow.config.suite import Prints
 from tipcflow.domain import Evidence, EvidenceKey, Expectation, Facts, OutputFile, Source, Status, Step
+from tipcflow.domain.numbers.results import is_result
 
 # Fewer images may have the same scores by chance.
 _SEVERAL = 3
@@ -24,7 +25,8 @@ class Missing:
 
     Attributes:
         what: what is missing, in words, without the step.
-        status: `failed` if the model's code should have produced it, `infra_failure` if tipcflow lost it.
+        status: `failed` if the model's code should have produced it, `infra_failure` if tipcflow lost it,
+            `unconfirmed` if it is unknown whether what is printed was computed.
     """
 
     piece: Expectation
@@ -46,7 +48,10 @@ def missing_in(facts: Facts, pieces: Sequence[Expectation], prints: Prints) -> l
         if not passed(facts, piece.step, "") or not passed(facts, piece.step, piece.leg):
             continue
         logged = piece.kind is not Evidence.FILES
-        for what in _missing(facts, step, piece, prints, evidence):
+        gaps = list(_missing(facts, step, piece, prints, evidence))
+        if piece.kind is Evidence.REPORT and not gaps and (doubt := unobserved(facts, step, piece.leg)):
+            missing.append(Missing(piece, doubt[1], doubt[0]))
+        for what in gaps:
             cut = facts.cut.get(piece.step, ()) if logged else ()
             status = Status.INFRA_FAILURE if cut else Status.FAILED
             missing.append(Missing(piece, f"{what} ({'; '.join(cut)})" if cut else what, status))
@@ -124,8 +129,8 @@ def file_damage(output: OutputFile) -> str:
 
 def _constant(scores: Mapping[str, tuple[float, ...]]) -> bool:
     """Whether several images have the very same scores, to the last digit: untrained networks differ in some."""
-    several = len(scores) >= _SEVERAL and len(set(scores.values())) == 1
-    return several and not is_class_only(next(iter(scores.values())))
+    images = [answer for name, answer in scores.items() if not is_result(name)]
+    return len(images) >= _SEVERAL and len(set(images)) == 1 and not is_class_only(images[0])
 
 
 def _of_leg(facts: Facts, step: Step, piece: Expectation, prints: Prints) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from collections import Counter
 
 from tipcflow.check.select import leg_key, records
-from tipcflow.domain import Facts, ProcessReport, Step
+from tipcflow.domain import Facts, ProcessReport, Status, Step
+from tipcflow.domain.numbers.results import is_result
 
 # Flag of a predictor -> setting of a leg.
 _SETTINGS = {"gpu": "device", "onednn": "onednn", "tensorrt": "tensorrt", "threads": "threads"}
@@ -52,12 +53,35 @@ def contradiction(facts: Facts, step: Step, leg: str) -> str:
     return ""
 
 
+def unobserved(facts: Facts, step: Step, leg: str) -> tuple[Status, str] | None:
+    """Return status and reason if the probe observed no predictor whose outputs the leg's log could have printed;
+    None otherwise, and where the log has no line that the suite's file describes.
+
+    A predictor that was made and never ran has no output: `failed`. Without any predictor, another library or an
+    interpreter that does not load the probe may have computed what is printed: `unconfirmed`.
+    """
+    own = records(facts, step.id, leg)
+    described = any(
+        is_result(name) or is_class_only(scores)
+        for name, scores in facts.predictions.get(leg_key(step, leg), {}).items()
+    )
+    reports = _reports(facts, step, leg)
+    if not described or not own or not all(record.probed for record in own):
+        return None
+    paddle = all("paddle" in fact.frameworks for fact in facts.node_facts if fact.node in step.nodes)
+    if not paddle or any(report.notes for report in reports) or predictor_runs(facts, step, leg):
+        return None
+    if any(report.predictors for report in reports):
+        return Status.FAILED, "the log names results, but the framework probe observed a predictor that never ran"
+    return Status.UNCONFIRMED, "the log names results, but the framework probe observed no predictor"
+
+
 def _printed(facts: Facts, step: Step, leg: str) -> dict[str, tuple[float, ...]]:
     """The predictions of the leg that are a class without the scores of the others."""
     return {
         image: scores
         for image, scores in facts.predictions.get(leg_key(step, leg), {}).items()
-        if is_class_only(scores)
+        if not is_result(image) and is_class_only(scores)
     }
 
 

@@ -16,8 +16,9 @@ _SHOWN = 4
 
 
 def ran_evidence(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """Per step that passed and lacks evidence one `failed` (the model's code should have left it) or
-    `infra_failure` (we lost it), which names each missing piece; otherwise one `pass` for the run."""
+    """Per step that passed and lacks evidence one `failed` (the model's code should have left it), `infra_failure`
+    (we lost it) or `unconfirmed` (it is printed, and nothing was observed that computed it), which names each
+    missing piece; otherwise one `pass` for the run."""
     pieces = pieces_of(facts, context)
     missing = missing_in(facts, pieces, context.prints)
     judged = [
@@ -87,7 +88,8 @@ def _entry(
     if not (passed(facts, piece.step, "") and passed(facts, piece.step, piece.leg)):
         state = "not judged"
     elif missing:
-        state = "missing" if any(gap.status is Status.FAILED for gap in missing) else "lost"
+        states = {Status.FAILED: "missing", Status.UNCONFIRMED: "unproven", Status.INFRA_FAILURE: "lost"}
+        state = next(name for status, name in states.items() if any(gap.status is status for gap in missing))
     elif piece.kind is Evidence.PROOF and piece.key.without_repeat() not in evidence:
         state = "unproven"
     else:

@@ -2,11 +2,11 @@
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.predictions.scores import (
-    class_count,
     compare,
     comparison_values,
     different_images,
     passed_message,
+    too_alike,
 )
 from tipcflow.check.proof.engine import actual_settings, switch
 from tipcflow.check.select import inference_steps, leg_key
@@ -50,8 +50,7 @@ def _judged(facts: Facts, step: Step, on: Leg, off: Leg, rule: ParityRule) -> Ch
     values = comparison_values(worst, expected)
     if worst.problem:
         return result(Status.FAILED, f"{worst.problem} (image {worst.picture}, against {off.id})", **values)
-    if class_count(expected) < rule.min_classes:
-        reason = f"all {len(expected)} images got the same class: parity is not meaningful"
+    if reason := too_alike(expected, rule.min_classes):
         return result(Status.INSUFFICIENT_DATA, reason, **values)
     return result(Status.PASS, passed_message(worst, expected), **values)
 

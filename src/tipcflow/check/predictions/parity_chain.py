@@ -3,11 +3,11 @@
 from tipcflow.check.context import CheckContext
 from tipcflow.check.predictions.scores import (
     Scores,
-    class_count,
     compare,
     comparison_values,
     different_images,
     passed_message,
+    too_alike,
 )
 from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.policy import budget_of
@@ -100,7 +100,6 @@ def _compared(
         reason = f"{worst.problem} (image {worst.picture}, against the network in {source})"
         return result(Status.FAILED, reason, **values)
     # Only agreement on one class proves nothing: a difference is a difference with any number of images.
-    if class_count(expected) < context.policy.parity.min_classes:
-        reason = f"all {len(expected)} images got the same class: parity is not meaningful"
+    if reason := too_alike(expected, context.policy.parity.min_classes):
         return result(Status.INSUFFICIENT_DATA, reason, **values)
     return result(Status.PASS, passed_message(worst, expected), **values)

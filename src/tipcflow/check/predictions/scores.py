@@ -7,6 +7,7 @@ from typing import Any
 
 from tipcflow.check.evidence.predictors import is_class_only
 from tipcflow.config.policy import Tolerance
+from tipcflow.domain.numbers.results import is_result
 from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 
 Scores = Mapping[str, tuple[float, ...]]
@@ -51,24 +52,25 @@ def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
 
 
 def distance(picture: str, scores: tuple[float, ...], expected: tuple[float, ...], allowed: Tolerance) -> Distance:
-    """One image: every score within atol + rtol * |expected|, and the same class."""
-    if is_class_only(scores) and is_class_only(expected) and len(scores) != len(expected):
+    """One image: every score within atol + rtol * |expected|, and the same class; of a result, every number."""
+    what = "values" if is_result(picture) else "scores"
+    if what == "scores" and is_class_only(scores) and is_class_only(expected) and len(scores) != len(expected):
         problem = f"class {top_class(scores)} against class {top_class(expected)}"
         return Distance(picture, math.inf, math.inf, math.inf, problem)
     if len(scores) != len(expected) or not scores:
-        return Distance(picture, math.inf, math.inf, math.inf, f"{len(scores)} scores against {len(expected)}")
+        return Distance(picture, math.inf, math.inf, math.inf, f"{len(scores)} {what} against {len(expected)}")
     if not all(math.isfinite(score) for score in (*scores, *expected)):
-        return Distance(picture, math.inf, math.inf, math.inf, "scores are not finite")
+        return Distance(picture, math.inf, math.inf, math.inf, f"{what} are not finite")
     absolute = [abs(a - b) for a, b in zip(scores, expected, strict=True)]
     # Of scores as small as the tolerance the last bits are noise: their ratio would only frighten the reader.
     relative = [d / abs(b) for d, b in zip(absolute, expected, strict=True) if abs(b) > max(allowed.atol, 1e-30)]
     excess = max(d - allowed.atol - allowed.rtol * abs(b) for d, b in zip(absolute, expected, strict=True))
     problem, code = "", None
-    if top_class(scores) != top_class(expected):
+    if what == "scores" and top_class(scores) != top_class(expected):
         problem, excess = f"class {top_class(scores)} against class {top_class(expected)}", math.inf
         code = ReasonCode.OTHER_CLASS
     elif excess > 0:
-        problem = f"scores differ by {max(absolute):.3g}, allowed {allowed.atol:g} + {allowed.rtol:g} relative"
+        problem = f"{what} differ by {max(absolute):.3g}, allowed {allowed.atol:g} + {allowed.rtol:g} relative"
         code = ReasonCode.OTHER_SCORES
     return Distance(picture, max(absolute), max(relative, default=0.0), excess, problem, code)
 
@@ -80,8 +82,16 @@ def different_images(scores: Scores, expected: Scores) -> str:
 
 
 def class_count(scores: Scores) -> int:
-    """Return the number of distinct predicted classes; a single one proves nothing."""
-    return len({top_class(answer) for answer in scores.values()})
+    """Return the number of distinct predicted classes or results; a single one proves nothing."""
+    return len({answer if is_result(name) else top_class(answer) for name, answer in scores.items()})
+
+
+def too_alike(expected: Scores, classes: int) -> str:
+    """Return why equal predictions are not meaningful: fewer than `classes` are distinct; '' if they are."""
+    if class_count(expected) >= classes:
+        return ""
+    same = "results are equal" if any(map(is_result, expected)) else "images got the same class"
+    return f"all {len(expected)} {same}: parity is not meaningful"
 
 
 def top_class(scores: tuple[float, ...]) -> int:
@@ -102,7 +112,7 @@ def comparison_values(worst: Distance, expected: Scores) -> dict[str, Any]:
 
 def passed_message(worst: Distance, expected: Scores) -> str:
     """Return the message for a passed comparison."""
-    return (
-        f"{len(expected)} images, {class_count(expected)} classes: same class everywhere, "
-        f"largest difference {worst.absolute:.2g} (relative {worst.relative:.2g})"
-    )
+    difference = f"largest difference {worst.absolute:.2g} (relative {worst.relative:.2g})"
+    if any(map(is_result, expected)):
+        return f"{len(expected)} results: {difference}"
+    return f"{len(expected)} images, {class_count(expected)} classes: same class everywhere, {difference}"

@@ -2,21 +2,28 @@
 
 0001.png<TAB>{"class_id": 3, "scores": [0.01, 0.02, 0.05, 0.9, 0.02]}
 
-Lines of other forms are described by the suite's file (`predictions`). They name the class but not all scores: the
-scores of the other classes are 0, and the score of the class is 1 if the line does not have it.
+Lines of other forms are described by the suite's file (`predictions`). Some name the class but not all scores: the
+scores of the other classes are 0, and the score of the class is 1 if the line does not have it. Others have the
+numbers of a result, such as a box, which get the name of a result (`result_name`).
 """
 
 import json
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from tipcflow.config.formats import LINE_LIMIT_S, PredictionRule, compiled
+from tipcflow.config.formats import LINE_LIMIT_S, PredictionRule, compiled, numbers_in
+from tipcflow.domain.numbers.results import result_name
 from tipcflow.parse.text import lines_of, strip_ansi
 
 # Larger numbers are not classes of a network.
 _MOST_CLASSES = 100_000
 # After this number of timeouts, a pattern is not tried on further lines.
 _TOO_SLOW = 10
+# Results kept of a log, and numbers of one result.
+_MOST_RESULTS, _MOST_NUMBERS = 2_000, 10_000
+# Input of results whose lines name none.
+_OUTPUT = "output"
 
 
 def parse_predictions(text: str | bytes, rules: Sequence[PredictionRule] = ()) -> dict[str, tuple[float, ...]]:
@@ -33,11 +40,13 @@ def read_predictions(
 ) -> dict[str, tuple[float, ...]]:
     """`parse_predictions` for a log that arrives line by line, with byte offsets."""
     predictions: dict[str, tuple[float, ...]] = {}
-    readers = [_Printed(rule) for rule in rules]
+    readers, results = [_Printed(rule) for rule in rules], _Results()
     for _, raw in lines:
         predictions |= _prediction(raw)
         for reader in readers:
-            predictions |= reader.read(raw)
+            match = reader.match(raw)
+            if match is not None:
+                predictions |= _class(match) if "class" in match.groupdict() else results.read(match)
     return predictions
 
 
@@ -48,21 +57,46 @@ class _Printed:
         self._pattern = compiled(rule.pattern)
         self._slow = 0
 
-    def read(self, raw: str) -> dict[str, tuple[float, ...]]:
-        """Parse the line; empty if the pattern does not match or exceeds its time limit."""
+    def match(self, raw: str) -> Any:
+        """The match in the line; None if the pattern does not match or exceeds its time limit."""
         if self._slow >= _TOO_SLOW:
-            return {}
+            return None
         try:
-            match = self._pattern.search(strip_ansi(raw), timeout=LINE_LIMIT_S)
+            return self._pattern.search(strip_ansi(raw), timeout=LINE_LIMIT_S)
         except TimeoutError:
             self._slow += 1
+            return None
+
+
+class _Results:
+    """The results of a log, numbered by the input to which they belong."""
+
+    def __init__(self) -> None:
+        self._input = _OUTPUT
+        self._counts: dict[str, int] = {}
+
+    def read(self, match: Any) -> dict[str, tuple[float, ...]]:
+        """Return the result of a line; empty if the line only names an input, or has no number."""
+        groups = match.groupdict()
+        name = (groups.get("image") or "").strip()
+        if "value" not in groups:
+            self._input = name or _OUTPUT
             return {}
-        if match is None or not (match["class"].isascii() and match["class"].isdigit()):
+        numbers = numbers_in(match.captures("value"))[:_MOST_NUMBERS]
+        if not numbers or sum(self._counts.values()) >= _MOST_RESULTS:
             return {}
-        text = match["class"]
-        if len(text) > len(str(_MOST_CLASSES)) or int(text) >= _MOST_CLASSES or not match["image"].strip():
-            return {}
-        return {match["image"].strip(): (*[0.0] * int(text), _printed_score(match.groupdict().get("score")))}
+        name = name or self._input
+        self._counts[name] = self._counts.get(name, 0) + 1
+        return {result_name(name, self._counts[name]): numbers}
+
+
+def _class(match: Any) -> dict[str, tuple[float, ...]]:
+    text = match["class"] or ""
+    if not (text.isascii() and text.isdigit()):
+        return {}
+    if len(text) > len(str(_MOST_CLASSES)) or int(text) >= _MOST_CLASSES or not match["image"].strip():
+        return {}
+    return {match["image"].strip(): (*[0.0] * int(text), _printed_score(match.groupdict().get("score")))}
 
 
 def _printed_score(text: str | None) -> float:

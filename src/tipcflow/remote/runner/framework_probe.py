@@ -91,6 +91,12 @@ class Report:
         self.facts[kind] = sorted({*self.facts[kind], *checksums(tensors)})[:KEPT]
         self.write()
 
+    def ran(self) -> None:
+        """Count a run of a predictor; the first one is written, as a process may end with `os._exit`."""
+        self.facts["predictions"] += 1
+        if self.facts["predictions"] == 1:
+            self.write()
+
     def output(self, array: Any) -> None:
         """Add the classes of an output that the script reads; too many cannot be compared."""
         found = [] if self.overflowed else top_classes(array)
@@ -294,7 +300,7 @@ def watch_predictors(report: Report, inference: Any) -> None:
         after = lambda *words, **named: report.safely("predictor", lambda: created(*words, **named))  # noqa: E731
         replace([inference], "create_predictor", after=after)
         if hasattr(inference, "Predictor"):
-            replace([inference.Predictor], "run", after=report.counter("predictions"))
+            replace([inference.Predictor], "run", after=lambda *_, **__: report.safely("run", report.ran))
         if hasattr(inference, "Tensor"):
             read = lambda array, *_, **__: report.safely("output", lambda: report.output(array))  # noqa: E731
             replace([inference.Tensor], "copy_to_cpu", after=read)

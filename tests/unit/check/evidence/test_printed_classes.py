@@ -6,7 +6,7 @@ import pytest
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.result import ran_evidence
-from tipcflow.check.predictions.scores import distance
+from tipcflow.check.predictions.scores import distance, too_alike
 from tipcflow.config.policy import Tolerance
 from tipcflow.domain import Facts, ProcessReport, Status
 
@@ -62,3 +62,83 @@ def test_other_classes_fail(build: ModuleType, named: list[int], observed: tuple
 
 def test_legs_that_name_different_classes_differ() -> None:
     assert distance("a", only(3), only(4), Tolerance(rtol=0, atol=1)).problem == "class 3 against class 4"
+
+
+def doubted(build: ModuleType, facts: Facts) -> list[tuple[Status, str]]:
+    results = ran_evidence(facts, CheckContext())
+    return [(one.status, one.reason) for one in results if one.status in (Status.FAILED, Status.UNCONFIRMED)]
+
+
+@pytest.mark.parametrize("scores", [{"0.jpg": only(3)}, {"output: result 1": (0.5,)}])
+@pytest.mark.parametrize(
+    ("reports", "status", "reason"),
+    [
+        ((), Status.UNCONFIRMED, "observed no predictor"),
+        ((ProcessReport(framework="paddle", steps=3),), Status.UNCONFIRMED, "observed no predictor"),
+        (
+            (ProcessReport(framework="paddle", predictors=({"gpu": 0},)),),
+            Status.FAILED,
+            "that never ran",
+        ),
+        ((ProcessReport(framework="paddle", notes=("install: error",)),), None, ""),
+        ((ProcessReport(framework="paddle", predictors=({"gpu": 0},), predictions=1),), None, ""),
+    ],
+)
+def test_printed_results_need_a_predictor(
+    build: ModuleType,
+    scores: dict[str, tuple[float, ...]],
+    reports: tuple[ProcessReport, ...],
+    status: Status | None,
+    reason: str,
+) -> None:
+    facts = unseen(build, scores, reports)
+    found = doubted(build, facts)
+    assert [one for one, _ in found] == ([status] if status else []), found
+    assert not status or reason in found[0][1]
+
+
+def unseen(
+    build: ModuleType, scores: dict[str, tuple[float, ...]], reports: tuple[ProcessReport, ...], **more: object
+) -> Facts:
+    """A run whose legs print results, with reports of the probe in their processes."""
+    legs = {build.ON, build.OFF}
+    kept = [record for record in build.records() if record.leg not in legs]
+    own = [
+        build.record(build.INFER, "alpha", leg, **{"probed": True, "processes": reports} | more)
+        for leg in sorted(legs)
+    ]
+    predictions = {f"{build.INFER}/{leg}": scores for leg in legs}
+    nodes = [fact.model_copy(update={"frameworks": {"paddle": "3.3.1"}}) for fact in build.facts().node_facts]
+    facts: Facts = build.facts(predictions=predictions, records=(*kept, *own), node_facts=tuple(nodes))
+    return facts
+
+
+def test_without_the_probe_printed_results_are_accepted(build: ModuleType) -> None:
+    assert doubted(build, unseen(build, {"0.jpg": only(3)}, (), probed=False)) == []
+
+
+def test_scores_of_all_classes_are_no_line_of_the_suite_s_file(build: ModuleType) -> None:
+    assert doubted(build, unseen(build, {"0.jpg": (0.25, 0.75)}, ())) == []
+
+
+def test_nodes_without_paddle_have_no_predictor(build: ModuleType) -> None:
+    facts = unseen(build, {"0.jpg": only(3)}, ())
+    nodes = tuple(fact.model_copy(update={"frameworks": {"torch": "2.9"}}) for fact in facts.node_facts)
+    assert doubted(build, facts.model_copy(update={"node_facts": nodes})) == []
+
+
+def test_a_result_is_not_a_class() -> None:
+    """Nearly equal coordinates may change their order, and a single number is not the score of class 0."""
+    box = ("output: result 1", (0.0, 0.9, 10.00001, 10.0), (0.0, 0.9, 10.0, 10.00001))
+    assert distance(*box, Tolerance()).problem == ""
+    assert distance("a.jpg", *box[1:], Tolerance()).problem.startswith("class 2 against class 3")
+    other = distance("output: result 1", (0.7,), (0.5,), Tolerance())
+    assert other.problem.startswith("values differ by 0.2")
+    assert distance("output: result 1", (0.7,), (0.5, 0.2), Tolerance()).problem == "1 values against 2"
+
+
+def test_equal_results_prove_little() -> None:
+    same = {"output: result 1": (0.5,), "output: result 2": (0.5,)}
+    assert too_alike(same, 2) == "all 2 results are equal: parity is not meaningful"
+    assert too_alike({**same, "output: result 3": (0.6,)}, 2) == ""
+    assert too_alike({"a.jpg": (0.1, 0.9)}, 2) == "all 1 images got the same class: parity is not meaningful"

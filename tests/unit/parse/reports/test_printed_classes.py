@@ -1,12 +1,14 @@
-"""Classes that real suites print, read as their suite files describe."""
+"""Classes and results that real suites print, read as their suite files describe."""
 
+import math
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from tipcflow.config.formats import PredictionRule
+from tipcflow.config.formats import PredictionRule, compiled
 from tipcflow.config.suite import load_suite
+from tipcflow.domain.numbers.results import is_result
 from tipcflow.parse import parse_predictions
 
 CONFIGS = Path(__file__).parents[4] / "configs"
@@ -30,11 +32,62 @@ def test_the_class_of_a_suite_s_line(suite: str) -> None:
     assert parse_predictions(line) == {}
 
 
-@pytest.mark.parametrize("suite", LINES)
+RESULTS = {
+    "PaddleDetection": (
+        "class_id:2, confidence:0.5012, left_top:[-1.50,0.00],right_bottom:[20.25,30.00]\n"
+        "save result to: output/a.jpg\nTest iter 0\n"
+        "class_id:0, confidence:0.9000, left_top:[1.00,2.00],right_bottom:[3.00,4.00]",
+        {
+            "output: result 1": (2.0, 0.5012, -1.5, 0.0, 20.25, 30.0),
+            "output: result 2": (0.0, 0.9, 1.0, 2.0, 3.0, 4.0),
+        },
+    ),
+    "PaddleVideo": (
+        "Current video file: a.avi\n\ttop-2 class: [3 1]\n\ttop-2 score: [0.9 0.05]\n"
+        "Current video file: b.avi\n\ttop-1 class: 4\n\ttop-1 score: 0.25",
+        {
+            "a.avi: result 1": (3.0, 1.0),
+            "a.avi: result 2": (0.9, 0.05),
+            "b.avi: result 1": (4.0,),
+            "b.avi: result 2": (0.25,),
+        },
+    ),
+    "PaddleRec": (
+        "[array([0.255, 1e-3], dtype=float32)]\n[np.float32(0.5), nan]\n[2022-05-01 10:00:00] [0.1] x\n[Info]",
+        {"output: result 1": (0.255, 0.001), "output: result 2": (0.5, math.nan)},
+    ),
+    "PaddleOCR": (
+        "[2022/05/01 10:00:00] ppocr INFO: Predicts of a/word_1.png:('JOINT', 0.998)\n"
+        "Predicts of a/word_2.png:['180', 0.75]\n"
+        "[2022/05/01 10:00:01] ppocr INFO: b.jpg\t[[[39.0, 88.0], [258.0, 79.0]], [[1.0, 2.0], [3.0, 4.0]]]",
+        {
+            "a/word_1.png:('JOINT': result 1": (0.998,),
+            "a/word_2.png:['180': result 1": (0.75,),
+            "b.jpg: result 1": (39.0, 88.0, 258.0, 79.0, 1.0, 2.0, 3.0, 4.0),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("suite", RESULTS)
+def test_the_results_of_a_suite_s_lines(suite: str) -> None:
+    text, results = RESULTS[suite]
+    assert str(parse_predictions(text, load_suite(suite, CONFIGS).predictions)) == str(results)
+    assert all(is_result(name) for name in results)
+    assert parse_predictions(text) == {}
+
+
+@pytest.mark.parametrize("suite", {**LINES, **RESULTS})
 def test_the_sample_of_a_suite_file_is_read(suite: str) -> None:
     for rule in load_suite(suite, CONFIGS).predictions:
-        assert len(parse_predictions(rule.sample, [rule])) == 1
+        names_input = set(compiled(rule.pattern).groupindex) == {"image"}
+        assert len(parse_predictions(rule.sample, [rule])) == (0 if names_input else 1)
         assert rule.source
+
+
+def test_the_number_of_results_is_bounded() -> None:
+    rules = load_suite("PaddleRec", CONFIGS).predictions
+    assert len(parse_predictions("[0.5]\n" * 3000, rules)) == 2000
 
 
 @pytest.mark.parametrize(
@@ -57,7 +110,12 @@ def test_a_single_class_of_paddleclas_may_come_from_a_threshold() -> None:
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        (r"class (?P<class>\d+)", "expected image, class and optionally score"),
+        (
+            r"class (?P<class>\d+)",
+            "expected image, class and optionally score; or value",
+        ),
+        (r"(?P<score>tea)", "the named groups .'score'.; expected"),
+        (r": (?P<value>\w+)", "which has no number"),
         (r"(?P<image>\S+) is (?P<class>\d+)", "does not match its sample"),
         (r"(?P<image>\S+): (?P<class>\w+)", "is not an integer"),
         (r"(?P<image>(", "not a valid regular expression"),
