@@ -1,9 +1,15 @@
-"""Address and login of Airflow, from environment variables only (docs/reference/configuration.md)."""
+"""Address and login of Airflow, from environment variables only (docs/reference/configuration.md).
+
+Read without pydantic-settings, which the base installation of a CI host does not have: `tipcflow trigger` needs
+only these variables. Other modules call `airflow_url` and `airflow_login` instead of reading them.
+"""
 
 import os
 from collections.abc import Mapping
 
 from tipcflow.domain import ConfigError, Frozen
+
+_PREFIX = "TIPCFLOW_AIRFLOW_"
 
 
 class AirflowLogin(Frozen):
@@ -26,6 +32,11 @@ class AirflowLogin(Frozen):
     __str__ = __repr__
 
 
+def airflow_url(environ: Mapping[str, str] | None = None) -> str:
+    """The address in force; '' if none is set."""
+    return _variable("URL", environ).strip()
+
+
 def airflow_login(environ: Mapping[str, str] | None = None) -> AirflowLogin:
     """The login in force; an empty variable counts as unset.
 
@@ -34,11 +45,8 @@ def airflow_login(environ: Mapping[str, str] | None = None) -> AirflowLogin:
     Raises:
         ConfigError: the address is missing, or the login is missing or incomplete.
     """
-    environ = os.environ if environ is None else environ
-    url = environ.get("TIPCFLOW_AIRFLOW_URL", "").strip()
-    token, user, password = (
-        environ.get(f"TIPCFLOW_AIRFLOW_{name}") or None for name in ("TOKEN", "USER", "PASSWORD")
-    )
+    url = airflow_url(environ)
+    token, user, password = (_variable(name, environ) or None for name in ("TOKEN", "USER", "PASSWORD"))
     lacks_login = not token and not (user and password)
     if not url and lacks_login:
         raise ConfigError(
@@ -60,3 +68,7 @@ def airflow_login(environ: Mapping[str, str] | None = None) -> AirflowLogin:
         expected = "a password" if user else "a user and TIPCFLOW_AIRFLOW_PASSWORD, or TIPCFLOW_AIRFLOW_TOKEN"
         raise ConfigError("is not set", key=missing, expected=expected)
     return AirflowLogin(url=url, user=user, password=password)
+
+
+def _variable(name: str, environ: Mapping[str, str] | None) -> str:
+    return (os.environ if environ is None else environ).get(f"{_PREFIX}{name}", "")

@@ -169,6 +169,7 @@ def _bring_up_to_date(engine: Engine, url: str, *, allowed: bool) -> None:
 
 
 def _await_schema(engine: Engine, url: str, seconds: float) -> None:
+    # Not tenacity: an old schema and an unreachable server have different deadlines in the same loop.
     deadline, away_until = time.monotonic() + seconds, time.monotonic() + AWAY_S
     while True:
         try:

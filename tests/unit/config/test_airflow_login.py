@@ -1,11 +1,16 @@
 import pytest
 
-from tipcflow.config.airflow_login import airflow_login
+from tipcflow.config.airflow_login import airflow_login, airflow_url
 from tipcflow.domain import ConfigError
 
 URL = {"TIPCFLOW_AIRFLOW_URL": " https://airflow.example.org "}
 LOGIN = {"TIPCFLOW_AIRFLOW_USER": "ci", "TIPCFLOW_AIRFLOW_PASSWORD": "s3cret-word"}
 TOKEN = {"TIPCFLOW_AIRFLOW_TOKEN": "s3cret-token\n"}
+
+
+def test_an_empty_address_counts_as_unset() -> None:
+    addresses = [airflow_url(environ) for environ in (URL, {"TIPCFLOW_AIRFLOW_URL": " "}, {})]
+    assert addresses == ["https://airflow.example.org", "", ""]
 
 
 def test_user_and_password() -> None:

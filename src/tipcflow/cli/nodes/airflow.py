@@ -1,6 +1,5 @@
 """The Airflow connection of a new node: in the local Airflow, or in the one that TIPCFLOW_AIRFLOW_URL names."""
 
-import os
 from pathlib import Path
 
 import typer
@@ -23,8 +22,9 @@ def add_connection(node: Node, cluster: str, home: Path, key_file: str) -> bool:
         InfraError: Airflow does not respond.
     """
     from devcluster.keep.connect import connect_nodes, running_airflow
+    from tipcflow.config.airflow_login import airflow_url
 
-    if os.environ.get("TIPCFLOW_AIRFLOW_URL", "").strip():
+    if airflow_url():
         return _elsewhere(node, key_file)
     airflow = running_airflow(home)
     if airflow is None:
@@ -46,13 +46,12 @@ def add_connection(node: Node, cluster: str, home: Path, key_file: str) -> bool:
 def _elsewhere(node: Node, key_file: str) -> bool:
     from devcluster.airflow.connections import connection_of
     from tipcflow.airflow_api import Airflow
-    from tipcflow.config.airflow_login import airflow_login
+    from tipcflow.config.airflow_login import airflow_login, airflow_url
 
     connection = connection_of(node)
     extra = dict(connection["extra"]) if isinstance(connection["extra"], dict) else {}
     del extra["key_file"]  # a path of this machine
     extra |= {"key_file": key_file} if key_file else {}
-    where = os.environ["TIPCFLOW_AIRFLOW_URL"]
     try:
         login = airflow_login()
         with Airflow(login.url, user=login.user, password=login.password, token=login.token) as airflow:
@@ -61,7 +60,7 @@ def _elsewhere(node: Node, key_file: str) -> bool:
                 node.connection, {**connection, "extra": extra}, replace=bool(key_file)
             )
     except ConfigError as error:
-        typer.echo(f"no connection {node.connection} in Airflow at {where}: {error.message}", err=True)
+        typer.echo(f"no connection {node.connection} in Airflow at {airflow_url()}: {error.message}", err=True)
         return False
     if not written:
         typer.echo(

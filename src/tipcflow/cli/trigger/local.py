@@ -1,7 +1,8 @@
 """The Airflow of `tipcflow airflow up` as the default of `tipcflow trigger`."""
 
-import os
 from typing import TYPE_CHECKING
+
+from tipcflow.config.airflow_login import airflow_url
 
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
 
 def local_airflow() -> "Airflow | None":
     """The local Airflow; None if a variable names another, none runs, or only the base package is installed."""
-    if os.environ.get("TIPCFLOW_AIRFLOW_URL", "").strip():
+    if airflow_url():
         return None
     try:
         from devcluster.keep.connect import running_airflow

@@ -248,6 +248,7 @@ class Member:
         self._note(f"node {self.name}: connection lost ({why}); the job is still running, reconnecting")
         self.down_since = self.down_since or time.time()
         deadline = time.monotonic() + self._reconnect_s
+        # Not tenacity, which tries at least once: without time to reconnect, the first error is the reason.
         while time.monotonic() < deadline:
             try:
                 self.session.reconnect()

@@ -126,6 +126,7 @@ class NodeLink:
             deadline, counted from its first failure.
         """
         until = min(self._reconnect_s, patience_s) if self._was_connected or self._reached else 0.0
+        # Not tenacity: another thread may have connected, and the deadline is counted over several calls.
         while True:
             with self._reconnecting:
                 if self._transport is not None and self._transport is not used:

@@ -2,7 +2,8 @@
 
 Each run reserves its file at its start, so that even a full disk can store the status. The run's process holds
 a lock on that file, which the kernel releases when the process ends, however it ends: a run without a status whose
-file is not locked has no controller any more.
+file is not locked has no controller any more. The lock is `flock` on that open file, not filelock's, which locks a
+path: this file is renamed while it is locked, holds the status, and other processes only test its lock.
 """
 
 import contextlib
