@@ -77,7 +77,7 @@ def fired(trigger: JobTrigger, watches: list[bool]) -> dict[str, Any]:
 def a_trigger(**fields: Any) -> JobTrigger:
     peers: list[list[Any]] = [[node.model_dump(mode="json"), JOB] for node in NODES]
     known: dict[str, Any] = {"run": "r", "step": "train", "node": peers[0][0], "job": JOB, "peers": peers}
-    known |= {"resume": {}, "until": 4e9, "lost_after_s": 60.0}
+    known |= {"resume": {}, "until": 4e9, "lost_after_s": 60.0, "attempt": 3}
     return JobTrigger(**{**known, **fields})
 
 
@@ -140,7 +140,7 @@ def test_alone_it_is_watched_without_a_break(asked: list[tuple[str, str]]) -> No
 
 def test_a_trigger_of_an_earlier_version_is_understood() -> None:
     fields = a_trigger().serialize()[1]
-    del fields["silence_s"], fields["peers_every_s"], fields["hung"]
+    del fields["silence_s"], fields["peers_every_s"], fields["hung"], fields["attempt"]
     assert JobTrigger(**fields).peers_every_s == 240.0
 
 

@@ -46,6 +46,7 @@ class JobTrigger(BaseTrigger):
         peers_every_s: how often to renew the controller's lease on the other members' nodes, so that a node does
             not end a member whose own task waits for a worker.
         hung: the reported hang that the task knows already: it does not fire again for that.
+        attempt: the number of the job's attempt; 0 in triggers of earlier versions.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class JobTrigger(BaseTrigger):
         silence_s: float = Waits().silence_s,
         peers_every_s: float = Waits().peers_every_s,
         hung: str = "",
+        attempt: int = 0,
     ) -> None:
         super().__init__()
         self.run_id = run
@@ -75,6 +77,7 @@ class JobTrigger(BaseTrigger):
         self.silence_s = silence_s
         self.peers_every_s = peers_every_s
         self.hung = hung
+        self.attempt = attempt
         self._stillness = Stillness(silence_s)
         self._stood: dict[str, Any] | None = None
         self._legs: set[str] = set()
@@ -95,6 +98,7 @@ class JobTrigger(BaseTrigger):
                 "silence_s": self.silence_s,
                 "peers_every_s": self.peers_every_s,
                 "hung": self.hung,
+                "attempt": self.attempt,
             },
         )
 
@@ -125,8 +129,7 @@ class JobTrigger(BaseTrigger):
                 pause = min(15.0, pause * 2)
         task_log.flush()
         await asyncio.sleep(max(0.0, SETTLE_S - (time.monotonic() - begun)))
-        attempt = int(self.job.rpartition("/")[2])
-        event = {"step": self.step, "resume": self.resume, "attempt": attempt}
+        event = {"step": self.step, "resume": self.resume, "attempt": self.attempt}
         yield TriggerEvent({**event, "stood": self._stood, "hung": self.hung})
 
     async def on_kill(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tipcflow.config.cluster import missing_framework
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import Cluster, ConfigError
+from tipcflow.domain.run.names import ChainName, ModeName
 from tipcflow_operators.chain.catalog import chains_of
 
 _NEAR = 5
@@ -27,9 +28,9 @@ def without_mode(names: Iterable[str], mode: str, config_dir: Path) -> dict[str,
     Does not return chains with a broken file: their runs report the error.
     """
     wanted, missing = set(names), {}
-    for suite in sorted({name.partition("/")[0] for name in wanted}):
+    for suite in sorted({ChainName.parse(name).suite for name in wanted}):
         for chain in chains_of(suite, config_dir):
-            if chain.name in wanted and mode.partition(":")[0] not in chain.modes:
+            if chain.name in wanted and ModeName.parse(mode).mode not in chain.modes:
                 missing[chain.name] = f"this kind of file does not support mode {mode}"
     return missing
 
@@ -45,7 +46,7 @@ def without_framework(
         requested: framework requirement of the runs; a release that it pins is installed.
     """
     missing: dict[str, str] = {}
-    by_suite = groupby(sorted(names), key=lambda name: name.partition("/")[0])
+    by_suite = groupby(sorted(names), key=lambda name: ChainName.parse(name).suite)
     for suite, chains in by_suite:
         try:
             why = missing_framework(load_suite(suite, config_dir), cluster, requested=requested)
@@ -125,5 +126,5 @@ def _unknown(glob: str, names: Sequence[str]) -> ConfigError:
 
 def _parts(name: str) -> list[str]:
     """Return all consecutive parts of a name: a/b/c -> a, a/b, a/b/c, b, b/c, c."""
-    parts = name.split("/")
+    parts = ChainName.parse(name).parts
     return ["/".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]

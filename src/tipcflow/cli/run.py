@@ -13,6 +13,7 @@ import typer
 
 from tipcflow.cli.commands import options, signals
 from tipcflow.domain import Compat, ConfigError, Run
+from tipcflow.domain.run.names import ModeName
 
 if TYPE_CHECKING:
     from tipcflow.execute.request import RunRequest
@@ -105,7 +106,7 @@ def check_names(request: "RunRequest") -> None:
     for what, folder in (("suite", "suites"), ("cluster", "clusters"), ("policy", "policies")):
         find_config(names[what], request.config_dir / folder, what=what)
     # A benchmark names its case, as in benchmark_train:dynamic_bs8_fp32_DP_N1C2.
-    if request.mode.partition(":")[0] not in ALL_MODES:
+    if ModeName.parse(request.mode).mode not in ALL_MODES:
         raise ConfigError(
             "unknown mode", key="--mode", found=request.mode, expected=f"one of {', '.join(ALL_MODES)}"
         )

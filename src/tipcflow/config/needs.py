@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.domain.node import EnvName, Launch
+from tipcflow.domain.run.names import ModeName
 
 ArgumentKind = Literal["train", "eval", "export", "infer"]
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
@@ -158,7 +159,7 @@ class Case(Needs):
 
     def holds(self, *, framework: str, device: str, mode: str, params: str) -> bool:
         """Whether the conditions hold. A condition on an unknown framework version ('') does not hold."""
-        name = mode.partition(":")[0]
+        name = ModeName.parse(mode).mode
         return (
             (not self.framework or _in_range(framework, self.framework))
             and (not self.device or device == self.device)

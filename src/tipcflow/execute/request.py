@@ -80,10 +80,3 @@ class Inputs:
     cluster: Cluster
     chain: str
     model: str
-
-
-def chain_name(suite: str, params_file: str) -> str:
-    """Return `<suite>/<model folder>/<file stem>` of a params file: the chain's name wherever it is shown."""
-    path = Path(params_file)
-    parent = path.parent.name or "params"
-    return f"{suite}/{parent}/{path.stem}"

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tipcflow.domain import Cluster, Compat, ConfigError, Launch, LegKey, Plan, Step, StepKind
+from tipcflow.domain.run.names import ModeName
 from tipcflow.params import Dialect, ParamsFile
 from tipcflow.params.limits import check_lists
 from tipcflow.params.modes import ALL_MODES, BENCHMARK
@@ -146,7 +147,8 @@ def _split_mode(mode: str) -> tuple[str, str]:
     Raises:
         ConfigError: the mode does not exist.
     """
-    name, _, word = mode.partition(":")
+    asked = ModeName.parse(mode)
+    name, word = asked.mode, asked.case
     if name not in ALL_MODES or (":" in mode and (name != BENCHMARK or not word)):
         raise ConfigError("unknown mode", key="mode", found=mode, expected=", ".join(ALL_MODES))
     return name, word

@@ -2,6 +2,7 @@
 
 from tipcflow.domain import JobSpec, Node
 from tipcflow.domain.build import FrameworkBuild
+from tipcflow.domain.run.names import JobId
 from tipcflow.remote.bundle import runner_name
 from tipcflow.remote.runner.files import job_folder, log_name, safe_name
 
@@ -61,12 +62,12 @@ def run_bin(node: Node, run: str) -> str:
 
 def job_dir(node: Node, run: str, step: str, attempt: int) -> str:
     """The job folder of one attempt of one step."""
-    return job_folder(node.workspace, f"{run}/{step}/{attempt}")
+    return job_folder(node.workspace, str(JobId(run, step, attempt)))
 
 
 def job_file(spec: JobSpec) -> str:
     """Where the controller puts the job's description."""
-    return f"{job_folder(spec.workspace, f'{spec.run}/{spec.step}/{spec.attempt}')}/job.json"
+    return f"{job_folder(spec.workspace, str(spec.id))}/job.json"
 
 
 def log_file(job: str, leg: str = "") -> str:

@@ -90,7 +90,7 @@ def steps() -> tuple[Step, ...]:
 
 def plan(**changes: object) -> Plan:
     values = {
-        "chain": "mobilenet_v3_small/train_fleet_infer_python",
+        "chain": "mobilenet_v3_small/mobilenet_v3_small/train_fleet_infer_python",
         "suite": "sample",
         "dialect": "norm",
         "model": "mobilenet_v3_small",
@@ -269,7 +269,7 @@ def facts(**changes: object) -> Facts:
 def run(**changes: object) -> Run:
     values = {
         "id": RUN,
-        "chain": "mobilenet_v3_small/train_fleet_infer_python",
+        "chain": "mobilenet_v3_small/mobilenet_v3_small/train_fleet_infer_python",
         "suite": "sample",
         "model": "mobilenet_v3_small",
         "mode": "lite_train_lite_infer",

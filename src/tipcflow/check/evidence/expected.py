@@ -18,6 +18,7 @@ from tipcflow.domain import (
     without_repeat,
 )
 from tipcflow.domain.keys import SLOWEST
+from tipcflow.domain.run.names import ModeName
 from tipcflow.params.modes import BENCHMARK
 
 # Kinds of evidence that the history has per training process, not per step.
@@ -35,7 +36,7 @@ def expected(
         min_history: evidence that this many last runs all had is expected; with fewer runs none is.
     """
     pieces: dict[EvidenceKey, Expectation] = {}
-    benchmark = plan.mode.partition(":")[0] == BENCHMARK
+    benchmark = ModeName.parse(plan.mode).mode == BENCHMARK
     usual = _always(history, min_history)
     for step in plan.steps:
         if step.not_run or step.kind is StepKind.PREPARE:

@@ -18,6 +18,7 @@ from tipcflow.domain import (
     last_attempts,
 )
 from tipcflow.domain.quarantine.signature import CODE, ReasonCode
+from tipcflow.domain.run.names import ChainName, ModeName
 from tipcflow.domain.triggers import CONFIRM
 from tipcflow.params.modes import BENCHMARK
 from tipcflow.parse import metric
@@ -33,7 +34,7 @@ def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
     nothing measured the target; `insufficient_data` where the model has no target. One per target of a variant
     that the plan does not have."""
     plan = facts.plan
-    params = context.run.chain.rpartition("/")[2] if context.run else ""
+    params = ChainName.parse(context.run.chain).file if context.run else ""
     targets = context.references.of(plan.model, plan.mode, params=params) if context.references else ()
     measured = training_steps(facts) if plan.trains else _evaluations(facts)
     if not plan.trains and not measured:
@@ -98,7 +99,7 @@ def _is_partial(facts: Facts, context: CheckContext) -> bool:
     """Whether the run leaves evaluations out on purpose: a confirm run does, and a benchmark, whose variants are
     topologies, does not evaluate."""
     confirms = context.run is not None and context.run.trigger == CONFIRM
-    return confirms or facts.plan.mode.partition(":")[0] == BENCHMARK
+    return confirms or ModeName.parse(facts.plan.mode).mode == BENCHMARK
 
 
 def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext) -> CheckResult:

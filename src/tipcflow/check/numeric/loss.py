@@ -12,6 +12,7 @@ from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step
 from tipcflow.domain.numbers.metrics import metric as definition_of
 from tipcflow.domain.numbers.metrics import objective
 from tipcflow.domain.quarantine.signature import CODE, ReasonCode
+from tipcflow.domain.run.names import ModeName
 from tipcflow.params.modes import BENCHMARK
 
 FINITE, FALLING = "loss.finite", "loss.falling"
@@ -70,7 +71,7 @@ def _finite(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
         return result(Status.PASS, f"{len(logged)} losses, all finite{called}")
     if facts.step_status.get(step.id) is not Status.PASS:
         return result(Status.INSUFFICIENT_DATA, "no loss logged; training did not succeed")
-    if not context.prints.loss or facts.plan.mode.partition(":")[0] == BENCHMARK:
+    if not context.prints.loss or ModeName.parse(facts.plan.mode).mode == BENCHMARK:
         why = "suite file sets prints.loss: false" if not context.prints.loss else "benchmark mode"
         return result(Status.INSUFFICIENT_DATA, f"no loss logged; {why}")
     return result(Status.FAILED, "no loss logged although the training ended with exit code 0")

@@ -62,9 +62,10 @@ def bisect(
     is found; 4: undecided.
     """
     from tipcflow.config.settings import settings
+    from tipcflow.domain.run.names import ChainName
     from tipcflow.domain.triggers import BISECT
     from tipcflow.execute.bisection.subject import Subject
-    from tipcflow.execute.request import RunRequest, chain_name
+    from tipcflow.execute.request import RunRequest
     from tipcflow.execute.run.driver import owner_of_this_process
 
     request = RunRequest(
@@ -80,7 +81,7 @@ def bisect(
         trigger=BISECT,
         owner=owner_of_this_process(),
     )
-    subject = Subject(chain_name(suite, params), mode, compat.value, metric, step, leg)
+    subject = Subject(str(ChainName.of_file(suite, params)), mode, compat.value, metric, step, leg)
     limits = {"most_runs": max_runs, "budget_s": budget_minutes * 60}
     _check_ends(good, bad, builds, suite_ref)
     ends = Path(builds) if builds else (good, bad)
@@ -112,17 +113,17 @@ def _search(
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
+    from tipcflow.domain.run.names import ChainName
     from tipcflow.execute.bisection.builds import read_builds
     from tipcflow.execute.bisection.commits import commits_between
     from tipcflow.execute.bisection.loop import Bisection
-    from tipcflow.execute.request import chain_name
     from tipcflow.store import Store
 
     home = settings().home
     subject.check()
     load_cluster(request.cluster, request.config_dir)
     suite = load_suite(request.suite, request.config_dir)
-    subject = replace(subject, chain=chain_name(suite.name, request.params))
+    subject = replace(subject, chain=str(ChainName.of_file(suite.name, request.params)))
     versions: tuple[Commit | Build, ...]
     if isinstance(ends, Path):
         versions = read_builds(ends)

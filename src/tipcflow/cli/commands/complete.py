@@ -19,8 +19,10 @@ def runs(incomplete: str) -> _Choices:
 
 def chains(incomplete: str) -> _Choices:
     """Complete a chain with runs by its name, or by its model."""
+    from tipcflow.domain.run.names import ChainName
+
     names = sorted({chain for _, chain, _ in or_nothing(_newest_runs)})
-    models = sorted({part for name in names for part in name.split("/")[1:2]})
+    models = sorted({ChainName.parse(name).model for name in names})
     matching = [name for name in names if name.lower().startswith(incomplete.lower())]
     return matching or models if incomplete else names
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Compat, ConfigError
-from tipcflow.execute.request import chain_name
+from tipcflow.domain.run.names import ChainName
 from tipcflow.params.kinds import recognise
 from tipcflow.plan import build_plan, file_modes
 
@@ -86,7 +86,7 @@ def import_files(suite: Suite, repo: Path, chains: Path, *, update: bool) -> lis
 
 def left_over(files: Sequence[Imported], chains: Path) -> list[str]:
     """Files in `chains` that the suite no longer has, as relative paths; they are not removed."""
-    ours = {"/".join(file.chain.split("/")[1:]) + ".txt" for file in files if file.runs}
+    ours = {f"{ChainName.parse(file.chain).in_suite}.txt" for file in files if file.runs}
     below = (path.relative_to(chains).as_posix() for path in sorted(chains.rglob("*.txt")))
     return [name for name in below if name not in ours]
 
@@ -112,15 +112,15 @@ def _import_file(
     if kind.refused:
         return Imported(name, kind.kind, "refused", reason=f"{kind.what}: {kind.refused}", cause="kind")
     modes, reason = _plannable(suite, text, name)
-    chain = chain_name(suite.name, name)
+    chain_name = ChainName.of_file(suite.name, name)
+    chain = str(chain_name)
     cause: Cause = "plan"
     if chain in taken:
         cause, reason = "duplicate", f"{name}: {taken[chain]} has the same folder and file name"
     if not modes or chain in taken:
         return Imported(name, kind.kind, "refused", reason=reason, cause=cause)
     taken[chain] = name
-    model, stem = chain.split("/")[1:]
-    state = _copy(data, chains / model / f"{stem}{path.suffix}", update=update)
+    state = _copy(data, chains / f"{chain_name.in_suite}{path.suffix}", update=update)
     return Imported(name, kind.kind, state, chain=chain, modes=modes)
 
 
@@ -134,7 +134,7 @@ def _plannable(suite: Suite, text: str, name: str) -> tuple[tuple[str, ...], str
                 text,
                 file=name,
                 suite=suite.name,
-                chain=chain_name(suite.name, name),
+                chain=str(ChainName.of_file(suite.name, name)),
                 dialects=suite.dialects,
                 mode=mode,
                 compat=Compat.SPEC,

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.run.names import JobId
 
 
 class JobCommand(Frozen):
@@ -78,3 +79,8 @@ class JobSpec(Frozen):
     peers: tuple[str, ...] = ()
     container: str = ""
     container_engine: str = "docker"
+
+    @property
+    def id(self) -> JobId:
+        """The id that every process of the job carries."""
+        return JobId(self.run, self.step, self.attempt)

@@ -1,6 +1,5 @@
 """Decide whether a failed step is retried: by failure class, policy and remaining budget."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,7 +7,9 @@ from tipcflow.config.policy import Policy
 from tipcflow.domain import InfraError, Step
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run.failure import Failure
+from tipcflow.domain.run.names import JobId
 from tipcflow.domain.run_documents import FailuresDocument
+from tipcflow.execute.node.listing import jobs_with_processes
 from tipcflow.execute.node.nodes import Nodes
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def not_proven_ended(nodes: Nodes, run: str, step: Step) -> str:
     for name in step.nodes:
         try:
             left = _left(nodes, name, run, step)
-            for job in sorted(set(left)):
+            for job in left:
                 nodes[name].reap(job)
             left = _left(nodes, name, run, step) if left else []
         except InfraError as error:
@@ -77,9 +78,8 @@ def not_proven_ended(nodes: Nodes, run: str, step: Step) -> str:
     return ""
 
 
-def _left(nodes: Nodes, name: str, run: str, step: Step) -> Sequence[str]:
-    listed = nodes[name].list_ours()["processes"]
-    return [str(process["job"]) for process in listed if str(process["job"]).startswith(f"{run}/{step.id}/")]
+def _left(nodes: Nodes, name: str, run: str, step: Step) -> list[JobId]:
+    return jobs_with_processes(nodes[name].list_ours(), run, step.id)
 
 
 def _times(count: int) -> str:

@@ -9,6 +9,7 @@ from tipcflow.config.cluster import load_cluster, require_framework
 from tipcflow.config.repository import Repository
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import ConfigError, TipcflowError
+from tipcflow.domain.run.names import ModeName
 from tipcflow.execute.source.snapshot import Files, checkout, commit_at, files_at, git, matches_glob
 from tipcflow.plan import file_modes
 from tipcflow.selection import Change, Choice, TracedChain, Tree, select
@@ -144,7 +145,7 @@ def _unsupported(path: Path, mode: str, suite: Suite) -> str:
         known = file_modes(path.read_text(encoding="utf-8"), file=str(path), dialects=suite.dialects)
     except (TipcflowError, OSError, UnicodeDecodeError):
         return ""
-    return "" if mode.partition(":")[0] in known else f"this kind of file does not support mode {mode}"
+    return "" if ModeName.parse(mode).mode in known else f"this kind of file does not support mode {mode}"
 
 
 def _params_files(path: Path, files: Files, suite: Suite) -> tuple[str, ...]:

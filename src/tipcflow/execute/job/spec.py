@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node, Plan, Step, StepKind
+from tipcflow.domain.run.names import JobId
 from tipcflow.execute.job.hang import WAIT_S, progress_of
 from tipcflow.execute.node.containers import container_name
 from tipcflow.remote import paths
@@ -45,7 +46,7 @@ def job_spec(
     legs = [(leg.id, leg.command) for leg in step.legs if not leg.not_run]
     commands = legs or [("", step.commands[node.name])]
     first = node.name == step.nodes[0]
-    name = container_name(node, f"{run}/{step.id}/{attempt}") if node.container else ""
+    name = container_name(node, JobId(run, step.id, attempt)) if node.container else ""
     return JobSpec(
         run=run,
         step=step.id,

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tipcflow.execute.node.nodes import RUNNING_STATES, Nodes
+from tipcflow.execute.node.listing import running_jobs
+from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.remote import claims
 from tipcflow.remote.host_slots import runs_holding, short
@@ -75,7 +76,7 @@ class NodeClaims:
         if claimed:
             return claimed
         listed = session.list_ours()
-        living = {str(job["job"]).partition("/")[0] for job in listed["jobs"] if job["state"] in RUNNING_STATES}
+        living = {job.run for job in running_jobs(listed)}
         own = {self._run, *holders}
         elsewhere = runs_holding(listed, session.node, slots) - {short(run) for run in own | living}
         return (living - own) | elsewhere

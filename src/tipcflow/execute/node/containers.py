@@ -4,6 +4,7 @@ import hashlib
 import re
 
 from tipcflow.domain import Container, InfraError, Node
+from tipcflow.domain.run.names import JobId
 from tipcflow.remote import containers
 from tipcflow.transport import Transport
 
@@ -11,13 +12,13 @@ CHECK_S, PULL_S = 60.0, 1800.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-def container_name(node: Node, job: str) -> str:
-    """Return the container name of a job (`run/step/attempt`): stable, and unique per job and node.
+def container_name(node: Node, job: JobId) -> str:
+    """Return the container name of a job: stable, and unique per job and node.
 
     The node is part of the name because nodes may share an engine; the hash separates names that would be equal.
     """
     digest = hashlib.sha256(f"{node.address} {node.workspace} {node.name} {job}".encode()).hexdigest()[:12]
-    return f"tipcflow-{_UNSAFE.sub('_', job)[:80]}-{digest}"
+    return f"tipcflow-{_UNSAFE.sub('_', str(job))[:80]}-{digest}"
 
 
 def usable_image(transport: Transport, node: Node) -> str:

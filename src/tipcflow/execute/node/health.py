@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tipcflow.domain import Frozen, InfraError, Node, NodeFacts
 from tipcflow.domain.numbers.units import size
 from tipcflow.execute.node.link import Connect
-from tipcflow.execute.node.nodes import RUNNING_STATES
+from tipcflow.execute.node.listing import jobs_by_run, processes
 from tipcflow.execute.node.preflight import distributions
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.transport.connect import connect as connect_from_here
@@ -74,23 +74,14 @@ def check_health(nodes: Sequence[Node], connect: Connect = connect_from_here) ->
         return list(pool.map(lambda node: _look(node, connect), nodes))
 
 
-def runs_there(listed: dict[str, list[dict[str, object]]]) -> dict[str, set[str]]:
-    """Return run -> its jobs that are running or have processes, from the listing of a node's runner."""
-    jobs = {str(job["job"]) for job in listed["jobs"] if job["state"] in RUNNING_STATES}
-    jobs |= {str(process["job"]) for process in listed["processes"]}
-    jobs_by_run: dict[str, set[str]] = {}
-    for job in jobs:
-        jobs_by_run.setdefault(job.partition("/")[0], set()).add(job)
-    return jobs_by_run
-
-
 def _look(node: Node, connect: Connect) -> NodeLook:
     with contextlib.closing(NodeSession(node, connect)) as session:
         try:
             session.prepare()
             facts, listed, claims = session.facts({}), session.list_ours(), session.unclaim()
+            by_run = jobs_by_run(listed)
         except InfraError as error:
             return NodeLook(node=node, unreachable=error.detail, hint=error.hint)
-    processes = Counter(str(process["job"]).partition("/")[0] for process in listed["processes"])
-    jobs = {run: tuple(sorted(names)) for run, names in runs_there(listed).items()}
-    return NodeLook(node=node, facts=facts, jobs=jobs, processes=dict(processes), claims=claims)
+    counts = Counter(job.run for job, _ in processes(listed))
+    jobs = {run: tuple(map(str, sorted(own))) for run, own in by_run.items()}
+    return NodeLook(node=node, facts=facts, jobs=jobs, processes=dict(counts), claims=claims)

@@ -13,6 +13,7 @@ from tipcflow.domain.build import FrameworkBuild
 from tipcflow.execute.node.fetch import Fetched
 from tipcflow.execute.node.inline_files import NO_INLINE_FILES, InlineFiles
 from tipcflow.execute.node.link import Connect
+from tipcflow.execute.node.listing import processes
 from tipcflow.execute.node.session import SHORT_QUERY_S, NodeSession
 from tipcflow.remote import ports
 from tipcflow.remote.host_slots import runs_holding, short
@@ -20,8 +21,6 @@ from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
 PEER_EVERY_S = 1.0
-# States of a job with a running runner (docs/reference/job-folder.md).
-RUNNING_STATES = ("staging", "staged", "running")
 
 
 class Nodes:
@@ -94,6 +93,7 @@ class Nodes:
                     peers[name] = f"{other.node.address}:{port}"
             deadline = time.monotonic() + SHORT_QUERY_S
             facts = session.facts(peers)
+            # Not tenacity, which raises at the deadline unless told otherwise: the last facts are the result.
             while facts.unreachable and time.monotonic() < deadline:
                 time.sleep(PEER_EVERY_S)
                 facts = session.facts(peers)
@@ -145,11 +145,9 @@ class Nodes:
         session = next(session for session in self._sessions.values() if session.node.address == node)
         try:
             listed = session.list_ours()
+            return short(run) not in runs_holding(listed, session.node) and not processes(listed, run)
         except InfraError:
             return False
-        if short(run) in runs_holding(listed, session.node):
-            return False
-        return not any(str(process["job"]).startswith(f"{run}/") for process in listed["processes"])
 
     def on_reachable(self, task: Callable[[NodeSession], T]) -> dict[str, T]:
         """Return node address -> result of the task; unreachable nodes are left out."""
@@ -177,9 +175,9 @@ class Nodes:
             name = session.node.name
             try:
                 listed = session.list_ours()
-                left = [p for p in listed["processes"] if str(p["job"]).startswith(f"{run}/")]
+                left = processes(listed, run)
                 stayed: list[str] = []
-                for job in sorted({str(process["job"]) for process in left}):
+                for job in sorted({job for job, _ in left}):
                     stayed += remaining_messages(session.reap(job))
                 if any(helper.get("over") for helper in listed.get("helpers", ())):
                     stayed += remaining_messages(session.end_helpers())
@@ -194,8 +192,8 @@ class Nodes:
                 return f"node {name} could not be listed for leftovers: {error.message}"
             if not left:
                 return ""
-            processes = ", ".join(f"{process['pid']} ({str(process['cmdline'])[:60]})" for process in left)
-            return f"processes of the run were left on node {name} and were ended: {processes}"
+            listing = ", ".join(f"{process['pid']} ({str(process['cmdline'])[:60]})" for _, process in left)
+            return f"processes of the run were left on node {name} and were ended: {listing}"
 
         # Includes nodes whose connection was lost: they are contacted over a new one.
         connected = [session for session in self._sessions.values() if session.was_connected]

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from tipcflow.domain import InfraError, JobSpec, NodeFacts, StoppedBy
 from tipcflow.domain.build import FrameworkBuild
+from tipcflow.domain.run.names import JobId
 from tipcflow.execute.node.containers import usable_image
 from tipcflow.execute.node.fetch import Fetched, FolderFetch, changed_since, listed_artefacts
 from tipcflow.execute.node.inline_files import NO_INLINE_FILES, InlineFiles
@@ -201,15 +202,17 @@ class NodeSession(NodeLink):
         """Return the processes and jobs of the workspace on the node."""
         return self.ask_json(commands.list_ours(self._node), "list its processes", patience_s=SHORT_QUERY_S)
 
-    def reap(self, job: str = "", by: StoppedBy = StoppedBy.CONTROLLER) -> dict[str, Any]:
-        """End the processes of `job` (run/step/attempt), or of all jobs that have ended."""
+    def reap(self, job: JobId | None = None, by: StoppedBy = StoppedBy.CONTROLLER) -> dict[str, Any]:
+        """End the processes of `job`, or of all jobs that have ended."""
         return self.ask_json(
-            commands.reap(self._node, job=job, by=by), "end leftover processes", patience_s=SHORT_QUERY_S
+            commands.reap(self._node, job=str(job or ""), by=by),
+            "end leftover processes",
+            patience_s=SHORT_QUERY_S,
         )
 
     def end_stuck(self, spec: JobSpec) -> None:
         """End the processes of a job whose runner is unresponsive, and the runner."""
-        self.reap(f"{spec.run}/{spec.step}/{spec.attempt}")
+        self.reap(spec.id)
 
     def end_helpers(self) -> dict[str, Any]:
         """End tipcflow commands whose controller is gone: past their deadline, or stalled uploads."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import Status
 from tipcflow.domain.numbers.changes import Origin, changes
+from tipcflow.domain.run.names import ChainName
 from tipcflow.report.overview.changes import ACCEPTED, BETTER, OPEN, OVER, WORSE, Change, Changes, make_changes
 from tipcflow.report.overview.today import DAY_S
 
@@ -36,7 +37,7 @@ class Wanted:
 
     def includes(self, chain: str) -> bool:
         """Whether a chain is included."""
-        return self.chain.lower() in chain.lower() and self.suite in ("", chain.partition("/")[0])
+        return self.chain.lower() in chain.lower() and self.suite in ("", ChainName.parse(chain).suite)
 
     def shows(self, change: Change) -> bool:
         """Whether a change is included."""

@@ -10,6 +10,7 @@ from tipcflow.config.goldens import golden_names
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.references import References
 from tipcflow.domain import ConfigError, Status
+from tipcflow.domain.run.names import ChainName
 from tipcflow.execute.overview.declared import declared_chains
 from tipcflow.execute.overview.frameworks import Clusters
 from tipcflow.report.overview import coverage as report
@@ -52,7 +53,9 @@ def load_coverage(
     """
     now = store.now() if now is None else now
     lines = [line for line in store.states.lines() if suite in ("", line.suite)]
-    declared = frozenset(chain for chain in declared_chains(config_dir) if suite in ("", chain.partition("/")[0]))
+    declared = frozenset(
+        chain for chain in declared_chains(config_dir) if suite in ("", ChainName.parse(chain).suite)
+    )
     by_chain: dict[str, list[Line]] = {}
     for line in lines:
         by_chain.setdefault(line.chain, []).append(line)
@@ -98,7 +101,7 @@ def _chain(evidence: _Evidence, name: str) -> report.ChainCoverage:
     newest = max(lines, key=lambda line: line.created_at, default=None)
     return report.ChainCoverage(
         chain=name,
-        suite=name.partition("/")[0],
+        suite=ChainName.parse(name).suite,
         declared=name in evidence.declared,
         lines=len(lines),
         passing=sum(line.status in GREEN and line.run not in evidence.quarantined for line in lines),
@@ -136,7 +139,7 @@ def _no_framework(evidence: _Evidence, name: str, lines: Sequence["Line"]) -> tu
     """Return why no cluster can run a declared chain; empty if one can, or if it passes on a cluster elsewhere."""
     if name not in evidence.declared or any(line.status in GREEN for line in lines):
         return ()
-    return evidence.no_framework(name.partition("/")[0])
+    return evidence.no_framework(ChainName.parse(name).suite)
 
 
 class _Targets:
@@ -149,12 +152,11 @@ class _Targets:
 
     def has(self, chain: str, mode: str) -> bool:
         """Whether the chain's model has a target in a mode; '' for any mode."""
-        suite, _, rest = chain.partition("/")
-        references = self._of(suite)
+        name = ChainName.parse(chain)
+        references = self._of(name.suite)
         if references is None:
             return False
-        model, _, params = rest.partition("/")
-        return bool(references.of(model, mode, params=params))
+        return bool(references.of(name.model, mode, params=name.file))
 
     def _read(self, suite: str) -> References | None:
         path = self._folder / f"{suite}.yaml"

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from tipcflow.domain.run.names import ChainName
 from tipcflow.execute.overview.proposals import load_proposals
 from tipcflow.report.overview.flaky import Flaky, FlakyChain, examples_of, nodes_of, wilson
 from tipcflow.report.overview.today import DAY_S, GREEN
@@ -23,7 +24,7 @@ def load_flaky(store: "Store", *, days: float = 90, suite: str = "", now: float 
     now = store.now() if now is None else now
     since = now - days * DAY_S
     every = store.repeats.chains(since)
-    repeated = [each for each in every if suite in ("", each.chain.partition("/")[0])]
+    repeated = [each for each in every if suite in ("", ChainName.parse(each.chain).suite)]
     # Of all suites: they count per node.
     mixed = store.repeats.mixed(since, [each.chain for each in every if each.mixed])
     examples = examples_of(mixed, GREEN)
@@ -45,5 +46,5 @@ def load_flaky(store: "Store", *, days: float = 90, suite: str = "", now: float 
         repeated=len(repeated),
         chains=tuple(chains),
         nodes=nodes_of(store.repeats.by_node(since), mixed, GREEN),
-        proposals=load_proposals(store, [run for run in mixed if suite in ("", run.chain.partition("/")[0])], now),
+        proposals=load_proposals(store, [run for run in mixed if suite in ("", run.suite)], now),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tipcflow.domain import Status
+from tipcflow.domain.run.names import ChainName
 from tipcflow.report.overview.matrix import (
     BUILD,
     VARIANT,
@@ -14,7 +15,6 @@ from tipcflow.report.overview.matrix import (
     Outcome,
     frequent_first,
     make_row,
-    suite_and_model,
     worst_models,
 )
 from tipcflow.report.overview.today import GREEN
@@ -56,7 +56,8 @@ def load_matrix(
     lines: dict[str, list[Line]] = defaultdict(list)
     for line in store.states.lines():
         if grid.suite in ("", line.suite) and grid.chain.lower() in line.chain.lower():
-            lines["/".join(suite_and_model(line.chain))].append(line)
+            name = ChainName.parse(line.chain)
+            lines[f"{name.suite}/{name.model}"].append(line)
     states = {model: [line.status for line in members] for model, members in lines.items()}
     every = [line for members in lines.values() for line in members]
     marked = store.check_history.quarantined([line.run for line in every if line.status in GREEN])

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import ConfigError
+from tipcflow.domain.run.names import ChainName
 from tipcflow.report.overview.today import GREEN
 from tipcflow.report.overview.versions import Pair, Side, Versions, kind_of_pair, versions_of
 
@@ -47,7 +48,7 @@ def load_versions(store: "Store", new: str, base: str = "", *, suite: str = "", 
 
 
 def _is_wanted(key: _Key, suite: str, chain: str) -> bool:
-    return suite in ("", key[0].partition("/")[0]) and chain.lower() in key[0].lower()
+    return suite in ("", ChainName.parse(key[0]).suite) and chain.lower() in key[0].lower()
 
 
 def _pair(base: "Line | None", new: "Line | None") -> Pair:

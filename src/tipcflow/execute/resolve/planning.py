@@ -8,7 +8,8 @@ from tipcflow.config.needs import Needs
 from tipcflow.config.suite import Deterministic, Suite
 from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Plan
 from tipcflow.domain.build import FrameworkBuild
-from tipcflow.execute.request import RunRequest, chain_name
+from tipcflow.domain.run.names import ChainName
+from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve.drop import without_legs
 from tipcflow.execute.source.snapshot import Snapshot
 from tipcflow.plan import ListedFiles, PlanOptions, build_plan
@@ -114,7 +115,7 @@ def make_plan(
         snapshot.params_text,
         file=snapshot.params_file,
         suite=suite.name,
-        chain=chain_name(suite.name, snapshot.params_file),
+        chain=str(ChainName.of_file(suite.name, snapshot.params_file)),
         dialects=suite.dialects,
         mode=request.mode,
         compat=request.compat,

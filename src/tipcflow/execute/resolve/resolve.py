@@ -16,6 +16,7 @@ from tipcflow.config.settings import settings
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, ConfigError, Plan, Run
 from tipcflow.domain.build import FrameworkBuild
+from tipcflow.domain.run.names import ChainName
 from tipcflow.domain.run_documents import (
     BuildDocument,
     ClusterDocument,
@@ -26,7 +27,7 @@ from tipcflow.domain.run_documents import (
 )
 from tipcflow.domain.triggers import AB, BISECT
 from tipcflow.execute.node import preflight
-from tipcflow.execute.request import RequestDocument, RunRequest, chain_name
+from tipcflow.execute.request import RequestDocument, RunRequest
 from tipcflow.execute.resolve.expects import keep_expected
 from tipcflow.execute.resolve.placement import load_of, place_nodes, placement_lock, rotated
 from tipcflow.execute.resolve.planning import make_plan
@@ -91,7 +92,7 @@ def create_run(store: "Store", request: RunRequest, run_id: str) -> None:
     store.runs.create(
         Run(
             id=run_id,
-            chain=chain_name(request.suite, request.params),
+            chain=str(ChainName.of_file(request.suite, request.params)),
             suite=request.suite,
             model=Path(request.params).parent.name,
             mode=request.mode,
@@ -290,8 +291,8 @@ def _source(store: "Store", run_id: str) -> SourceDocument:
 def catalog_hash(request: RunRequest, snapshot: Snapshot) -> dict[str, str]:
     """Return the hashes of both versions of the params file: the executed one, and the catalog's, '' without
     one."""
-    suite, model, name = chain_name(request.suite, snapshot.params_file).split("/")
-    ours = request.config_dir / "chains" / suite / model / f"{name}{Path(snapshot.params_file).suffix}"
+    name = ChainName.of_file(request.suite, snapshot.params_file)
+    ours = request.config_dir / "chains" / f"{name}{Path(snapshot.params_file).suffix}"
     catalog = hashlib.sha256(ours.read_bytes()).hexdigest() if ours.is_file() else ""
     return {
         "params_sha256": hashlib.sha256(snapshot.params_text.encode()).hexdigest(),

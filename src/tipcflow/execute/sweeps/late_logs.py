@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tipcflow.domain import InfraError, Node, TipcflowError
 from tipcflow.domain.run_documents import ClusterDocument, LateLogs, LateLogsDocument
-from tipcflow.execute.node.health import runs_there
+from tipcflow.execute.node.listing import jobs_by_run
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.sweeps.maintenance import OTHER_FOLDER_S, Upkeep, place_of
@@ -92,7 +92,7 @@ def _listed(upkeep: Upkeep, place: _Place) -> _Place | None:
         try:
             text = session.ask(housekeeping.list_runs(place.node), "list its run folders")
             there = frozenset(text.decode(errors="replace").splitlines())
-            busy = runs_there(session.list_ours()) if there else {}
+            busy = jobs_by_run(session.list_ours()) if there else {}
         except InfraError:
             return None
     return _Place(place.node, place.lost, there, frozenset(busy))

@@ -6,7 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tipcflow.config.cluster import load_cluster
 from tipcflow.domain import ConfigError, InfraError, Node
+from tipcflow.domain.run.names import JobId
 from tipcflow.domain.run_documents import ClusterDocument
+from tipcflow.execute.node.listing import jobs_with_processes
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.sweeps.maintenance import Upkeep
 from tipcflow.remote.host_slots import runs_holding, short
@@ -57,12 +59,13 @@ def _of_run(upkeep: Upkeep, address: str, run: str, leases: list[Lease]) -> int:
 def _freed(upkeep: Upkeep, session: NodeSession, run: str) -> list[str]:
     """Return the run's jobs that are still on the node; those of a run with a status are ended first."""
     jobs = _jobs(session, run)
-    if not jobs or upkeep.store.runs.get(run).status is None:
-        return jobs
-    upkeep.say(f"run {run} has ended, but had jobs on node {session.node.name}; ended there: {', '.join(jobs)}")
-    for job in jobs:
-        session.reap(job)
-    return _jobs(session, run)
+    if jobs and upkeep.store.runs.get(run).status is not None:
+        ended = ", ".join(map(str, jobs))
+        upkeep.say(f"run {run} has ended, but had jobs on node {session.node.name}; ended there: {ended}")
+        for job in jobs:
+            session.reap(job)
+        jobs = _jobs(session, run)
+    return [str(job) for job in jobs]
 
 
 def _elsewhere(session: NodeSession, run: str) -> list[str]:
@@ -71,9 +74,6 @@ def _elsewhere(session: NodeSession, run: str) -> list[str]:
     return ["a job in another workspace of that host"] if holds else []
 
 
-def _jobs(session: NodeSession, run: str) -> list[str]:
+def _jobs(session: NodeSession, run: str) -> list[JobId]:
     """Return the run's jobs that have processes on the node."""
-    listed = session.list_ours()
-    return sorted(
-        {str(process["job"]) for process in listed["processes"] if str(process["job"]).startswith(f"{run}/")}
-    )
+    return jobs_with_processes(session.list_ours(), run)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tipcflow.domain import Cluster, InfraError, Node, Run, Status
 from tipcflow.domain.run.run import RUN_ID
+from tipcflow.execute.node.listing import jobs_with_processes
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.request import RequestDocument
 from tipcflow.execute.sweeps.maintenance import OTHER_FOLDER_S, PASSED_FOLDER_S, Upkeep, known_clusters, place_of
@@ -102,4 +103,4 @@ def _old(upkeep: Upkeep, run: Run) -> bool:
 def _busy(session: NodeSession) -> set[str]:
     """Return the runs that have processes on the node."""
     session.prepare()
-    return {str(process["job"]).partition("/")[0] for process in session.list_ours()["processes"]}
+    return {job.run for job in jobs_with_processes(session.list_ours())}

@@ -4,9 +4,10 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain import Frozen, InfraError, Node, StoppedBy
+from tipcflow.domain.run.names import JobId
 from tipcflow.execute.leases.messages import clock, format_slots
-from tipcflow.execute.node.health import runs_there
 from tipcflow.execute.node.link import Connect
+from tipcflow.execute.node.listing import jobs_by_run
 from tipcflow.execute.node.nodes import remaining_messages
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.remote import housekeeping
@@ -97,9 +98,9 @@ class Reaper:
         return lines + ([f"cannot be ended: {stayed}"] if stayed else [])
 
     @staticmethod
-    def _there(session: NodeSession, listed: dict[str, Any]) -> dict[str, set[str]]:
+    def _there(session: NodeSession, listed: dict[str, Any]) -> dict[str, set[JobId]]:
         """Return run -> its jobs on the node; empty for a run that only claims slots."""
-        return {run: set[str]() for run in session.unclaim()} | runs_there(listed)
+        return {run: set[JobId]() for run in session.unclaim()} | jobs_by_run(listed)
 
     def _spared(self, node: Node, run: str) -> str:
         """Return why a run must not be ended, '' if it may be."""
@@ -119,7 +120,7 @@ class Reaper:
         return [lease for lease in self._store.leases.all() if lease.node == node.address]
 
     @staticmethod
-    def _end(session: NodeSession, run: str, jobs: list[str], by: StoppedBy) -> str:
+    def _end(session: NodeSession, run: str, jobs: list[JobId], by: StoppedBy) -> str:
         if not jobs:
             session.unclaim(run)
             return "has no jobs on this node; claim released"
@@ -129,7 +130,7 @@ class Reaper:
             killed += len(answer["killed"])
             left += remaining_messages(answer)
         session.unclaim(run)
-        names = ", ".join(job.partition("/")[2] for job in jobs)
+        names = ", ".join(job.in_run for job in jobs)
         summary = f"ended {names} ({killed} processes killed)"
         return summary + (f"; still there: {', '.join(left)}" if left else "")
 

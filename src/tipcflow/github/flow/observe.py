@@ -9,6 +9,7 @@ from typing import Any
 
 from tipcflow.config.repository import Repository
 from tipcflow.domain import CheckResult, Plan, Run, Status, StepKind
+from tipcflow.domain.run.names import ChainName
 from tipcflow.github.flow.queue import Forecast, forecast_waits
 from tipcflow.github.report import (
     Action,
@@ -266,7 +267,7 @@ def _command(attempt: PullAttempt, repository: Repository, chains: list[SeenChai
     if not ran:
         return ""
     worst = max(ran, key=lambda seen: seen.status.severity if seen.status else 0)
-    params = "/".join(worst.chain.chain.split("/")[1:]) + ".txt"
+    params = f"{ChainName.parse(worst.chain.chain).in_suite}.txt"
     mode = attempt.body.get("mode") or repository.mode
     drop = "".join(f" --drop {shlex.quote(part)}" for part in worst.chain.drop)
     return (

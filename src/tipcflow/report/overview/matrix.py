@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain import Status
+from tipcflow.domain.run.names import ChainName
 from tipcflow.report.overview.today import GREEN
 
 BUILD, ENVIRONMENT, MODE, VARIANT = "build", "environment", "mode", "variant"
@@ -102,12 +103,6 @@ class Outcome(_Model):
     started_at: float
 
 
-def suite_and_model(chain: str) -> tuple[str, str]:
-    """Return suite and model of a chain `<suite>/<model>/<file>`."""
-    suite, _, rest = chain.partition("/")
-    return suite, rest.partition("/")[0] or suite
-
-
 def make_row(chains: Sequence[str], states: Sequence[Status], outcomes: Iterable[Outcome]) -> MatrixRow:
     """Return the row of a model.
 
@@ -118,10 +113,10 @@ def make_row(chains: Sequence[str], states: Sequence[Status], outcomes: Iterable
     by_column: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_column.setdefault(outcome.column, []).append(outcome)
-    suite, model = suite_and_model(chains[0])
+    name = ChainName.parse(chains[0])
     return MatrixRow(
-        suite=suite,
-        model=model,
+        suite=name.suite,
+        model=name.model,
         chains=tuple(chains),
         status=max(states, key=lambda status: status.severity),
         bad=sum(status not in GREEN for status in states),

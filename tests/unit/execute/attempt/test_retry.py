@@ -9,6 +9,7 @@ from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store
 from tipcflow.config.policy import Policy
 from tipcflow.domain import Failure, FailureClass, InfraError, Status
 from tipcflow.domain.run.failure import REMEDIES
+from tipcflow.domain.run.names import JobId
 from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.execute.attempt.retry import Retries
 from tipcflow.execute.job.hang import hang_limit
@@ -32,8 +33,8 @@ class Listed:
             raise InfraError(f"node {self.name} does not answer")
         return {"processes": [{"job": job} for job in self.left]}
 
-    def reap(self, job: str) -> dict[str, Any]:
-        self.left = self.left if self.stubborn else [other for other in self.left if other != job]
+    def reap(self, job: JobId) -> dict[str, Any]:
+        self.left = self.left if self.stubborn else [other for other in self.left if other != str(job)]
         return {}
 
 

@@ -2,11 +2,13 @@
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tipcflow.domain import Container, InfraError, Node
+from tipcflow.domain.run.names import JobId
 from tipcflow.execute.node.containers import container_name, usable_image
 from tipcflow.transport import Completed
 
@@ -96,10 +98,10 @@ def test_an_image_is_pulled_where_that_is_allowed(node: Callable[..., Node], tmp
 def test_a_container_is_named_after_its_job_and_node(node: Callable[..., Node]) -> None:
     one = node()
     other = one.model_copy(update={"name": "b"})
-    job = "20261121t1-m-1a2b/norm_train_gpus_0,1/train/1"
-    names = {container_name(one, job), container_name(other, job), container_name(one, job[:-1] + "2")}
+    job = JobId("20261121t1-m-1a2b", "norm_train_gpus_0,1/train", 1)
+    names = {container_name(one, job), container_name(other, job), container_name(one, replace(job, attempt=2))}
     assert len(names) == 3
     assert container_name(one, job) == container_name(one, job)
     assert all(name.replace("_", "").replace("-", "").replace(".", "").isalnum() for name in names)
     assert all(len(name) < 110 and name.startswith("tipcflow-20261121t1-m-1a2b_norm") for name in names)
-    assert len(container_name(one, "x" * 1000)) < 110
+    assert len(container_name(one, replace(job, step="x" * 1000))) < 110

@@ -6,6 +6,7 @@ import pytest
 
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Attempt, Cluster, InfraError, Node
+from tipcflow.domain.run.names import JobId
 from tipcflow.execute.node.nodes import Nodes, remaining_messages
 
 RUN, JOB = "r1", "r1/v/train/1"
@@ -31,8 +32,8 @@ class Told:
             raise InfraError(f"node {self.node.name} does not answer")
         return {"processes": self.processes, "jobs": [], "helpers": self.helpers}
 
-    def reap(self, job: str) -> dict[str, Any]:
-        self.reaped.append(job)
+    def reap(self, job: JobId) -> dict[str, Any]:
+        self.reaped.append(str(job))
         return {"left": self.left, "killed": [], "containers": self.containers}
 
     def unclaim(self, run: str) -> dict[str, str]:

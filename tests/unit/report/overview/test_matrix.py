@@ -1,7 +1,7 @@
 """Columns, rows and cells of the matrix."""
 
 from tipcflow.domain import Status
-from tipcflow.report.overview.matrix import Outcome, frequent_first, make_row, suite_and_model, worst_models
+from tipcflow.report.overview.matrix import Outcome, frequent_first, make_row, worst_models
 
 P, R, F = Status.PASS, Status.REGRESSION, Status.FAILED
 
@@ -24,8 +24,3 @@ def test_a_cell_is_the_newest_of_the_worst_runs() -> None:
     assert (row.suite, row.model, row.status, row.bad) == ("s", "a", R, 1)
     cell = row.cells["build"]
     assert (cell.status, cell.run, cell.runs, cell.bad, cell.sign) == (R, "r2", 3, 2, "▼")
-
-
-def test_names_of_chains() -> None:
-    assert suite_and_model("suite/model/file") == ("suite", "model")
-    assert suite_and_model("odd") == ("odd", "odd")

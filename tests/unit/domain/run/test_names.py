@@ -1,0 +1,63 @@
+"""Names with parts are written and read by their types only."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tipcflow.domain.run.names import ChainName, JobId, ModeName
+
+WORDS = st.text(st.characters(exclude_characters="/:", codec="utf-8"), min_size=1)
+
+
+@given(WORDS, WORDS, WORDS)
+def test_a_chain_is_read_as_it_was_written(suite: str, model: str, file: str) -> None:
+    name = ChainName(suite, model, file)
+    assert ChainName.parse(str(name)) == name
+
+
+def test_the_parts_of_a_chain() -> None:
+    name = ChainName.parse("clas/ResNet50/train_infer_python")
+    assert name.parts == ("clas", "ResNet50", "train_infer_python")
+    assert name.in_suite == "ResNet50/train_infer_python"
+
+
+@pytest.mark.parametrize("text", ["", "suite", "suite/model", "suite/model/", "/model/file", "a/b/c/d"])
+def test_an_invalid_chain_is_named_with_the_expected_form(text: str) -> None:
+    with pytest.raises(ValueError, match=f"'{text}' is not the name of a chain, '<suite>/<model>/<file>'"):
+        ChainName.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("test_tipc/configs/PPLCNet/train_infer_python.txt", "clas/PPLCNet/train_infer_python"),
+        ("train.yaml", "clas/params/train"),
+        ("/a/b.c/d.e.txt", "clas/b.c/d.e"),
+    ],
+)
+def test_a_params_file_names_its_chain(file: str, name: str) -> None:
+    assert str(ChainName.of_file("clas", file)) == name
+
+
+@given(WORDS, st.lists(WORDS, min_size=1), st.integers(0, 1000))
+def test_a_job_is_read_as_it_was_written(run: str, step: list[str], attempt: int) -> None:
+    job = JobId(run, "/".join(step), attempt)
+    assert JobId.parse(str(job)) == job
+
+
+def test_the_step_of_a_job_may_have_parts() -> None:
+    job = JobId.parse("run-1/norm_train_gpus_0,1/train/2")
+    assert job == JobId("run-1", "norm_train_gpus_0,1/train", 2)
+    assert job.in_run == "norm_train_gpus_0,1/train/2"
+
+
+@pytest.mark.parametrize("text", ["", "run", "run/step", "run/step/", "run//1", "/step/1", "run/step/x", "run/1"])
+def test_an_invalid_job_is_named_with_the_expected_form(text: str) -> None:
+    with pytest.raises(ValueError, match=f"'{text}' is not the id of a job, '<run>/<step>/<attempt>'"):
+        JobId.parse(text)
+
+
+@pytest.mark.parametrize("text", ["whole_infer", "benchmark_train:N1C8_fp32"])
+def test_a_mode_is_read_as_it_was_written(text: str) -> None:
+    name = ModeName.parse(text)
+    assert (str(name), name.mode, name.case) == (text, text.split(":")[0], "".join(text.split(":")[1:]))
