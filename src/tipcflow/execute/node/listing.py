@@ -28,8 +28,8 @@ def processes(listed: Mapping[str, Any], run: str = "", step: str = "") -> list[
     Raises:
         InfraError: the node lists a process of something that is not a job.
     """
-    found = [(_job(entry), entry) for entry in listed["processes"]]
-    return [(job, entry) for job, entry in found if run in ("", job.run) and step in ("", job.step)]
+    pairs = [(_job(entry), entry) for entry in listed["processes"]]
+    return [(job, entry) for job, entry in pairs if run in ("", job.run) and step in ("", job.step)]
 
 
 def jobs_with_processes(listed: Mapping[str, Any], run: str = "", step: str = "") -> list[JobId]:
