@@ -1,4 +1,4 @@
-"""Checks a built site: no page or style sheet loads anything from another host.
+"""Checks a built site: no page, style sheet or script loads anything from another host.
 
     python tools/check_site.py site
 
@@ -28,6 +28,17 @@ LOADS = {
 INERT = {"canonical", "prev", "next", "alternate", "author", "license"}
 REMOTE = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 REMOTE_IN_CSS = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
+# URLs in a script's strings. A link that a script only displays would need an entry below, too.
+REMOTE_IN_JS = re.compile(r"""["'`]((?:https?|wss?)://[^"'`\s]+)""")
+# URLs in the theme's scripts that no page requests, each with the reason.
+UNUSED_IN_JS = {
+    "http://www.w3.org/": "names of XML namespaces",
+    "https://unpkg.com/resize-observer-polyfill": "only for browsers without ResizeObserver (before 2020)",
+    "https://unpkg.com/mermaid@": "only for pages with a Mermaid diagram, which are reported",
+    "https://api.github.com/": "only for pages with a link to a repository (SOURCE), which are reported",
+    "https://${e}/api/v4/projects/": "the same, for GitLab",
+}
+SOURCE = "source"
 # The theme loads Mermaid from a CDN when a page has such a diagram.
 MERMAID = "mermaid"
 
@@ -49,6 +60,8 @@ class Page(HTMLParser):
         self.remote += [f"style: {url}" for url in REMOTE_IN_CSS.findall(given.get("style", ""))]
         if MERMAID in given.get("class", "").split():
             self.remote.append("a Mermaid diagram, which the theme renders with a script from a CDN")
+        if given.get("data-md-component") == SOURCE:
+            self.remote.append("a link to a repository (repo_url), for which the theme queries the host's API")
 
 
 def remote_loads(site: Path) -> Iterator[str]:
@@ -58,11 +71,22 @@ def remote_loads(site: Path) -> Iterator[str]:
         page = Page()
         page.feed(text)
         styles = "".join(re.findall(r"<style[^>]*>(.*?)</style>", text, re.DOTALL))
-        for what in page.remote + REMOTE_IN_CSS.findall(styles):
+        scripts = "".join(re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL))
+        for what in [*page.remote, *REMOTE_IN_CSS.findall(styles), *script_urls(scripts)]:
             yield f"{path.relative_to(site)}: {what}"
     for path in sorted(site.rglob("*.css")):
         for what in REMOTE_IN_CSS.findall(path.read_text()):
             yield f"{path.relative_to(site)}: {what}"
+    for path in sorted(site.rglob("*.js")):
+        for what in script_urls(path.read_text()):
+            yield f"{path.relative_to(site)}: {what}"
+
+
+def script_urls(text: str) -> Iterator[str]:
+    """URLs of other hosts in the strings of a script, without those that no page requests."""
+    for url in REMOTE_IN_JS.findall(text):
+        if not url.startswith(tuple(UNUSED_IN_JS)):
+            yield url
 
 
 def main() -> int:

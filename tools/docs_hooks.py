@@ -1,7 +1,7 @@
 """Hooks of mkdocs: pages that are made from other files, and navigation entries that follow the files.
 
 - contributing.md, changelog.md and security.md are the files in the repository's root;
-- api/<package>.md documents each package of tipcflow that declares `__all__`, from its docstrings;
+- api/<package>.md documents each package from its docstrings: the names in `__all__`, or its public modules;
 - `api/` and `adr/*.md` in the navigation expand to all pages of that folder.
 """
 
@@ -17,6 +17,17 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
 
 
+# Packages documented as a whole: `__all__` if they have it, otherwise every public module of the package and the
+# packages in it (the paragraph "Public:" of their docstrings, ADR 19). Source folder -> page.
+ROOTS = {
+    "operators/tipcflow_operators": "tipcflow_operators",
+    "plugins/tipcflow_pages": "tipcflow_pages",
+    "src/devcluster": "devcluster",
+}
+_SECTION = "    options:\n      heading_level: 3\n      filters: ['!^_']\n"
+PUBLIC = re.compile(r"^Public: .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
 def public_names(init: Path) -> list[str]:
     """What `__all__` of a package lists; empty without one."""
     for node in ast.parse(init.read_text()).body:
@@ -25,16 +36,34 @@ def public_names(init: Path) -> list[str]:
     return []
 
 
+def public_modules(folder: Path, package: str) -> list[str]:
+    """The modules that the packages below a folder declare public, in order of their names."""
+    modules = []
+    for init in sorted(folder.rglob("__init__.py")):
+        declared = PUBLIC.search(ast.get_docstring(ast.parse(init.read_text())) or "")
+        name = ".".join([package, *init.parent.relative_to(folder).parts])
+        for module in re.findall(r"`(\w+)`", declared[0]) if declared else []:
+            modules.append(name if module == "__all__" else f"{name}.{module}")
+    return modules
+
+
 def api_pages() -> dict[str, str]:
     """The text of each API page by its path."""
+    folders = {folder: f"tipcflow.{folder.name}" for folder in sorted((ROOT / "src" / "tipcflow").glob("*/"))}
+    folders |= {ROOT / folder: package for folder, package in ROOTS.items()}
     pages = {}
-    for init in sorted((ROOT / "src" / "tipcflow").glob("*/__init__.py")):
-        if names := public_names(init):
-            package = f"tipcflow.{init.parent.name}"
+    for folder, package in folders.items():
+        if not (folder / "__init__.py").is_file():
+            continue
+        if names := public_names(folder / "__init__.py"):
             members = "".join(f"\n        - {name}" for name in sorted(names))
-            pages[f"api/{init.parent.name}.md"] = (
-                f"# {package}\n\n::: {package}\n    options:\n      members:{members}\n"
-            )
+            text = f"::: {package}\n    options:\n      members:{members}\n"
+        else:
+            modules = public_modules(folder, package)
+            text = f"::: {package}\n    options:\n      members: false\n" if modules else ""
+            text += "".join(f"\n## {module}\n\n::: {module}\n{_SECTION}" for module in modules)
+        if text:
+            pages[f"api/{folder.name}.md"] = f"# {package}\n\n{text}"
     return pages
 
 

@@ -1,6 +1,8 @@
 """The executor that imports before it forks."""
 
+import inspect
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -119,3 +121,42 @@ def test_the_scheduler_fails_a_task_without_heartbeat(one: executor.LocalExecuto
     _give(one)
     one.change_state(KEY, State.FAILED, remove_running=True)
     assert (one.has_task(TASK), one.slots_available) == (False, 1)
+
+
+def test_airflows_own_executor_still_lacks_what_ours_adds() -> None:
+    """If this fails, Airflow tracks or revokes tasks itself: compare, then drop the overrides of `LocalExecutor`."""
+    plain = local_executor.LocalExecutor(parallelism=1)
+    plain.is_mp_using_fork = False
+    plain.start()
+    plain._check_workers = lambda: None  # type: ignore[method-assign]
+    try:
+        _give(plain)
+        assert (plain.has_task(TASK), plain.running, plain.slots_available) == (False, set(), 1)
+        with pytest.raises(NotImplementedError):
+            plain.revoke_task(ti=TASK)
+    finally:
+        plain.activity_queue.close()
+        plain.result_queue.close()
+
+
+def test_a_worker_reports_a_task_by_its_key_and_only_its_end() -> None:
+    """The count of workloads needs one report at the end of each; `running` reports are ignored by it."""
+    from airflow.executors.workloads import ExecuteTask
+
+    states = [getattr(ExecuteTask, f"{name}_state") for name in ("running", "success", "failure")]
+    work = SimpleNamespace(ti=SimpleNamespace(key=KEY))
+    assert [state.fget(work) for state in states] == [None, State.SUCCESS, State.FAILED]
+    assert ExecuteTask.key.fget(work) == KEY  # type: ignore[attr-defined]
+    reports = re.findall(
+        r"output\.put\(\(workload\.key, workload\.(\w+)", inspect.getsource(local_executor._run_worker)
+    )
+    assert reports == ["running_state", "success_state", "failure_state"]
+
+
+def test_the_executor_overrides_existing_methods() -> None:
+    own = {name for name, value in vars(executor.LocalExecutor).items() if inspect.isfunction(value)}
+    assert own == {"__init__", "start", "_process_workloads", "change_state", "revoke_task"}
+    for name in own - {"__init__"}:
+        theirs = inspect.signature(getattr(local_executor.LocalExecutor, name)).parameters
+        ours = inspect.signature(getattr(executor.LocalExecutor, name)).parameters
+        assert list(ours) == list(theirs), name

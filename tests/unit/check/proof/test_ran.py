@@ -244,7 +244,7 @@ def test_switches_are_compared_by_meaning(build: ModuleType) -> None:
     assert one(ran_engine(engines(build, onednn="1", device="cpu:0"), CONTEXT)).status is PASS
 
 
-def test_without_evidence_there_is_not_a_pass(build: ModuleType) -> None:
+def test_without_evidence_there_is_no_pass(build: ModuleType) -> None:
     result = one(ran_engine(build.facts(engine={}, autolog={}), CONTEXT))
     assert result.status is OPEN
     assert f"{build.ON} (device, onednn, precision, threads, batch_size)" in result.reason
