@@ -124,7 +124,7 @@ def test_the_scheduler_fails_a_task_without_heartbeat(one: executor.LocalExecuto
 
 
 def test_airflows_own_executor_still_lacks_what_ours_adds() -> None:
-    """If this fails, Airflow tracks or revokes tasks itself: compare, then drop the overrides of `LocalExecutor`."""
+    """If this fails, Airflow tracks or revokes tasks itself: compare, then drop our overrides."""
     plain = local_executor.LocalExecutor(parallelism=1)
     plain.is_mp_using_fork = False
     plain.start()
