@@ -11,6 +11,7 @@ from typing import Any
 from tipcflow.config.repository import Repositories, Repository
 from tipcflow.domain import TipcflowError
 from tipcflow.domain.masking import mask
+from tipcflow.domain.numbers.units import rough
 from tipcflow.github.flow import deliver, handle, report
 from tipcflow.github.flow.waiting import STOPPED, changed, due
 from tipcflow.store import Store
@@ -109,7 +110,7 @@ class Work:
         if delivered.failed:
             self._count("failed messages", delivered.failed)
         for name, wait in delivered.paused.items():
-            self.say(f"{name}: GitHub cannot be updated now, next attempt in {wait:.0f} s")
+            self.say(f"{name}: GitHub cannot be updated now, next attempt in {rough(wait)}")
 
     @contextmanager
     def _isolated(self, attempt: PullAttempt, *, state: str) -> Iterator[None]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Context
 
 from tipcflow.domain import InfraError, TipcflowError, run_id_of
+from tipcflow.domain.numbers.units import rough
 from tipcflow.execute.verdict import confirm
 from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.airflow.child_runs import child_run_id
@@ -44,7 +45,7 @@ def pending_confirmation(ctx: "TaskContext", context: Context) -> tuple[str, "Co
         return None
     ctx.note(
         f"re-measuring {', '.join(asked.keys)}: the verdict waits for confirm run {asked.run} "
-        f"(DAG {DAG_ID}), for at most {asked.until - ctx.now():.0f} s"
+        f"(DAG {DAG_ID}), for at most {rough(asked.until - ctx.now())}"
     )
     return child, asked
 

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from tipcflow.domain import Run
 from tipcflow.domain.numbers.units import percent
+from tipcflow.domain.run.names import StepId
 from tipcflow.report.chain.history import ChainHistory, Group, MetricHistory
 from tipcflow.report.chain.series import LineKey
 from tipcflow.report.chain.tables import baseline
@@ -94,8 +95,8 @@ class ChainView:
 
     def step(self, row: MetricHistory) -> str:
         """The last part of a step, or the whole ID where several variants have one."""
-        last = row.step.rsplit("/", 1)[-1]
-        same = {other.step for other in self.history.metrics if other.step.rsplit("/", 1)[-1] == last}
+        last = StepId.parse(row.step).name
+        same = {other.step for other in self.history.metrics if StepId.parse(other.step).name == last}
         return row.step if len(same) > 1 else last
 
     @cached_property

@@ -22,7 +22,7 @@ from devcluster.airflow.supervisor_client import Job, SupervisorClient
 from devcluster.local_nodes.processes import start_time
 from devcluster.signals import interrupt_guard
 from tipcflow.domain import InfraError
-from tipcflow.domain.numbers.units import limit
+from tipcflow.domain.numbers.units import limit, rough
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 READY_DEADLINE_S = 300.0
@@ -232,7 +232,7 @@ class Stack:
                 )
             if now - reported_at >= _TELL_EVERY_S:
                 reported_at = now
-                self._report(f"still waiting for Airflow's {', '.join(waiting)} ({now - begun:.0f} s)")
+                self._report(f"still waiting for Airflow's {', '.join(waiting)} ({rough(now - begun)})")
             time.sleep(_POLL_S)
         self.check()
         if not is_migrated(self._airflow, self._env):

@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from devcluster.local_nodes.processes import start_time
 from tipcflow.domain import InfraError
+from tipcflow.domain.numbers.units import limit
 
 LOCK_DEADLINE_S = 60.0
 
@@ -99,7 +100,7 @@ def locked() -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        raise InfraError(f"another set-up of local nodes has held {path} for {LOCK_DEADLINE_S:.0f} s") from error
+        raise InfraError(f"another set-up of local nodes has held {path} for {limit(LOCK_DEADLINE_S)}") from error
     try:
         yield
     finally:

@@ -13,8 +13,6 @@ from tipcflow.domain import ConfigError
 if TYPE_CHECKING:
     from tipcflow.params.lint.subject import Finding
 
-_NODE = "this machine"
-
 
 def lint(
     paths: Annotated[
@@ -186,14 +184,10 @@ def _not_text(path: str, data: bytes, error: UnicodeDecodeError) -> "Finding":
 
 def cpu_lacks() -> Callable[[str], str]:
     """A function precision -> why this machine's CPU lacks it; '' when supported or when CPU flags are unknown."""
-    from tipcflow.plan.source.hosts import Host
-    from tipcflow.plan.source.options import PlanOptions
-    from tipcflow.plan.spec.feasible import unsupported_reason
+    from tipcflow.plan.spec.feasible import unsupported_by_cpu
 
     flags = _cpu_flags()
-    options = PlanOptions(cpu_flags=None if flags is None else {_NODE: flags})
-    host = Host(name=_NODE, address="")
-    return lambda word: unsupported_reason("cpu", word, host, options).replace(f"node {_NODE}", _NODE)
+    return lambda word: unsupported_by_cpu(word, flags, "this machine")
 
 
 def _cpu_flags() -> frozenset[str] | None:

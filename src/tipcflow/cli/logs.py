@@ -11,6 +11,7 @@ from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal
 from tipcflow.domain import ConfigError, Frozen
 from tipcflow.domain.masking import LineMask
 from tipcflow.domain.numbers.units import size
+from tipcflow.domain.run.names import StepId
 from tipcflow.execute.collect.log_archive import open_kept, plain_name
 
 _PIECE = 1 << 20
@@ -124,9 +125,9 @@ def _step(wanted: str, ids: list[str]) -> str:
     """
     if wanted in ids:
         return wanted
-    short = [step_id for step_id in ids if step_id.rsplit("/", 1)[-1] == wanted]
+    short = [step_id for step_id in ids if StepId.parse(step_id).name == wanted]
     matching = short or [
-        step_id for step_id in ids if step_id.startswith(wanted) or step_id.rsplit("/", 1)[-1].startswith(wanted)
+        step_id for step_id in ids if step_id.startswith(wanted) or StepId.parse(step_id).name.startswith(wanted)
     ]
     if len(matching) == 1:
         return matching[0]

@@ -40,6 +40,11 @@ def limit(seconds: float) -> str:
     return f"{seconds / 3600:.3g} h" if seconds < 2 * _DAY_S else f"{seconds / _DAY_S:.0f} days"
 
 
+def rough(seconds: float) -> str:
+    """A measured or remaining wait for a sentence, in whole seconds or more: `45 s`, `20 min`."""
+    return limit(round(seconds))
+
+
 def minutes(seconds: float) -> str:
     """A predicted or measured duration in minutes, without its unit: `12.3`."""
     return f"{seconds / 60:.1f}"

@@ -23,8 +23,9 @@ class EndReason(StrEnum):
 class StoppedBy(StrEnum):
     """Cause of the end of a job that did not exit by itself.
 
-    `peer`: the controller, because another node's part of the same step failed. `controller`: the controller
-    for another reason. `node`: the node shut down, or a process on it ended the runner.
+    `peer`: the controller, because another node's part of the same step failed. `staging`: the controller, because
+    this node was not ready to start in time. `controller`: the controller for another reason. `node`: the node
+    shut down, or a process on it ended the runner.
     """
 
     USER = "user"
@@ -33,6 +34,7 @@ class StoppedBy(StrEnum):
     NODE = "node"
     CONTROLLER = "controller"
     PEER = "peer"
+    STAGING = "staging"
 
 
 class OutputFile(Record):

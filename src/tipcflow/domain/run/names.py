@@ -1,4 +1,4 @@
-"""Names that consist of parts: chains, jobs, modes. Only their types join and split the text."""
+"""Names that consist of parts: chains, steps, jobs, modes. Only their types join and split the text."""
 
 from dataclasses import astuple, dataclass
 from pathlib import PurePosixPath
@@ -99,3 +99,24 @@ class ModeName:
         """Read what `str` wrote."""
         mode, _, case = text.partition(":")
         return cls(mode, case)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class StepId:
+    """The id of a step: `<variant>/<name>`, or its name if all variants share it.
+
+    Attributes:
+        variant: with the repeat; '' for a shared step.
+    """
+
+    variant: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.variant}/{self.name}" if self.variant else self.name
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` wrote."""
+        variant, _, name = text.rpartition("/")
+        return cls(variant, name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import ConfigError, MetricKey, Run
 from tipcflow.domain.keys import ALL, plain_metric
 from tipcflow.domain.numbers.metrics import Better, metric, training_speed
+from tipcflow.domain.run.names import StepId
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -80,4 +81,4 @@ def _speeds(numbers: Mapping[MetricKey, float]) -> list[MetricKey]:
 
 
 def _is_training(step: str) -> bool:
-    return step.rpartition("/")[2].startswith("train")
+    return StepId.parse(step).name.startswith("train")

@@ -8,6 +8,7 @@ from typing import Any
 from tipcflow.ab import Outcome, Ratio
 from tipcflow.domain import MetricKey
 from tipcflow.domain.numbers.units import duration
+from tipcflow.domain.run.names import StepId
 from tipcflow.execute.ab.comparison import Side
 from tipcflow.execute.ab.metrics import better_of
 from tipcflow.execute.ab.progress import Compared, Limits, Pair, Progress
@@ -97,8 +98,8 @@ def _pairs(progress: Progress) -> str:
 
 def _name(key: MetricKey, progress: Progress) -> str:
     """Return a metric's name; the variant only if there are several."""
-    variants = {each.key.step.rpartition("/")[0] for each in progress.compared}
-    step = key.step if len(variants) > 1 else key.step.rpartition("/")[2]
+    variants = {StepId.parse(each.key.step).variant for each in progress.compared}
+    step = key.step if len(variants) > 1 else StepId.parse(key.step).name
     return " ".join(filter(None, (step, key.leg, key.metric)))
 
 

@@ -207,7 +207,7 @@ class AttemptDriver:
                 self._pause(QUERY_S)
         for member in members:
             if not member.done:
-                member.lost = f"node {member.name}: no exit record {STOP_S:.0f} s after the stop request"
+                member.lost = f"node {member.name}: no exit record {limit(STOP_S)} after the stop request"
             self.keep(member)
 
     def refresh(self) -> None:
@@ -298,10 +298,10 @@ class AttemptDriver:
         for member in self.members:
             if member.done:
                 self.keep(member)
-        by = StoppedBy.USER if self._cancel.is_set() else StoppedBy.PEER
         late = [member for member in self.running if member.name == cause.node]
-        self.stop_and_await(late, cause.message, by)
-        self.stop_and_await(self.running, UNSTAGED, by)
+        is_cancelled = self._cancel.is_set()
+        self.stop_and_await(late, cause.message, StoppedBy.USER if is_cancelled else StoppedBy.STAGING)
+        self.stop_and_await(self.running, UNSTAGED, StoppedBy.USER if is_cancelled else StoppedBy.PEER)
         for member in self.members:
             self.keep(member)
 
@@ -356,4 +356,11 @@ def _refused(members: Sequence[Member]) -> Member | None:
     """Return the member because of which a gang cannot start: one that a process stopped because of its peer only
     if there is no other."""
     ended = [member for member in members if member.done]
-    return min(ended, key=lambda m: was_stopped(m) + (was_stopped(m) and UNSTAGED in reason_of(m)), default=None)
+    return min(ended, key=_collateral, default=None)
+
+
+def _collateral(member: Member) -> int:
+    """Return how likely a member that did not start only ended because of another: 0 for one that failed."""
+    if member.record is None or not was_stopped(member):
+        return 0
+    return 1 if member.record.stopped_by is StoppedBy.STAGING else 2

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import ConfigError, MetricKey, Run, Status
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.run.names import StepId
 from tipcflow.domain.run_documents import IncomparableDocument
 from tipcflow.domain.triggers import BISECT, CONFIRM
 
@@ -83,7 +84,7 @@ class Subject:
         return value if math.isfinite(value) else None
 
     def _matches(self, key: MetricKey) -> bool:
-        same_step = not self.step or key.step == self.step or key.step.rpartition("/")[2] == self.step
+        same_step = not self.step or key.step == self.step or StepId.parse(key.step).name == self.step
         return key.metric == self.name and same_step and self.leg in ("", key.leg)
 
     def unknown(self, store: "Store", run: Run) -> ConfigError:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberState, Node, StoppedBy
+from tipcflow.domain.numbers.units import rough
 from tipcflow.domain.run.job_event import (
     JobEnd,
     JobEvent,
@@ -301,7 +302,7 @@ class Member:
             self._note(f"node {self.name} hangs: {why}; no other node makes progress; collecting evidence")
 
     def _give_up_runner(self, still_s: float) -> None:
-        self._give_up(f"the runner on node {self.name} stopped responding: no heartbeat for {still_s:.0f} s")
+        self._give_up(f"the runner on node {self.name} stopped responding: no heartbeat for {rough(still_s)}")
 
     def _give_up(self, why: str) -> None:
         """End the runner and its job from outside: the node responds, the runner does not or its record is wrong.

@@ -7,6 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from tipcflow.domain import InfraError
+from tipcflow.domain.numbers.units import rough
 
 _POLL_S = 0.2
 
@@ -25,7 +26,7 @@ def locked(path: Path, *, seconds: float) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise InfraError(
-            f"{path} was locked for {seconds:.0f} s",
+            f"{path} was locked for {rough(seconds)}",
             hint="another tipcflow process holds the lock, possibly on another machine",
         ) from None
     try:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tipcflow.domain import Frozen
+from tipcflow.domain.numbers.units import rough
 
 # Frames in which a process waits for its peers: collectives, and the stores at which ranks rendezvous.
 _WAITING = re.compile(
@@ -135,7 +136,7 @@ def _by_silence(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     if len(longest) < 2 or longest[1] - longest[0] < _CLEARLY_S:
         return None
     (node, rank), idle = max(silence.items(), key=lambda entry: entry[1])
-    return Behind(node=node, rank=rank, why=f"rank {rank} on node {node} is silent for longest, {idle:.0f} s")
+    return Behind(node=node, rank=rank, why=f"rank {rank} on node {node} is silent for longest, {rough(idle)}")
 
 
 def innermost(stack: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tipcflow.config.needs import Data
 from tipcflow.domain import Command, Compat, Step, StepKind
+from tipcflow.domain.run.names import StepId
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
 
@@ -50,7 +51,7 @@ def _variables(options: PlanOptions) -> dict[str, str]:
 
 
 def _with_variables(step: Step, variables: Mapping[str, str], arguments: Mapping[str, str]) -> Step:
-    own = "" if step.id.rpartition("/")[2].startswith("before_") else arguments.get(_KINDS.get(step.kind, ""), "")
+    own = "" if StepId.parse(step.id).name.startswith("before_") else arguments.get(_KINDS.get(step.kind, ""), "")
     if not variables and not own:
         return step
 

@@ -1,5 +1,7 @@
 """Feasibility of legs and trainings: whether a node supports their device and precision."""
 
+from collections.abc import Collection
+
 from tipcflow.domain import ConfigError, Leg, Step, StepKind
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
@@ -15,11 +17,19 @@ def unsupported_reason(device: str, precision: str, host: Host, options: PlanOpt
     """Return why a leg cannot run on a host; '' if it can."""
     if device == "gpu":
         return NO_GPU.format(node=host.name) if host.device == "cpu" else ""
-    needed = next((flags for word, flags in _NEEDS.items() if word in precision.lower()), ())
-    available = (options.cpu_flags or {}).get(host.name)
-    if not needed or available is None or available.intersection(needed):
+    return unsupported_by_cpu(precision, (options.cpu_flags or {}).get(host.name), f"node {host.name}")
+
+
+def unsupported_by_cpu(precision: str, flags: Collection[str] | None, machine: str) -> str:
+    """Return why a leg in a precision cannot run on a CPU; '' if it can, or if the CPU's flags are unknown (None).
+
+    Args:
+        machine: whose CPU, for the sentence.
+    """
+    needed = next((wanted for word, wanted in _NEEDS.items() if word in precision.lower()), ())
+    if not needed or flags is None or set(needed).intersection(flags):
         return ""
-    return f"the CPU of node {host.name} has neither {' nor '.join(needed)}, which {precision} needs"
+    return f"the CPU of {machine} has neither {' nor '.join(needed)}, which {precision} needs"
 
 
 def check_any_device(legs: list[Leg], *, cluster: str, file: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tipcflow.domain import Plan, Quirk
+from tipcflow.domain.run.names import StepId
 from tipcflow.plan.quirks.catalogue import catalogue
 from tipcflow.plan.view.diff_text import one_folder, plain_text
 
@@ -111,7 +112,7 @@ def _words(text: str | None, wanted: "Counter[str]") -> str:
 
 def _explains(quirk: Quirk, step: str, words: str, one_sided: bool) -> bool:
     """Whether a quirk can explain the differing words of a step."""
-    kind = step.rpartition("/")[2].removeprefix("before_").partition("_")[0]
+    kind = StepId.parse(step).name.removeprefix("before_").partition("_")[0]
     entry = catalogue()[quirk.id]
     if kind not in entry.steps:
         return False

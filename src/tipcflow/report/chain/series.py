@@ -10,6 +10,7 @@ from tipcflow.domain import MetricKey, Run, Status
 from tipcflow.domain.keys import TextKey
 from tipcflow.domain.numbers.metrics import metric
 from tipcflow.domain.numbers.units import iso
+from tipcflow.domain.run.names import StepId
 from tipcflow.report.chain.history import ACCEPTED
 from tipcflow.report.comparison.tables import as_csv
 
@@ -90,7 +91,7 @@ class Line(_Model):
     @property
     def name(self) -> str:
         """Metric and leg, or the last part of the step."""
-        return " ".join(filter(None, (self.metric, self.leg or self.step.rsplit("/", 1)[-1])))
+        return " ".join(filter(None, (self.metric, self.leg or StepId.parse(self.step).name)))
 
     @property
     def last(self) -> Point | None:

@@ -1,13 +1,14 @@
 """The shortest unambiguous names of steps."""
 
 from tipcflow.domain import Plan
+from tipcflow.domain.run.names import StepId
 
 
 def short_step(plan: Plan | None, step: str) -> str:
     """`train` for `<variant>/train` if the plan has one variant (shown in the title); otherwise the full id."""
     if plan is None or len({planned.variant for planned in plan.steps if planned.variant}) != 1:
         return step
-    return step.rsplit("/", 1)[-1]
+    return StepId.parse(step).name
 
 
 def variant_of(plan: Plan | None) -> str:

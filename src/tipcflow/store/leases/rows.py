@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, select
 
 from tipcflow.domain import Frozen
+from tipcflow.domain.numbers.units import rough
 from tipcflow.domain.priority import risen
 from tipcflow.store.schema import fences, lease_requests, leases
 
@@ -34,7 +35,7 @@ class Lease(Frozen):
     def describe(self, now: float) -> str:
         """Describe the lease in one line: slot, holder and remaining time."""
         left = self.expires_at - now
-        until = f"for another {left:.0f} s" if left > 0 else f"expired {-left:.0f} s ago"
+        until = f"for another {rough(left)}" if left > 0 else f"expired {rough(-left)} ago"
         return f"slot {self.slot} of node {self.node} is held by run {self.run} ({self.owner}), {until}"
 
 

@@ -11,6 +11,7 @@ from tipcflow.domain.numbers.units import (
     minutes,
     percent,
     percent_change,
+    rough,
     size,
     utc,
     utc_minute,
@@ -71,6 +72,10 @@ def test_limits() -> None:
         259200: "3 days",
     }
     assert {seconds: limit(seconds) for seconds in shown} == shown
+
+
+def test_a_wait_has_whole_seconds() -> None:
+    assert [rough(seconds) for seconds in (0.4, 45.34, 599.6, 5400)] == ["0 s", "45 s", "10 min", "90 min"]
 
 
 def test_minutes_have_no_unit() -> None:

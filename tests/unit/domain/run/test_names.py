@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipcflow.domain.run.names import ChainName, JobId, ModeName
+from tipcflow.domain.run.names import ChainName, JobId, ModeName, StepId
 
 WORDS = st.text(st.characters(exclude_characters="/:", codec="utf-8"), min_size=1)
 
@@ -61,3 +61,12 @@ def test_an_invalid_job_is_named_with_the_expected_form(text: str) -> None:
 def test_a_mode_is_read_as_it_was_written(text: str) -> None:
     name = ModeName.parse(text)
     assert (str(name), name.mode, name.case) == (text, text.split(":")[0], "".join(text.split(":")[1:]))
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [("norm_train_gpus_0,1/train", StepId("norm_train_gpus_0,1", "train")), ("prepare", StepId("", "prepare"))],
+)
+def test_a_step_is_read_as_it_was_written(text: str, step: StepId) -> None:
+    assert StepId.parse(text) == step
+    assert str(step) == text

@@ -194,9 +194,11 @@ def test_every_process_names_the_node_that_could_not_start_its_part_of_a_gang() 
 def test_a_node_that_was_not_ready_is_named_by_the_record_of_its_stopped_job() -> None:
     made = members(ToldNode("a"), ToldNode("b"))
     driven = driver(made, states=(states := States()))
-    for member, reason in zip(made, (drive.UNSTAGED, "node b was not ready within 2 min"), strict=True):
+    late = "node b was not ready within 2 min"
+    ends = ((drive.UNSTAGED, StoppedBy.PEER), (late, StoppedBy.STAGING))
+    for member, (reason, by) in zip(made, ends, strict=True):
         stopped = ExitRecord(
-            run="r", step="v/train", node=member.name, reason=EndReason.STOPPED, stopped_by=StoppedBy.PEER,
+            run="r", step="v/train", node=member.name, reason=EndReason.STOPPED, stopped_by=by,
             message=reason, ended_at=1.0,
         )  # fmt: skip
         member.record = stopped
