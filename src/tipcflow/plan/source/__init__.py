@@ -1,4 +1,4 @@
 """Planner input: groups, options, variants and legs of a params file.
 
-Public: `files`, `hosts`, `options`.
+Public: `files`.
 """
