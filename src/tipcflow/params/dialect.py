@@ -69,6 +69,8 @@ class Dialect(Frozen):
         extras: additional commands of the script for some files.
         weights_of: part of a model's name -> path of its weights instead of the default.
         weights_fallback: the weights' name that the script uses for the rest of the run after weights are missing.
+        weights_if: argument of a training without which it does not write the weights of that name, but those of
+            `weights_fallback`.
         no_export_weights: parts of the names of models whose export gets no weights (the script never sets the
             variable).
         exported: pattern of the output of an export after a training; `{model_dir_path}` is the path passed to
@@ -120,6 +122,7 @@ class Dialect(Frozen):
     weights: str = "{S}/{weights_name}"
     weights_of: dict[str, str] = {}
     weights_fallback: str = ""
+    weights_if: str = ""
     no_export_weights: tuple[str, ...] = ()
     eval: StepSpec
     export: StepSpec

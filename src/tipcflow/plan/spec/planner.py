@@ -112,7 +112,7 @@ class SpecPlanner:
         scope = self.variant_scope(point, hosts[0], name)
         common = {"variant": point.folder, "repeat": repeat}
         folder = scope.get("S")
-        scope = weights_scope(scope)
+        scope = weights_scope(_with_written_weights(scope, point))
         last = ""
         for extra in self.extras("train", point, hosts, scope, name):
             yield extra.model_copy(update=common)
@@ -247,3 +247,10 @@ class SpecPlanner:
             scope = base.within(model_path=model.path, data=base.render(spec.data))
             legs = spec_legs(scope, quant=model.quant, host=host, group=None, options=self.options)
             yield from infer_steps(model.name, legs, host, after=after, step=self.step)
+
+
+def _with_written_weights(scope: Scope, point: Point) -> Scope:
+    """Return the scope with the name of the weights that the training writes."""
+    dialect = scope.reader.dialect
+    written = not dialect.weights_if or dialect.weights_if in f"{point.trainer.script} {point.trainer.static}"
+    return scope if written else scope.within(weights_name=scope.render(dialect.weights_fallback))
