@@ -92,6 +92,7 @@ class Node(Frozen):
         container: container of the steps, None for the node itself.
         cache: absolute folder of cached data, packages and downloads, '' for `cache` in the workspace; may be
             shared by nodes.
+        cache_gb: size of the cache above which maintenance removes what was unused longest; None for no limit.
         mirrors: prefix of URLs -> replacement for downloads: another URL, or a folder on the node.
         frameworks: frameworks that steps can import on the node; None if the file does not list them: only a run's
             inspection of the node finds a missing one.
@@ -109,6 +110,7 @@ class Node(Frozen):
     cpus: str = Field(default="", pattern=_CPUS)
     container: Container | None = None
     cache: str = Field(default="", pattern=r"^(/.+)?$")
+    cache_gb: float | None = Field(default=None, gt=0)
     mirrors: dict[str, str] = {}
     frameworks: tuple[Framework, ...] | None = None
 

@@ -14,31 +14,53 @@ done
 """
 
 
-# A run that uses a build touches its file `complete`; the lock is held while a build is installed.
-_BUILDS = """
+# A run that uses an entry of the cache touches a file at its top; the lock is held while an entry is made.
+_CACHE = """
 set -eu
 [ -d "$1" ] || exit 0
 cd -- "$1"
-for kind in builds wheels; do
-    [ -d "$kind" ] || continue
-    for folder in "$kind"/*; do
+now=$(date +%s)
+entries() {
+    for folder in builds/* wheels/* packages/* data/* downloads/*; do
         [ -d "$folder" ] && [ ! -h "$folder" ] || continue
-        [ -z "$(find "$folder" -maxdepth 1 -type f -mtime "-$2")" ] || continue
-        [ -n "$(find "$folder" -maxdepth 0 -mtime "+$2")" ] || continue
-        if [ "$kind" = builds ] && command -v flock > /dev/null; then
-            flock -n "$folder.lock" rm -rf -- "$folder" || continue
-        else
-            rm -rf -- "$folder"
-        fi
-        printf '%s\\n' "$folder"
-    done
+        used=$(find "$folder" -maxdepth 1 -exec stat -c %Y {} + | sort -n | tail -n 1)
+        printf '%s %s\\n' "${used:-$now}" "$folder"
+    done | sort -n
+}
+remove() {
+    if [ -e "$1.lock" ] && command -v flock > /dev/null; then
+        flock -n "$1.lock" rm -rf -- "$1" || return 0
+    else
+        rm -rf -- "$1"
+    fi
+    printf '%s\\n' "$1"
+}
+entries | while read -r used folder; do
+    [ $((now - used)) -le $(($2 * 86400)) ] || remove "$folder"
+done
+[ "$3" -gt 0 ] || exit 0
+total=0
+for folder in builds wheels packages data downloads; do
+    [ ! -d "$folder" ] || total=$((total + $(du -sk "$folder" | cut -f 1)))
+done
+entries | while read -r used folder; do
+    [ "$total" -gt "$3" ] && [ $((now - used)) -gt $(($4 * 86400)) ] || continue
+    total=$((total - $(du -sk "$folder" | cut -f 1)))
+    remove "$folder"
 done
 """
+# A longer run is not expected; what a run uses must stay until it ends.
+_IN_USE_DAYS = 2
 
 
-def remove_builds(node: Node, *, days: int) -> str:
-    """Remove framework builds and wheels that no run has used for `days` days; prints their names."""
-    return shlex.join(["/bin/sh", "-c", _BUILDS.strip(), "tipcflow", node.cache_folder, str(days)])
+def clean_cache(node: Node, *, days: int) -> str:
+    """Remove from the node's cache what no run has used for `days` days: framework builds, wheels, packages of
+    suites, data and downloads. While the cache is then larger than `cache_gb` of the node, remove what was unused
+    longest, unless it was used in the last two days. Prints the names of what it removes.
+    """
+    limit = int((node.cache_gb or 0) * 1_000_000)
+    words = ["tipcflow", node.cache_folder, str(days), str(limit), str(_IN_USE_DAYS)]
+    return shlex.join(["/bin/sh", "-c", _CACHE.strip(), *words])
 
 
 def list_runs(node: Node) -> str:

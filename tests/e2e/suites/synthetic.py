@@ -3,6 +3,7 @@
 import io
 import random
 import tarfile
+import zipfile
 from collections.abc import Mapping
 
 
@@ -29,3 +30,23 @@ def imagenet() -> bytes:
             # A PPM: OpenCV looks at the content, not at the name.
             files[f"whole_chain_little_train/{name}"] = b"P6 256 256 255\n" + source.randbytes(3 * 256 * 256)
     return archive(files)
+
+
+def supervisely() -> bytes:
+    """Return an archive like mini_supervisely.zip of PaddleSeg: images with a dark rectangle, which is class 1."""
+    source, height, width = random.Random(7), 112, 196
+    mask = bytes(20 <= row < 80 and 40 <= column < 120 for row in range(height) for column in range(width))
+    with io.BytesIO() as buffer:
+        with zipfile.ZipFile(buffer, "w") as packed:
+            for kind, count in (("train", 8), ("val", 4), ("test", 2)):
+                names = [f"{kind}{number}.png" for number in range(count)]
+                pairs = [f"Images/{name} Annotations/{name}" for name in names]
+                lines = [pair.split()[0] if kind == "test" else pair for pair in pairs]
+                packed.writestr(f"mini_supervisely/{kind}.txt", "".join(f"{line}\n" for line in lines))
+                for name in names:
+                    pixels = bytes(source.randrange(40 if dark else 256) for dark in mask for _ in range(3))
+                    # PPM and PGM: readers look at the content, not at the name.
+                    header = f" {width} {height} 255\n".encode()
+                    packed.writestr(f"mini_supervisely/Images/{name}", b"P6" + header + pixels)
+                    packed.writestr(f"mini_supervisely/Annotations/{name}", b"P5" + header + mask)
+        return buffer.getvalue()

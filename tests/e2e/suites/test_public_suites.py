@@ -8,10 +8,11 @@ Data is synthetic where a script downloads it; a folder on the nodes replaces th
 """
 
 import subprocess
+from pathlib import Path
 
 import pytest
-from tests.e2e.suites.public_site import FLEET, IMAGENET, MOBILENET, STEP6, SUITES, WEIGHTS, PublicSite
-from tests.e2e.suites.synthetic import archive, imagenet
+from tests.e2e.suites.public_site import FLEET, IMAGENET, MOBILENET, STEP6, SUITES, WEIGHTS, PublicSite, changed
+from tests.e2e.suites.synthetic import archive, imagenet, supervisely
 from tests.support.certify import MODE, TIPCFLOW
 
 from tipcflow.domain import Status
@@ -42,6 +43,21 @@ def test_paddlerec_trains_and_its_export_fails_with_paddle_3(public: PublicSite)
     )
     assert error in outcome.run.reason, outcome.output
     assert "loss.finite train 4 losses, all finite" in outcome.output
+
+
+def test_paddlerec_with_a_model_that_paddle_3_exports(public: PublicSite) -> None:
+    public.serve("https://paddlerec.bj.bcebos.com/deepfm/deepfm.tar", archive({"deepfm/README": b""}))
+    outcome = public.run("PaddleRec", "test_tipc/configs/deepfm/train_infer_python.txt")
+    assert outcome.run.status is Status.PASS, outcome.output
+
+
+def test_paddleseg(public: PublicSite, tmp_path: Path) -> None:
+    public.serve("https://paddleseg.bj.bcebos.com/humanseg/data/mini_supervisely.zip", supervisely())
+    params = "test_tipc/configs/pphumanseg_lite/train_infer_python.txt"
+    # One of two equal trainings.
+    public.clones["PaddleSeg"] = changed("PaddleSeg", tmp_path, [(params, "gpu_list:0|0,1\n", "gpu_list:0\n")])
+    outcome = public.run("PaddleSeg", params)
+    assert outcome.run.status is Status.PASS, outcome.output
 
 
 def test_paddleclas(public: PublicSite) -> None:

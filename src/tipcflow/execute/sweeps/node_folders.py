@@ -13,25 +13,25 @@ from tipcflow.execute.sweeps.maintenance import OTHER_FOLDER_S, PASSED_FOLDER_S,
 from tipcflow.remote import housekeeping
 
 AT_ONCE = 8
-# Framework builds and wheels that no run has used for this time are removed.
+# What no run has used for this time is removed from caches.
 BUILD_DAYS = 30
 
 
 @dataclass(frozen=True)
 class _Node:
-    """The result for one node: number of removed and remaining run folders, of removed framework builds and
-    wheels, and why it was unreachable."""
+    """The result for one node: number of removed and remaining run folders, of removed entries of its
+    cache, and why it was unreachable."""
 
     removed: int = 0
     kept: int = 0
-    builds: int = 0
+    cached: int = 0
     trouble: str = ""
 
 
 def node_folders(upkeep: Upkeep) -> str:
     """Remove folders of runs that ended long enough ago; runs unknown to the database are not touched."""
     seen: set[tuple[str, str, str]] = set()
-    removed = kept = reached = builds = 0
+    removed = kept = reached = cached = 0
     for cluster in known_clusters(upkeep):
         nodes = [node for node in cluster.nodes if place_of(node) not in seen]
         seen.update(place_of(node) for node in nodes)
@@ -40,9 +40,9 @@ def node_folders(upkeep: Upkeep) -> str:
         _say_trouble(upkeep, cluster, [result.trouble for result in swept])
         removed += sum(result.removed for result in swept)
         kept += sum(result.kept for result in swept)
-        builds += sum(result.builds for result in swept)
+        cached += sum(result.cached for result in swept)
         reached += sum(not result.trouble for result in swept)
-    more = f"; {builds} unused framework builds and wheels removed" if builds else ""
+    more = f"; {cached} unused entries of caches removed" if cached else ""
     return f"{reached} nodes checked: folders of {removed} runs removed, folders of {kept} runs stay{more}"
 
 
@@ -67,7 +67,7 @@ def _say_trouble(upkeep: Upkeep, cluster: Cluster, troubles: list[str]) -> None:
 
 
 def _sweep(upkeep: Upkeep, node: Node) -> _Node:
-    removed = kept = builds = 0
+    removed = kept = cached = 0
     with contextlib.closing(NodeSession(node, upkeep.connect)) as session:
         try:
             # Without creating a workspace: an unused node is not changed.
@@ -84,12 +84,12 @@ def _sweep(upkeep: Upkeep, node: Node) -> _Node:
                 session.remove_run(run.id)
                 removed += 1
             gone = session.ask(
-                housekeeping.remove_builds(node, days=BUILD_DAYS), "remove unused builds", timeout=300
+                housekeeping.clean_cache(node, days=BUILD_DAYS), "remove unused files of its cache", timeout=300
             )
-            builds = len(gone.splitlines())
+            cached = len(gone.splitlines())
         except InfraError as error:
-            return _Node(removed, kept, builds, error.message)
-    return _Node(removed, kept, builds)
+            return _Node(removed, kept, cached, error.message)
+    return _Node(removed, kept, cached)
 
 
 def _old(upkeep: Upkeep, run: Run) -> bool:

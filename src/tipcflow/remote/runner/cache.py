@@ -73,6 +73,7 @@ def filled(cache: str, source: str, sha256: str, unpack: bool) -> str:
     with locked(folder + ".lock"):
         problem = damage(folder)
         if not problem:
+            used(os.path.join(folder, "manifest.json"))
             say(f"{source}: in the cache")
             return os.path.join(folder, "content")
         if os.path.isdir(folder):
@@ -81,6 +82,14 @@ def filled(cache: str, source: str, sha256: str, unpack: bool) -> str:
             shutil.rmtree(old, ignore_errors=True)
         fill(folder, source, sha256, unpack)
     return os.path.join(folder, "content")
+
+
+def used(path: str) -> None:
+    """Mark an entry of the cache as in use: the retention is based on the time of this file."""
+    try:
+        os.utime(path, None)
+    except OSError:
+        pass  # a shared cache that others maintain
 
 
 def fill(folder: str, source: str, sha256: str, unpack: bool) -> None:

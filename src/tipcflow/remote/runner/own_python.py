@@ -13,7 +13,7 @@ import venv
 from importlib.util import find_spec
 from typing import Dict, List
 
-from .cache import Unusable, digest, locked, say
+from .cache import Unusable, digest, locked, say, used
 
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
 
@@ -130,7 +130,7 @@ def cached_build(cache: str, build: Dict[str, str], below: List[str]) -> str:
         if os.path.exists(done):
             for file in (done, os.path.join(cache, "wheels", build["sha256"], build["wheel"])):
                 if os.path.isfile(file):
-                    os.utime(file, None)  # in use: retention is based on this time
+                    used(file)
             say(f"{name}: in the cache")
             return own_site(folder)
         shutil.rmtree(folder, ignore_errors=True)
@@ -182,6 +182,7 @@ def cached_packages(cache: str, packages: List[str], below: List[str]) -> str:
     os.makedirs(os.path.dirname(folder), exist_ok=True)
     with locked(folder + ".lock"):
         if os.path.exists(os.path.join(folder, "complete")):
+            used(os.path.join(folder, "complete"))
             say(f"packages {', '.join(packages)}: in the cache")
             return own_site(folder)
         shutil.rmtree(folder, ignore_errors=True)

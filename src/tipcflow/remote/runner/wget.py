@@ -9,7 +9,7 @@ import shutil
 import sys
 from typing import Dict, List, NoReturn, Tuple
 
-from .cache import locked
+from .cache import locked, used
 from .fetching_urls import DownloadFailed, download, mirrored, opened
 
 CHECK_S = 10.0
@@ -94,6 +94,7 @@ def one(url: str, target: str) -> int:
             os.rename(folder + ".new", folder)
         os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
         shutil.copyfile(os.path.join(folder, "file"), target)
+        used(os.path.join(folder, "meta.json"))
     sys.stderr.write(f"‘{target}’ saved [{os.path.getsize(target)}]\n")
     return 0
 
