@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tipcflow.domain import ConfigError, TipcflowError
-from tipcflow.domain.numbers.units import rough
 
 if TYPE_CHECKING:
     from tipcflow.cli.doctor.findings import Finding
@@ -157,7 +156,7 @@ def _about_app(
     findings.append(Finding(where=where, what="events", ok=not missing, found=text))
     if server_time is not None:
         ahead = time.time() - server_time
-        text = f"{rough(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} GitHub's"
+        text = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} GitHub's"
         findings.append(Finding(where=where, what="clock", ok=abs(ahead) < CLOCK_S, found=text))
     return findings
 
