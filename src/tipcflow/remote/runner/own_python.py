@@ -11,6 +11,7 @@ import subprocess
 import sys
 import venv
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Dict, List
 
 from .cache import Unusable, digest, locked, say, used
@@ -18,6 +19,8 @@ from .cache import Unusable, digest, locked, say, used
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
 
 PIP_SAYS = re.compile(rb"(ERROR|WARNING): ")
+# A requirement without extras and URL, which pip does not accept as a constraint.
+CONSTRAINT = re.compile(r"[A-Za-z0-9._-]+ *([<>=!~;]|$)")
 # Pip counts its retries down; the last warning before it fails has total=0.
 LAST_TRY = re.compile(r"Retrying \(Retry\(total=0,.*after connection broken by '(.*)': /")
 
@@ -42,15 +45,29 @@ def own_environment(run: str, cache: str, packages: List[str], build: Dict[str, 
     folder = os.path.join(run, "env")
     shutil.rmtree(folder, ignore_errors=True)
     make(folder, below)
+    keep = constraints(folder, packages)
     for name in SHIMS:
         module = " -m pip" if name.startswith("pip") else ""
         shim = os.path.join(run, "bin", name)
         os.makedirs(os.path.dirname(shim), exist_ok=True)
         with open(shim + ".new", "w") as handle:
-            handle.write(f"#!/bin/sh\nexec '{folder}/bin/python'{module} \"$@\"\n")
+            handle.write(f"#!/bin/sh\n{keep}exec '{folder}/bin/python'{module} \"$@\"\n")
         os.chmod(shim + ".new", 0o755)
         os.rename(shim + ".new", shim)
     say(f"environment of the run: {folder}, on top of {', '.join(below)}")
+
+
+def constraints(folder: str, packages: List[str]) -> str:
+    """Return a shell line that lets pip keep the packages: what the suite's scripts install must not replace what
+    its file requires."""
+    kept = [package for package in packages if CONSTRAINT.match(package)]
+    if not kept:
+        return ""
+    file = os.path.join(folder, "constraints.txt")
+    with open(file, "w") as handle:
+        handle.write("".join(f"{package}\n" for package in kept))
+    # A URL, because pip splits the variable at spaces.
+    return f"export PIP_CONSTRAINT='{Path(file).as_uri()}'\"${{PIP_CONSTRAINT:+ $PIP_CONSTRAINT}}\"\n"
 
 
 def make(folder: str, below: List[str], *, with_pip: bool = False) -> None:

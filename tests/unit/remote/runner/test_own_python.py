@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.parse.failures.rules import RULES
+from tipcflow.remote.runner import own_python
 from tipcflow.remote.runner.cache import Unusable
 from tipcflow.remote.runner.own_python import make, must_install, why_pip_failed
 
@@ -67,3 +72,17 @@ def test_a_real_pip_without_an_index(
     (tmp_path / "empty").mkdir()
     with pytest.raises(Unusable, match=r"^pip cannot install toy 1\.0: No matching distribution found for toy=="):
         must_install("toy 1.0", folder, ["--no-index", "--find-links", str(tmp_path / "empty"), "toy==1.0"])
+
+
+def test_pip_of_the_suite_s_scripts_keeps_the_packages_of_the_suite_file(tmp_path: Path) -> None:
+    folder = tmp_path / "odd 'name"
+    folder.mkdir()
+    line = own_python.constraints(str(folder), ["numpy<2", "six", "a[b]==1", "x @ file:///x.whl"])
+    assert (folder / "constraints.txt").read_text() == "numpy<2\nsix\n"
+    script = f'{line}printf "%s" "$PIP_CONSTRAINT"'
+    for before in ("", "/own.txt"):
+        env = {"PATH": os.environ["PATH"], **({"PIP_CONSTRAINT": before} if before else {})}
+        done = subprocess.run(["/bin/sh", "-c", script], env=env, capture_output=True, text=True, check=True)
+        url, _, more = done.stdout.partition(" ")
+        assert (url, more) == ((folder / "constraints.txt").as_uri(), before)
+    assert own_python.constraints(str(folder), []) == ""
