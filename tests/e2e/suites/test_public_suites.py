@@ -7,6 +7,7 @@ Data is synthetic where a script downloads it; a folder on the nodes replaces th
 `wheels`, pip installs packages from there only.
 """
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -52,13 +53,16 @@ def test_paddlerec_deepfm_is_not_exported_by_paddle_3_either(public: PublicSite)
     assert "export: exit code 1 on node a: TypeError: (InvalidType) multiply(): argument" in outcome.run.reason
 
 
-def test_paddleseg(public: PublicSite, tmp_path: Path) -> None:
+def test_paddleseg_trains_and_exports(public: PublicSite, tmp_path: Path) -> None:
     public.serve("https://paddleseg.bj.bcebos.com/humanseg/data/mini_supervisely.zip", supervisely())
     params = "test_tipc/configs/pphumanseg_lite/train_infer_python.txt"
     # One of two equal trainings.
     public.clones["PaddleSeg"] = changed("PaddleSeg", tmp_path, [(params, "gpu_list:0|0,1\n", "gpu_list:0\n")])
     outcome = public.run("PaddleSeg", params)
-    assert outcome.run.status is Status.PASS, outcome.output
+    # deploy.yaml names a file that Paddle 3 does not write.
+    assert outcome.run.status is Status.FAILED, outcome.output
+    assert "model.pdmodel" in outcome.run.reason
+    assert re.search(r"export: pass|loss\.finite train 2 losses, all finite", outcome.output), outcome.output
 
 
 def test_paddleclas(public: PublicSite) -> None:
