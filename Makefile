@@ -29,7 +29,7 @@ test: install ## Unit, cluster and end-to-end tests; installs their dependencies
 	@tools/test.sh
 
 test-unit: install ## Fast unit tests; no root, servers or Paddle
-	@# pytest caches the compiled tests, also where Python is told to write no caches: reading them takes half of a run
+	@# pytest caches the compiled tests, even if PYTHONDONTWRITEBYTECODE is set: reading them takes half of a run
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/unit -n auto --dist worksteal -m "not slow and not process and not cluster and not e2e and not full"
 
 test-full: install ## All tests, including slow ones; updates docs/faults.md with the results
@@ -64,6 +64,7 @@ lint: install ## Check style, types and the import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house.py
+	git ls-files '*.py' '*.md' '*.yaml' '*.toml' '*.html' ':!tests/golden' ':!configs/chains' | xargs $(BIN)/codespell
 	$(BIN)/python tools/quarantine.py check
 	$(BIN)/python tools/package_graph.py --check
 

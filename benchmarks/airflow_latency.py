@@ -79,8 +79,8 @@ def log_stamps(logs: Path, task: TaskInstance) -> dict[str, datetime]:
         folder /= f"map_index={task.map_index}"
     stamps: dict[str, datetime] = {}
     for line in (folder / "attempt=1.log").read_text().splitlines():
-        told = json.loads(line)
-        stamps.setdefault(str(told["event"]), datetime.fromisoformat(told["timestamp"]))
+        reported = json.loads(line)
+        stamps.setdefault(str(reported["event"]), datetime.fromisoformat(reported["timestamp"]))
     return stamps
 
 

@@ -161,8 +161,11 @@ def main() -> None:
             names = tuple(f"n{number}" for number in range(size))
             with local_nodes(Path(home), names=names, slots=1) as nodes:
                 for number in range(options.rounds):
-                    for way, told in (("gang", through_gang(nodes, f"bench{number}")), ("ssh", by_hand(nodes))):
-                        rows.append({"nodes": size, "way": way, **told})
+                    for way, reported in (
+                        ("gang", through_gang(nodes, f"bench{number}")),
+                        ("ssh", by_hand(nodes)),
+                    ):
+                        rows.append({"nodes": size, "way": way, **reported})
                         print(json.dumps(rows[-1]), flush=True)
     report(rows)
 
@@ -175,8 +178,8 @@ def report(rows: list[dict[str, Any]]) -> None:
         for way in ("gang", "ssh"):
             mine = [row for row in rows if (row["nodes"], row["way"]) == (size, way)]
             cells = [[row[key] for row in mine] for key in ("skew", "start", "stop")]
-            said = "  ".join(f"{statistics.median(cell):.2f} ({max(cell):.2f})" for cell in cells)
-            print(f"{size:>6} {way:<6}  {said}")
+            result = "  ".join(f"{statistics.median(cell):.2f} ({max(cell):.2f})" for cell in cells)
+            print(f"{size:>6} {way:<6}  {result}")
     facts = {"unit": "s", "cores": os.cpu_count(), "load": os.getloadavg(), "rows": rows}
     results = overhead.ROOT / "benchmarks" / "results"
     results.mkdir(exist_ok=True)

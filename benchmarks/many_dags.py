@@ -72,9 +72,9 @@ def measure_all(made: dict[str, Made], home: Path, chains: int, build: Rows, tas
     add(task["plain DAGs"], measured(plain, home, "task", plain.stubs[0], f"plain_{number:04d}", *once))
 
 
-def add(row: dict[str, list[float]], told: dict[str, float]) -> None:
+def add(row: dict[str, list[float]], reported: dict[str, float]) -> None:
     """Record the values of one round."""
-    for key, value in told.items():
+    for key, value in reported.items():
         row[key].append(value)
 
 
@@ -146,8 +146,10 @@ def main() -> None:
             show_task(task)
             report("many_dags", about | {"build": build, "task": task, "aims": aims(build, task)})
         if wanted.processor:
-            told = processor(made["one variant, one file"], folder, minutes=wanted.processor, chains=wanted.chains)
-            report("many_dags_processor", about | told)
+            reported = processor(
+                made["one variant, one file"], folder, minutes=wanted.processor, chains=wanted.chains
+            )
+            report("many_dags_processor", about | reported)
 
 
 def report(name: str, facts: dict[str, Any]) -> None:

@@ -74,8 +74,8 @@ def peak() -> float:
 
 def task(path: Path, dag_id: str, *, context: bool, times: int) -> dict[str, float]:
     """Median CPU time of a forked process that reads the file for one task."""
-    told = [forked(lambda: read_for_task(path, dag_id, context=context)) for _ in range(times)]
-    return {key: statistics.median(each[key] for each in told) for key in told[0]}
+    report = [forked(lambda: read_for_task(path, dag_id, context=context)) for _ in range(times)]
+    return {key: statistics.median(each[key] for each in report) for key in report[0]}
 
 
 def read_for_task(path: Path, dag_id: str, *, context: bool) -> dict[str, float]:
@@ -104,8 +104,8 @@ def forked(work: Callable[[], dict[str, float]]) -> dict[str, float]:
         finally:
             os._exit(code)
     os.close(writer)
-    with os.fdopen(reader, "rb") as told:
-        answer = told.read()
+    with os.fdopen(reader, "rb") as report:
+        answer = report.read()
     os.waitpid(child, 0)
     if not answer:
         sys.exit("the child that reads the file failed")
@@ -138,11 +138,11 @@ def main() -> None:
     reading.add_argument("--times", type=int, default=9)
     wanted = parser.parse_args()
     if wanted.kind == "build":
-        told = build(wanted.files)
+        report = build(wanted.files)
     else:
         get_warm(cold=wanted.cold)
-        told = task(wanted.file, wanted.dag_id, context=not wanted.no_context, times=wanted.times)
-    print(json.dumps(told))
+        report = task(wanted.file, wanted.dag_id, context=not wanted.no_context, times=wanted.times)
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -42,9 +42,9 @@ def processor(made: Made, folder: Path, *, minutes: float, chains: int) -> dict[
         folder / "airflow", dags=made.dags, configs=made.configs, components=COMPONENTS, report=print
     ) as stack:
         looks = list(watch(stack, total, load_at))
-    told = summary(looks, chains, interval, load_at)
-    show(told)
-    return told
+    report = summary(looks, chains, interval, load_at)
+    show(report)
+    return report
 
 
 def watch(stack: Stack, total: float, load_at: float) -> Iterator[dict[str, Any]]:
@@ -65,13 +65,13 @@ def looking(
     """Sample until a time, in seconds since `begun`."""
     while (now := time.monotonic() - begun) < until:
         stack.check()
-        asked = time.monotonic()
+        requested = time.monotonic()
         listed = count(client, stack)
         yield {
             "at_s": now,
             "loaded": loaded,
             "listed": listed,
-            "answer_s": time.monotonic() - asked,
+            "answer_s": time.monotonic() - requested,
             "cpu_s": {name: tree_cpu(pid) for name, pid in stack.pids.items() if name in COMPONENTS},
             "mib": {name: tree_memory(pid) for name, pid in stack.pids.items() if name in COMPONENTS},
         }
@@ -184,12 +184,14 @@ def summary(looks: list[dict[str, Any]], chains: int, interval: float, load_at: 
     }
 
 
-def show(told: dict[str, Any]) -> None:
+def show(report: dict[str, Any]) -> None:
     """Print the summary."""
-    print(f"\n{'component':<16}{'cores':>7}{'MiB (most)':>12}   over {told['minutes']:.1f} min")
+    print(f"\n{'component':<16}{'cores':>7}{'MiB (most)':>12}   over {report['minutes']:.1f} min")
     for name in COMPONENTS:
-        print(f"{name:<16}{told['cores'][name]:>7.2f}{told['peak_mib'][name]:>12.0f}")
-    listed = told["all_listed_s"]
+        print(f"{name:<16}{report['cores'][name]:>7.2f}{report['peak_mib'][name]:>12.0f}")
+    listed = report["all_listed_s"]
     print(f"all listed after {f'{listed:.0f} s' if listed is not None else '(never)'}")
-    print(f"fewest listed from then on: {told['least_listed_after']}")
-    print(f"an API response: {told['answer_s']['median']:.2f} s, the longest {told['answer_s']['longest']:.2f} s")
+    print(f"fewest listed from then on: {report['least_listed_after']}")
+    print(
+        f"an API response: {report['answer_s']['median']:.2f} s, the longest {report['answer_s']['longest']:.2f} s"
+    )

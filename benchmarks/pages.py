@@ -45,12 +45,12 @@ def client() -> TestClient:
     return TestClient(app, headers={"Accept": "text/html"})
 
 
-def measure(asked: TestClient, path: str, times: int) -> dict[str, Any]:
+def measure(requested: TestClient, path: str, times: int) -> dict[str, Any]:
     """Milliseconds of one page, without the first response, which compiles the templates."""
     spent, work, size = [], [], 0
     for _ in range(times + 1):
         begun, busy = time.perf_counter(), time.process_time()
-        answer = asked.get(path)
+        answer = requested.get(path)
         spent.append(1000 * (time.perf_counter() - begun))
         work.append(1000 * (time.process_time() - busy))
         if answer.status_code != 200:
@@ -155,9 +155,9 @@ def main() -> None:
         url = wanted.database or f"sqlite:///{folder}/tipcflow.db"
         os.environ["TIPCFLOW_DATABASE_URL"] = url
         pages = prepare(url, wanted)
-        asked = client()
+        requested = client()
         chosen = {name: path for name, path in pages.items() if name.startswith(wanted.only)}
-        found = {name: measure(asked, path, wanted.times) for name, path in chosen.items()}
+        found = {name: measure(requested, path, wanted.times) for name, path in chosen.items()}
     size = f"{wanted.chains} chains x {wanted.weeks} weeks x {wanted.environments} environments"
     goals = f"goal: p95 {GOAL_MS:.0f} ms, {GOAL_KIB:.0f} KiB; load average {load:.1f}"
     print(f"{size}; ms per page (median, p95, slowest, CPU); {goals}")

@@ -189,8 +189,8 @@ def main() -> None:
     ranks = f"run: {chosen.ranks} logs"
     print(f"{ranks:24} {'MB per CPU s':>13} {'peak MB':>8} {'samples':>10} {'facts s':>8}")
     for name, row in runs.items():
-        told = f"{name:24} {row['cpu_mb_s']:13.1f} {row['peak_mb']:8.0f} {row['samples']:10.0f}"
-        print(f"{told} {row['facts_cpu_s']:8.1f}")
+        reported = f"{name:24} {row['cpu_mb_s']:13.1f} {row['peak_mb']:8.0f} {row['samples']:10.0f}"
+        print(f"{reported} {row['facts_cpu_s']:8.1f}")
     results = ROOT / "benchmarks" / "results" / "parse_speed.json"
     results.parent.mkdir(exist_ok=True)
     report = {"mb": chosen.mb, "ranks": chosen.ranks, "runs": runs}

@@ -132,10 +132,10 @@ def main() -> None:
         nodes.write_cluster_file(cluster_file)
         arguments = [params, "--suite", "mobilenet_v3_small", "--mode", MODE, "--cluster", str(cluster_file)]
         env = {**os.environ, "TIPCFLOW_HOME": str(home)}
-        told = subprocess.run(
+        reported = subprocess.run(
             [tipcflow, "plan", *arguments, "--json"], capture_output=True, check=True, env=env, cwd=ROOT
         )
-        plan = Plan.model_validate_json(told.stdout)
+        plan = Plan.model_validate_json(reported.stdout)
         for number in range(rounds):
             roots = unpack(nodes.cluster, number)
             text = (

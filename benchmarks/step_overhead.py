@@ -113,8 +113,8 @@ def ids(api: Airflow, stack: Any, run: DagRun) -> dict[str, str]:
     login = {"username": stack.user, "password": stack.password}
     token = httpx.post(f"{stack.url}/auth/token", json=login, timeout=30).json()["access_token"]
     path = f"{stack.url}/api/v2/dags/{run.dag_id}/dagRuns/{run.run_id}/taskInstances"
-    told = httpx.get(path, headers={"Authorization": f"Bearer {token}"}, timeout=30).json()
-    return {one["task_id"].rpartition(".")[2]: one["id"] for one in told["task_instances"]}
+    reported = httpx.get(path, headers={"Authorization": f"Bearer {token}"}, timeout=30).json()
+    return {one["task_id"].rpartition(".")[2]: one["id"] for one in reported["task_instances"]}
 
 
 def costs(

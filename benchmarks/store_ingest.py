@@ -77,9 +77,9 @@ def mlflow(python: str, items: list[Measurement]) -> dict[str, float]:
     ]
     with tempfile.TemporaryDirectory(prefix="tipcflow-bench-") as folder:
         argv = [python, "-c", MLFLOW, folder]
-        told, quiet = json.dumps(rows), os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"}
+        report, quiet = json.dumps(rows), os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"}
         done = subprocess.run(
-            argv, input=told, capture_output=True, text=True, timeout=1800, check=False, env=quiet
+            argv, input=report, capture_output=True, text=True, timeout=1800, check=False, env=quiet
         )
     if done.returncode:
         raise SystemExit(f"MLflow failed: {done.stderr[-2000:]}")

@@ -19,9 +19,9 @@ class Rows:
     def create(self, connection: Connection) -> None:
         """Create it with the key that makes inserts idempotent."""
         kinds = {"value": "double precision", "offset": "bigint"} | dict.fromkeys(WHOLE, "integer")
-        told = ", ".join(f'"{name}" {kinds.get(name, "text")} NOT NULL' for name in COLUMNS)
+        report = ", ".join(f'"{name}" {kinds.get(name, "text")} NOT NULL' for name in COLUMNS)
         tail = " WITHOUT ROWID" if connection.dialect.name == "sqlite" else ""
-        connection.exec_driver_sql(f"CREATE TABLE rows ({told}, PRIMARY KEY ({', '.join(KEY)})){tail}")
+        connection.exec_driver_sql(f"CREATE TABLE rows ({report}, PRIMARY KEY ({', '.join(KEY)})){tail}")
 
     def put(self, connection: Connection, run: str, items: Iterable[Measurement]) -> None:
         """Store measurements of a run."""
@@ -45,7 +45,7 @@ class Rows:
             "AND r.environment = :environment AND m.step = :step AND m.metric = :metric ORDER BY r.created_at"
         )
         values: dict[str, list[float]] = {}
-        asked = {"chain": chain, "environment": environment, "step": step, "metric": metric}
-        for run, value in connection.execute(query, asked):
+        requested = {"chain": chain, "environment": environment, "step": step, "metric": metric}
+        for run, value in connection.execute(query, requested):
             values.setdefault(run, []).append(value)
         return {run: median(found) for run, found in values.items()}

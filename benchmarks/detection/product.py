@@ -70,14 +70,14 @@ def stepped(
         measured = (min(last.value, last.confirm) if number % 2 else last.value) / 0.2 - 1
         if number % 2 == 0:
             made = Series(made.id, made.unit, False, (*made.points[:-1], last._replace(confirm=None)))
-        said = list(judge_run_by_run(made, name, policy))[-1].status
+        result = list(judge_run_by_run(made, name, policy))[-1].status
         kind = "with" if number % 2 else "without"
         found[f"{kind}: all"] += 1
-        found[f"{kind}: {'green' if said in GREEN else said.value}"] += 1
+        found[f"{kind}: {'green' if result in GREEN else result.value}"] += 1
         # 1e-9: without noise, 1.1 x limit is below it by a rounding error.
         if measured >= CONFIRMED * limit - 1e-9:
             found[f"{kind}: beyond"] += 1
-            found[f"{kind}: beyond, {'green' if said in GREEN else said.value}"] += 1
+            found[f"{kind}: beyond, {'green' if result in GREEN else result.value}"] += 1
     return found
 
 
@@ -165,9 +165,9 @@ def by_process(seed: int) -> bool:
         command = [Path(sys.executable).with_name("tipcflow"), "judge", "--series", file.name]
         more = ["--policy", "weekly", "--metric", "batch_cost", "--json"]
         done = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
-    told = [(one["status"], one["reason"]) for one in json.loads(done.stdout)["points"]]
+    report = [(one["status"], one["reason"]) for one in json.loads(done.stdout)["points"]]
     ours: list[JudgedPoint] = list(judge_run_by_run(made, "batch_cost", policy))
-    return told == [(one.status.value, one.reason) for one in ours]
+    return report == [(one.status.value, one.reason) for one in ours]
 
 
 def main() -> None:

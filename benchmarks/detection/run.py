@@ -155,9 +155,9 @@ def main() -> None:
 def _rows(wanted: Wanted, jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """For each setting, the results of each rule at each step."""
     steps = (0.0, *STEPS)
-    asked = [(wanted, setting, step) for setting in SETTINGS for step in steps]
+    requested = [(wanted, setting, step) for setting in SETTINGS for step in steps]
     with ProcessPoolExecutor(jobs) as pool:
-        answers = pool.map(cells, asked)
+        answers = pool.map(cells, requested)
         for setting in SETTINGS:
             by_step = {step: next(answers) for step in steps}
             yield setting.name, {name: {str(step): by_step[step][name] for step in steps} for name in by_step[0.0]}

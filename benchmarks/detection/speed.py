@@ -2,7 +2,7 @@
 
     python benchmarks/detection/speed.py [--count 10000]
 
-CPU seconds of one process (user and system): on a machine with other work wall time says little. Reading the file
+CPU seconds of one process (user and system): on a machine with other work wall time is useless. Reading the file
 and starting Python are part of it.
 """
 

@@ -211,19 +211,19 @@ def row(took: list[float], answered: Counter[int]) -> dict[str, Any]:
     """Reported values of one way."""
     cuts = statistics.quantiles(took, n=100)
     values = {"median": statistics.median(took), "p95": cuts[94], "p99": cuts[98], "max": max(took)}
-    return {**values, "answers": dict(answered), "load": os.getloadavg()[0]}
+    return {**values, "responses": dict(answered), "load": os.getloadavg()[0]}
 
 
 def show(rows: dict[str, dict[str, Any]]) -> None:
     """Print the table."""
     reference = rows.get("REST API: start a DAG run", {}).get("p95", 0.0)
     print(
-        f"\n{'':<28}{'median ms':>11}{'p95 ms':>9}{'p99 ms':>9}{'max ms':>9}{'p95 / REST':>12}{'load':>6}  answers"
+        f"\n{'':<28}{'median ms':>11}{'p95 ms':>9}{'p99 ms':>9}{'max ms':>9}{'p95 / REST':>12}{'load':>6}  status"
     )
     for name, one in rows.items():
         ratio = f"{one['p95'] / reference:.2f}" if reference else "–"
         print(f"{name:<28}{one['median']:>11.0f}{one['p95']:>9.0f}{one['p99']:>9.0f}{one['max']:>9.0f}", end="")
-        print(f"{ratio:>12}{one['load']:>6.1f}  {one['answers']}")
+        print(f"{ratio:>12}{one['load']:>6.1f}  {one['responses']}")
     print(f"aim: p95 of the webhook at most {AIM_MS:.0f} ms")
 
 

@@ -38,9 +38,9 @@ def ask(nodes: LocalNodes, home: Path, name: str) -> list[str]:
     env = os.environ | connections_env(nodes.cluster) | {"AIRFLOW_HOME": str(home), "HOME": str(home)}
     argv = [sys.executable, "-c", ASK, nodes.cluster.node(name).connection]
     done = subprocess.run(argv, env=env, cwd=home, capture_output=True, text=True, timeout=120, check=False)
-    said = [line.removeprefix("said: ") for line in done.stdout.splitlines() if line.startswith("said: ")]
-    assert len(said) == 2, done.stdout + done.stderr
-    return said
+    result = [line.removeprefix("said: ") for line in done.stdout.splitlines() if line.startswith("said: ")]
+    assert len(result) == 2, done.stdout + done.stderr
+    return result
 
 
 @pytest.mark.parametrize("mode", ["namespaces", pytest.param("loopback", marks=pytest.mark.full)])

@@ -30,19 +30,19 @@ def test_slower_twice_is_a_regression(site: Site) -> None:
     with site.store() as store:
         runs = {run.trigger: run for run in store.runs.newest(limit=2)}
         confirmed, child = runs["cli"], runs[confirm.TRIGGER]
-        asked = confirm.confirm_request_of(store, confirmed.id)
+        requested = confirm.confirm_request_of(store, confirmed.id)
         results = [one for one in store.checks.results(confirmed.id) if one.check == "speed.batch_cost"]
         steps = [step.id for step in store.plans.get(child.id).steps]
         assert not store.leases.all()
     assert slow.code == 1, slow.output
     assert confirmed.status is Status.REGRESSION
-    assert asked
-    assert asked.run == child.id
+    assert requested
+    assert requested.run == child.id
     assert "confirming" in slow.output
     (result,) = results
     assert result.status is Status.REGRESSION
     assert "confirm" in result.reason
-    assert [step.rpartition("/")[2] for step in steps] == ["prepare", "train"], "only what was in doubt"
+    assert [step.rpartition("/")[2] for step in steps] == ["prepare", "train"], "only what was unconfirmed"
     assert child.nodes == tuple(reversed(confirmed.nodes)), "on the nodes in another order"
     assert site.left_behind() == []
 

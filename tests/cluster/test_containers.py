@@ -99,12 +99,12 @@ def test_a_step_runs_inside_with_log_environment_and_exit_code(session: NodeSess
     text = "cat /etc/marker; echo; python -c 'import os; print(os.getcwd())'; env; touch made-$COLOUR; exit 7"
     spec = started(session, text, "code")
     assert ended(session, spec)["exit_code"] == 7
-    said = log(session, spec)
-    assert engine.MARKER in said
-    assert f"{spec.root}\n" in said
-    assert "COLOUR=green\n" in said
-    assert "TIPCFLOW_JOB=r/code/1\n" in said
-    assert "SHADE" not in said
+    result = log(session, spec)
+    assert engine.MARKER in result
+    assert f"{spec.root}\n" in result
+    assert "COLOUR=green\n" in result
+    assert "TIPCFLOW_JOB=r/code/1\n" in result
+    assert "SHADE" not in result
     assert session.ask(f"ls {spec.root}", "look") == b"made-green\n"
     assert containers(docker) == []
 
@@ -138,8 +138,8 @@ def test_stop_ends_the_container(session: NodeSession, docker: Path) -> None:
 
 def test_what_a_killed_runner_leaves_is_reaped(session: NodeSession, docker: Path) -> None:
     spec = started(session, STUBBORN, "killed")
-    told = until(lambda: (found := session.poll(spec))["heartbeat"].get("log_size") and found, "its first line")
-    session.ask(f"kill -9 {told['pid']}", "kill the runner")
+    report = until(lambda: (found := session.poll(spec))["heartbeat"].get("log_size") and found, "its first line")
+    session.ask(f"kill -9 {report['pid']}", "kill the runner")
     until(lambda: session.poll(spec)["state"] == "lost", "the loss")
     assert containers(docker) == [spec.container]
     session.reap("r/killed/1")

@@ -42,7 +42,7 @@ def test_the_rank_that_stalls_is_named_by_what_every_node_looked_like(site: Site
     assert outcome.code == 1, outcome.output
     with site.store() as store:
         failure = store.history.facts(outcome.run.id).failures[TRAIN]
-    assert (failure.failure_class, failure.culprit) == (FailureClass.HANG, "node b, rank 3"), outcome.output
+    assert (failure.failure_class, failure.root_cause) == (FailureClass.HANG, "node b, rank 3"), outcome.output
     assert "rank 3 on node b is in" in outcome.run.reason
     assert "(prepare_batch)" in outcome.run.reason
     folder = site.home / "runs" / outcome.run.id
@@ -55,12 +55,12 @@ def test_a_gang_is_tried_again_by_its_tasks_when_the_network_failed(tasks: Tasks
     inject(tasks.site, "net@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE, generation=1)
-    said = tasks.step(StepKind.TRAIN, generation=1)
-    assert {status for status, _ in said.values()} == {Status.PASS}, said
+    result = tasks.step(StepKind.TRAIN, generation=1)
+    assert {status for status, _ in result.values()} == {Status.PASS}, result
     made = [attempt for attempt in tasks.store.attempts.of(tasks.run) if attempt.step == TRAIN]
     assert [attempt.status for attempt in made] == [Status.INFRA_FAILURE, Status.PASS]
     failure = (tasks.store.documents.get(tasks.run, FailuresDocument) or FailuresDocument()).of(made)[TRAIN, 1]
-    assert (failure.failure_class, failure.culprit) == (FailureClass.COMMUNICATION, "node b, rank 3")
+    assert (failure.failure_class, failure.root_cause) == (FailureClass.COMMUNICATION, "node b, rank 3")
     assert failure.again
     assert tasks.store.steps.statuses(tasks.run)[TRAIN] == (Status.PASS, "")
     assert tasks.site.left_behind() != []  # the run still holds its lease
@@ -123,7 +123,7 @@ def test_a_gang_that_hangs_is_inspected_by_its_tasks_too(tasks: Tasks) -> None:
     tasks.step(StepKind.PREPARE, generation=1)
     tasks.step(StepKind.TRAIN, generation=1)
     failure = tasks.store.history.facts(tasks.run).failures[TRAIN]
-    assert (failure.failure_class, failure.culprit) == (FailureClass.HANG, "node b, rank 3")
+    assert (failure.failure_class, failure.root_cause) == (FailureClass.HANG, "node b, rank 3")
     assert {name.split("/")[1] for name in failure.evidence} == {"a", "b"}
     assert tasks.finish().status is Status.FAILED
     assert tasks.site.left_behind() == []

@@ -36,10 +36,10 @@ def test_a_wheel_is_tested_and_the_nodes_stay_as_they_were(site: Site, tmp_path:
     wheel = make_wheel(tmp_path / "built", text="first")
     first = site.run("--framework-wheel", str(wheel), "--sha256", sha256_of(wheel))
     assert first.code == 0, first.output
-    said = logs(site, first)
-    assert f"framework 1.0 first {tmp_path}/cache-a/builds/" in said
-    assert f"framework 1.0 first {tmp_path}/cache-b/builds/" in said
-    assert "installing toyframe 1.0 into" in said
+    output = logs(site, first)
+    assert f"framework 1.0 first {tmp_path}/cache-a/builds/" in output
+    assert f"framework 1.0 first {tmp_path}/cache-b/builds/" in output
+    assert "installing toyframe 1.0 into" in output
     assert first.run.framework == f"toyframe 1.0 (wheel {sha256_of(wheel)[:12]})"
     with site.store() as store:
         assert {fact.framework_version for fact in store.nodes.facts(first.run.id)} == {

@@ -32,7 +32,9 @@ SECOND_ATTEMPT_FAILS = (
 
 @pytest.fixture
 def world(nodes: LocalNodes, tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path, Site(tmp_path / "user", nodes), random.Random(0), victim="b", rank=ON_B[0], iteration=3)
+    made = World(
+        tmp_path, Site(tmp_path / "user", nodes), random.Random(0), is_collateral="b", rank=ON_B[0], iteration=3
+    )
     made.set_up()
     retries = {**STRICT["retries"], FailureClass.NODE_LOST.value: 1}
     made.site.configure_policy(retries=retries, waits={**WAITS, "reconnect_s": 4})
@@ -91,11 +93,11 @@ def by_reap(site: Site) -> list[str]:
 
 def by_maintenance(site: Site, *, later: float = 0.0) -> list[str]:
     """What the task `late_logs` of the DAG `maintenance` reports."""
-    said: list[str] = []
+    messages: list[str] = []
     with site.store() as store:
         now = store.now() + later
-        late_logs(Upkeep(store, site.home, site.configs, connect, said.append, now=now))
-    return said
+        late_logs(Upkeep(store, site.home, site.configs, connect, messages.append, now=now))
+    return messages
 
 
 def lose_b(world: World) -> str:
@@ -128,9 +130,9 @@ def test_logs_of_a_node_that_was_lost_until_the_end_of_its_run(world: World, fir
     before, state = stored(site, run), unchanged(site, run)
     assert not any(before.get((1, rank)) for rank in ON_B), "the controller had the losses of node b"
     printed = world.ledger()
-    (said,) = first(site)
-    assert said.startswith(f"run {run}: "), said
-    assert "/train, attempt 1, fetched late from node b" in said
+    (messages,) = first(site)
+    assert messages.startswith(f"run {run}: "), messages
+    assert "/train, attempt 1, fetched late from node b" in messages
     assert unchanged(site, run) == state
     kept = stored(site, run)
     assert doubled_or_lost(printed, kept, passed=False) == []
@@ -153,9 +155,9 @@ def test_logs_that_are_gone_are_not_requested_again(world: World) -> None:
     assert by_maintenance(site, later=15 * DAY_S) == [], "after two weeks the folder is removed"
     for kind in ("runs", "jobs"):
         world.nodes.exec("b", ["rm", "-rf", f"{world.nodes.cluster.node('b').workspace}/{kind}/{run}"])
-    (said,) = by_maintenance(site)
-    assert said.startswith(f"run {run}: the logs of ")
-    assert said.endswith("are no longer on node b")
+    (messages,) = by_maintenance(site)
+    assert messages.startswith(f"run {run}: the logs of ")
+    assert messages.endswith("are no longer on node b")
     assert by_maintenance(site) == []
     with site.store() as store:
         late = store.documents.get(run, LateLogsDocument)
@@ -182,9 +184,9 @@ def test_logs_that_a_later_attempt_has_used_are_not_taken_for_those_of_the_lost_
     wait_for(lambda: not nodes.processes("b"), what="the end of the job by its lease")
     run = outcome.run.id
     before = stored(site, run)
-    (said,) = by_maintenance(site)
-    assert "attempt 2, fetched late from node b" in said
-    assert "attempt 1" not in said, "those were fetched when attempt 2 began"
+    (messages,) = by_maintenance(site)
+    assert "attempt 2, fetched late from node b" in messages
+    assert "attempt 1" not in messages, "those were fetched when attempt 2 began"
     printed, kept = world.ledger(), stored(site, run)
     assert doubled_or_lost(printed, kept, passed=False) == []
     for rank in ON_B:
@@ -194,7 +196,7 @@ def test_logs_that_a_later_attempt_has_used_are_not_taken_for_those_of_the_lost_
 
 def test_an_attempt_that_ends_before_its_first_loss_stores_none(nodes: LocalNodes, tmp_path: Path) -> None:
     site = Site(tmp_path / "user", nodes)
-    world = World(tmp_path, site, random.Random(0), victim="b", rank=2, iteration=3)
+    world = World(tmp_path, site, random.Random(0), is_collateral="b", rank=2, iteration=3)
     world.set_up()
     site.configure_policy(retries={**STRICT["retries"], FailureClass.COMMUNICATION.value: 1}, waits=WAITS)
     site.edit_params("norm_train:train.py", "norm_train:train.py --inject net@2")

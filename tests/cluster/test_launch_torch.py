@@ -58,10 +58,10 @@ def test_a_gang_of_pytorch_trains(site: certify.Site, launch: str, ids: str, wor
         plan = store.plans.get(outcome.run.id)
     train = next(step for step in plan.steps if step.kind is StepKind.TRAIN)
     assert all(words in command.shell for command in train.commands.values()), train.commands
-    told = losses(site, outcome.run)
-    assert len(told["a"]) == 10
-    assert told["a"] == told["b"], "gloo has averaged what both nodes print"
-    assert told["a"][-1] < told["a"][0] / 2
+    report = losses(site, outcome.run)
+    assert len(report["a"]) == 10
+    assert report["a"] == report["b"], "gloo has averaged what both nodes print"
+    assert report["a"][-1] < report["a"][0] / 2
     log = (site.home / "runs" / outcome.run.id).glob("*/a/logs/main.log*")
     assert any(f"rank 0 of {world}, backend gloo" in path.read_text() for path in log if path.suffix != ".gz")
     assert site.left_behind() == []

@@ -79,14 +79,14 @@ def test_where_the_firewall_drops_all_nodes_are_loopback_addresses(
 ) -> None:
     monkeypatch.setattr("devcluster.local_nodes.sshd.PORT_DEADLINE_S", 1.0)
     before = devices().keys()
-    told: list[str] = []
-    nodes = make_nodes(report=told.append)
+    messages: list[str] = []
+    nodes = make_nodes(report=messages.append)
     assert nodes.kind == "loopback"
-    assert len(told) == 1
-    assert told[0].startswith(
+    assert len(messages) == 1
+    assert messages[0].startswith(
         "local nodes are loopback addresses, each with an unprivileged sshd (nodes in network "
     )
-    assert "does not respond at" in told[0]
+    assert "does not respond at" in messages[0]
     assert reaches(nodes, "a", "b")
     assert devices().keys() == before
     assert [path.name for path in (tmp_path / "nodes").iterdir()] == [nodes.folder.name]

@@ -151,11 +151,11 @@ def test_sigkill_ends_all_processes_and_the_next_start_removes_the_rest(owners: 
     process.communicate(timeout=DEADLINE_S)
     # Without anybody's help: no process survives its owner.
     settle(owners.home, NOTHING, ignore=("links", "folders"))
-    said: list[str] = []
-    with local_nodes(owners.home, mode=mode, report=said.append):  # type: ignore[arg-type]
+    messages: list[str] = []
+    with local_nodes(owners.home, mode=mode, report=messages.append):  # type: ignore[arg-type]
         pass
-    assert len(said) == 1
-    assert said[0].startswith(f"removed what a killed process (pid {process.pid}) left behind: local nodes ")
+    assert len(messages) == 1
+    assert messages[0].startswith(f"removed what a killed process (pid {process.pid}) left behind: local nodes ")
     assert traces(owners.home) == NOTHING
 
 
@@ -174,10 +174,10 @@ def test_sigkill_at_random_times_is_repaired_by_the_next_start(owners: Owners, m
 def test_the_next_start_does_not_touch_a_living_demo_of_the_same_home(owners: Owners) -> None:
     living = owners.start("namespaces", wait=True)
     before = traces(owners.home)
-    said: list[str] = []
-    with local_nodes(owners.home, report=said.append):
+    messages: list[str] = []
+    with local_nodes(owners.home, report=messages.append):
         pass
-    assert said == []
+    assert messages == []
     assert living.poll() is None
     assert traces(owners.home) == before
 

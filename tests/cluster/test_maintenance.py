@@ -30,18 +30,18 @@ def tasks(nodes: LocalNodes, tmp_path: Path) -> Iterator[Tasks]:
 
 
 def upkeep(tasks: Tasks, *, owner: Owner = Owner.UNKNOWN, later: float = 0.0) -> tuple[Upkeep, list[str]]:
-    said: list[str] = []
+    messages: list[str] = []
     made = Upkeep(
         tasks.site.store(),
         tasks.home,
         tasks.site.configs,
         connect,
-        said.append,
+        messages.append,
         owner=lambda dag_id, run_id: owner,
         listen=lambda run: tasks.events.append,
         now=time.time() + later,
     )
-    return made, said
+    return made, messages
 
 
 def train_for_ever(tasks: Tasks) -> None:
@@ -65,14 +65,14 @@ def folders(tasks: Tasks, run: str) -> list[Path]:
 
 def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tasks) -> None:
     train_for_ever(tasks)
-    beside, said = upkeep(tasks, owner=Owner.LIVING, later=9 * DAY_S)
+    beside, messages = upkeep(tasks, owner=Owner.LIVING, later=9 * DAY_S)
     assert runs_without_status(beside) == "1 runs without a status: 0 got one, 1 are still running"
     # After a day without a renewal of its lease, it still trains: its slots are not free.
     assert expired_leases(beside) == "4 leases expired: 2 were dropped"
-    assert f"run {tasks.run}: 2 leases kept: jobs on node b: {tasks.run}/{TRAIN}/1" in said
+    assert f"run {tasks.run}: 2 leases kept: jobs on node b: {tasks.run}/{TRAIN}/1" in messages
     assert tasks.site.training_runs_on("b")
 
-    gone, said = upkeep(tasks, owner=Owner.ENDED)
+    gone, messages = upkeep(tasks, owner=Owner.ENDED)
     assert runs_without_status(gone) == "1 runs without a status: 1 got one, 0 are still running"
     run = tasks.store.runs.get(tasks.run)
     assert run.status is Status.INFRA_FAILURE
@@ -90,9 +90,9 @@ def test_what_is_left_of_an_ended_run_is_ended_and_its_slots_are_free(tasks: Tas
     tasks.store.runs.finish(tasks.run, Status.INFRA_FAILURE, "a node was away", time.time())
     now, _ = upkeep(tasks)
     assert expired_leases(now) == "0 leases expired: 0 were dropped"
-    later, said = upkeep(tasks, later=DAY_S)
+    later, messages = upkeep(tasks, later=DAY_S)
     assert expired_leases(later) == "4 leases expired: 4 were dropped"
-    assert f"run {tasks.run} has ended, but had jobs on node b; ended there: {tasks.run}/{TRAIN}/1" in said
+    assert f"run {tasks.run} has ended, but had jobs on node b; ended there: {tasks.run}/{TRAIN}/1" in messages
     assert tasks.site.left_behind() == []
 
 
@@ -111,9 +111,9 @@ def test_folders_of_ended_runs_go_when_it_is_time(tasks: Tasks) -> None:
     assert "folders of 0 runs removed" in node_folders(early)
     tasks.site.nodes.kill_sshd("b")
     try:
-        late, said = upkeep(tasks, later=15 * DAY_S)
+        late, messages = upkeep(tasks, later=15 * DAY_S)
         assert node_folders(late).startswith("1 nodes checked: folders of 1 runs removed")
-        assert any("node b" in line for line in said)
+        assert any("node b" in line for line in messages)
     finally:
         tasks.site.nodes.start_sshd("b")
     assert len(folders(tasks, tasks.run)) == 2

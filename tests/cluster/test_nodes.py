@@ -54,10 +54,10 @@ def test_a_waiting_run_gets_a_reason_and_leaves_the_queue_then_leftovers_are_rea
     with site.store() as store:
         wait_for(lambda: bool(store.queue.places()), what="a request", also=lambda: second.poll() is None)
         (place,) = store.queue.places()
-    said = nodes_command(site, "--cluster", "local")
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert "queue for slots: 1" in said.stdout
-    assert f"    a slots 0-1, b slots 0-1: held by run {run.id} (cli) since " in said.stdout
+    result = nodes_command(site, "--cluster", "local")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "queue for slots: 1" in result.stdout
+    assert f"    a slots 0-1, b slots 0-1: held by run {run.id} (cli) since " in result.stdout
 
     second.send_signal(signal.SIGINT)
     output, _ = second.communicate(timeout=DEADLINE_S)
@@ -117,9 +117,9 @@ def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
     # A living run is left alone, also when it is named.
     alone = nodes_command(site, "reap", "--cluster", "local", "--run", run.id)
     assert (alone.returncode, alone.stdout.count("; skipped")) == (0, 2), alone.stdout + alone.stderr
-    told = json.loads(nodes_command(site, "--cluster", "local", "--json").stdout)
+    report = json.loads(nodes_command(site, "--cluster", "local", "--json").stdout)
     # The toy's part on node a ends by itself.
-    assert {entry["name"]: list(entry["runs"]) for entry in told["nodes"]}["b"] == [run.id]
+    assert {entry["name"]: list(entry["runs"]) for entry in report["nodes"]}["b"] == [run.id]
     late = other.run("--wait-minutes", "0")
     assert late.code == 5, late.output
     assert late.run.status is Status.INFRA_FAILURE
@@ -140,9 +140,9 @@ def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
 def test_a_node_that_is_not_reached_is_named(site: Site) -> None:
     site.nodes.kill_sshd("b")
     try:
-        said, reaped = (nodes_command(site, *words, "--cluster", "local") for words in ([], ["reap"]))
+        result, reaped = (nodes_command(site, *words, "--cluster", "local") for words in ([], ["reap"]))
     finally:
         site.nodes.start_sshd("b")
-    assert said.returncode == reaped.returncode == 5
-    assert "local: 2 nodes, 2 of 4 slots free, 1 unhealthy" in said.stdout
+    assert result.returncode == reaped.returncode == 5
+    assert "local: 2 nodes, 2 of 4 slots free, 1 unhealthy" in result.stdout
     assert "a: nothing to do\nb: unreachable: " in reaped.stdout

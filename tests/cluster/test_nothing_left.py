@@ -103,8 +103,8 @@ def test_a_daemon_without_marks_ends_though_its_runner_is_killed(
             if one["pid"] != daemons(nodes)[0]:
                 nodes.exec("a", ["kill", "-9", str(one["pid"])])
         assert daemons(nodes)
-        told = session.reap(f"left/{spec.step}/1")
-        assert [one["cmdline"] for one in told["killed"]] == ["/bin/sleep 7345"]
+        report = session.reap(f"left/{spec.step}/1")
+        assert [one["cmdline"] for one in report["killed"]] == ["/bin/sleep 7345"]
         assert not daemons(nodes)
     assert session.list_ours()["processes"] == []
 
@@ -150,8 +150,8 @@ def test_an_upload_over_a_dead_link_is_seen_and_ends(nodes: LocalNodes, session:
     assert uploads(session)  # it may still continue: the node does not know whether the connection is gone
     part = session.ask(f"sh -c 'ls {place}.*.tmp'", "find it").decode().strip()
     session.ask(f"touch -d '1 minute ago' {part}", "make it look silent")
-    told = session.reap("left/none/1")
-    assert {one["helper"] for one in told["helpers"]} == {"upload"}
+    report = session.reap("left/none/1")
+    assert {one["helper"] for one in report["helpers"]} == {"upload"}
     until(lambda: not uploads(session), "its end")
     client.close()
 

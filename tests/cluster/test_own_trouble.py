@@ -52,7 +52,7 @@ def test_a_runner_that_is_stalled_is_seen_and_ended(site: Site) -> None:
     assert f"{TRAIN}: the runner on node b stopped responding" in outcome.run.reason
     with site.store() as store:
         failure = store.history.facts(outcome.run.id).failures[TRAIN]
-    assert (failure.failure_class, failure.culprit) == (FailureClass.NODE_LOST, "node b")
+    assert (failure.failure_class, failure.root_cause) == (FailureClass.NODE_LOST, "node b")
     assert site.left_behind() == []
 
 
@@ -178,8 +178,8 @@ def test_a_database_that_is_lost_during_a_training_ends_the_run_with_one_line(ow
     assert time.monotonic() - lost[0] < 45, "the next renewal of the lease did not notice it"
     words = f"the metrics database {site.home / 'tipcflow.db'} "
     words += "was deleted or replaced" if how in ("deleted", "replaced") else "or its folder became read-only"
-    said = [line for line in stderr.splitlines() if line.startswith("infra_failure:")]
-    assert said == [f"infra_failure: {words} during the run"], stderr
+    result = [line for line in stderr.splitlines() if line.startswith("infra_failure:")]
+    assert result == [f"infra_failure: {words} during the run"], stderr
     assert (process.returncode, "Traceback" in stderr, stdout) == (5, False, ""), stderr
     assert not [one.cmdline for name in "ab" for one in site.nodes.processes(name)], "the jobs still run"
     assert [path.name for path in site.home.glob("unfinished/*")] == [f"{run}.json"]

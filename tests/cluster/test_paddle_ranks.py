@@ -57,6 +57,6 @@ def test_its_rank_is_the_root_cause_and_nothing_is_retried(
     with site.store() as store:
         failure = store.history.facts(outcome.run.id).failures[TRAIN]
         attempts = [one for one in store.attempts.of(outcome.run.id) if one.step == TRAIN]
-    assert (failure.failure_class, failure.culprit) == (kind, "node b, rank 3"), outcome.output
+    assert (failure.failure_class, failure.root_cause) == (kind, "node b, rank 3"), outcome.output
     assert outcome.run.status is Status.FAILED
     assert len(attempts) == 1

@@ -65,8 +65,8 @@ def test_dropped_legs_are_counted_and_a_wrong_name_starts_nothing(site: Site) ->
     assert done.code == 0, done.output
     with site.store() as store:
         legs = store.steps.leg_statuses(done.run.id)
-    cpu = {name: said for name, said in legs.items() if name.step.endswith("/infer_cpu")}
-    assert {said for name, said in cpu.items() if "onednn_True" in name.leg} == {
+    cpu = {name: result for name, result in legs.items() if name.step.endswith("/infer_cpu")}
+    assert {result for name, result in cpu.items() if "onednn_True" in name.leg} == {
         (Status.NOT_RUN, "dropped by the request")
     }
     assert {status for name, (status, _) in cpu.items() if "onednn_False" in name.leg} == {Status.PASS}

@@ -36,8 +36,8 @@ def hang(site: Site) -> None:
 def test_a_whole_run_of_tasks(tasks: Tasks) -> None:
     tasks.begin()
     for kind in ORDER:
-        said = tasks.step(kind)
-        assert {status for status, _ in said.values()} == {Status.PASS}, said
+        result = tasks.step(kind)
+        assert {status for status, _ in result.values()} == {Status.PASS}, result
     run = tasks.finish()
     assert run.status is Status.PASS, run.reason
     assert tasks.site.left_behind() == []
@@ -85,8 +85,8 @@ def test_who_fails_ends_the_others_and_is_named(tasks: Tasks) -> None:
     tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE)
-    said = tasks.step(StepKind.TRAIN)
-    assert {status for status, _ in said.values()} != {Status.PASS}
+    result = tasks.step(StepKind.TRAIN)
+    assert {status for status, _ in result.values()} != {Status.PASS}
     status, reason = tasks.store.steps.statuses(tasks.run)[TRAIN]
     assert status is Status.FAILED
     assert "on node b" in reason

@@ -180,10 +180,10 @@ def test_a_reinstalled_node_is_not_trusted(make_nodes: Callable[..., LocalNodes]
 def test_nodes_reach_each_other_or_report_the_reason(nodes: LocalNodes, two: list[Controller]) -> None:
     one, other = two
     address = f"{other.node.address}:{other.node.ssh.port or 22}"
-    told = one.ask(commands.facts(one.node, {"b": address}))
-    assert told["unreachable"] == {}
+    report = one.ask(commands.facts(one.node, {"b": address}))
+    assert report["unreachable"] == {}
     if nodes.kind == "namespaces":
         nodes.cut("b")
-        told = one.ask(commands.facts(one.node, {"b": address}))
+        report = one.ask(commands.facts(one.node, {"b": address}))
         nodes.restore("b")
-        assert other.node.address in told["unreachable"]["b"]
+        assert other.node.address in report["unreachable"]["b"]

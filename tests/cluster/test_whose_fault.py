@@ -51,7 +51,7 @@ def test_the_shutdown_of_a_node_is_not_a_failure_of_the_model(site: Site, everyt
     assert outcome.run.status is Status.INFRA_FAILURE, outcome.output
     assert outcome.code == 5
     failure = failure_of(site, outcome)
-    assert (failure.failure_class, failure.culprit) == (FailureClass.NODE_LOST, "node b"), outcome.run.reason
+    assert (failure.failure_class, failure.root_cause) == (FailureClass.NODE_LOST, "node b"), outcome.run.reason
     assert stopped_by(site, outcome, "b") is StoppedBy.NODE
     assert stopped_by(site, outcome, "a") is StoppedBy.PEER
     assert outcome.run.reason.startswith(f"{TRAIN}: node b shut down"), outcome.run.reason

@@ -140,8 +140,8 @@ def test_each_group_does_its_own_variant(configs: Path) -> None:
         assert dag.task_group.get_child_by_label(group).tooltip == name
         for kind in STEPS:
             task = dag.get_task(f"{group}.{kind}")
-            told = task.partial_kwargs if isinstance(task, MappedOperator) else vars(task)
-            assert (told["kind"], told["group"], tuple(told["variants"])) == (kind, number, declared)
+            report = task.partial_kwargs if isinstance(task, MappedOperator) else vars(task)
+            assert (report["kind"], report["group"], tuple(report["variants"])) == (kind, number, declared)
 
 
 def test_every_task_has_its_own_docs(configs: Path) -> None:
@@ -208,13 +208,13 @@ def test_a_suite_without_a_usable_file_has_dags_whose_resolve_reports_the_reason
 def test_variants_with_unusual_names_become_valid_task_groups(configs: Path) -> None:
     add(configs, sample())
     chain = chains_of(SUITE, configs)[0]
-    odd = ("a,b", "a-b", "ä ö", "x" * 300, "x" * 301, "192.168.0.1;0", "..", "")
-    chain.__dict__["variants"] = odd
+    outliers = ("a,b", "a-b", "ä ö", "x" * 300, "x" * 301, "192.168.0.1;0", "..", "")
+    chain.__dict__["variants"] = outliers
     dag = chain_dag(chain, {})
-    assert len(dag.tasks) == 7 + 5 * len(odd)
+    assert len(dag.tasks) == 7 + 5 * len(outliers)
     DagSerialization.validate_schema(DagSerialization.to_dict(dag))
     groups = [child.group_id for child in dag.task_group.children.values() if isinstance(child, TaskGroup)]
-    assert [dag.get_task(f"{group}.eval").group for group in groups] == list(range(len(odd)))
+    assert [dag.get_task(f"{group}.eval").group for group in groups] == list(range(len(outliers)))
 
 
 def test_long_names_are_dags_too(configs: Path) -> None:
@@ -273,8 +273,8 @@ def test_what_is_not_a_params_file_is_not_a_chain(configs: Path) -> None:
 def test_tasks_get_the_params_of_their_dag_and_of_the_run(configs: Path) -> None:
     dag = dag_of(configs, sample())
     for task in dag.tasks:
-        told = process_params(dag, task, {"repeats": 3}, suppress_exception=False)
-        assert (told["repeats"], told["policy"]) == (3, "pr"), task.task_id
+        report = process_params(dag, task, {"repeats": 3}, suppress_exception=False)
+        assert (report["repeats"], report["policy"]) == (3, "pr"), task.task_id
 
 
 def test_chains_share_no_params(configs: Path) -> None:

@@ -63,10 +63,10 @@ def test_one_machine_may_have_a_file(home: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_server_may_be_shared(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def opened(cls: type[Store]) -> Any:
-        asked.append("opened")
+        requests.append("opened")
         raise RuntimeError("enough")
 
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", CELERY)
@@ -74,7 +74,7 @@ def test_a_server_may_be_shared(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Store, "open_in_task", classmethod(opened))
     with pytest.raises(RuntimeError, match="enough"):
         execute(RunOperator(task_id="resolve"))
-    assert asked == ["opened"]
+    assert requests == ["opened"]
 
 
 @pytest.mark.parametrize(

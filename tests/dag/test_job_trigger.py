@@ -28,18 +28,18 @@ JOB = "/w/jobs/r/train/3"
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """(node, command) of all that was asked; node b cannot be reached."""
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
     monkeypatch.setattr(triggers, "SETTLE_S", 0.0)
-    said: list[tuple[str, str]] = []
+    messages: list[tuple[str, str]] = []
 
     class Line:
         def __init__(self, node: Node) -> None:
             self.node = node
 
         async def run(self, command: str, **_: Any) -> None:
-            said.append((self.node.name, command))
+            messages.append((self.node.name, command))
 
     async def connection(node: Node) -> Any:
         if node.name == "b":
@@ -52,7 +52,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, st
         return line()
 
     monkeypatch.setattr(triggers, "connect_async", connection)
-    return said
+    return messages
 
 
 def fired(trigger: JobTrigger, watches: list[bool]) -> dict[str, Any]:
@@ -81,15 +81,15 @@ def a_trigger(**fields: Any) -> JobTrigger:
     return JobTrigger(**{**known, **fields})
 
 
-def test_peers_hear_of_a_controller_and_one_that_is_away_does_not_matter(asked: list[tuple[str, str]]) -> None:
-    said = fired(a_trigger(peers_every_s=-1.0), [False, False, True])
-    assert said == {"step": "train", "resume": {}, "attempt": 3, "stood": None, "hung": ""}
-    assert asked == [("c", commands.poll(NODES[2], JOB))] * 2
+def test_peers_hear_of_a_controller_and_one_that_is_away_does_not_matter(requested: list[tuple[str, str]]) -> None:
+    messages = fired(a_trigger(peers_every_s=-1.0), [False, False, True])
+    assert messages == {"step": "train", "resume": {}, "attempt": 3, "stood": None, "hung": ""}
+    assert requested == [("c", commands.poll(NODES[2], JOB))] * 2
 
 
-def test_no_node_is_queried_more_often_than_needed(asked: list[tuple[str, str]]) -> None:
+def test_no_node_is_queried_more_often_than_needed(requested: list[tuple[str, str]]) -> None:
     assert fired(a_trigger(peers_every_s=3600.0), [False, False, True])["attempt"] == 3
-    assert asked == []
+    assert requested == []
 
 
 class Clock:
@@ -107,7 +107,7 @@ class Clock:
 
 @pytest.mark.parametrize(("lease_s", "longest"), [(5, 2.0), (30, 12.0), (600, 60.0)])
 def test_others_hear_of_a_controller_before_their_lease_ends(
-    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, lease_s: float, longest: float
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, lease_s: float, longest: float
 ) -> None:
     clock, watched = Clock(), []
     monkeypatch.setattr(triggers, "time", clock)
@@ -133,7 +133,7 @@ def test_others_hear_of_a_controller_before_their_lease_ends(
     assert max(after - before for before, after in pairwise(heard)) < lease_s
 
 
-def test_alone_it_is_watched_without_a_break(asked: list[tuple[str, str]]) -> None:
+def test_alone_it_is_watched_without_a_break(requested: list[tuple[str, str]]) -> None:
     me = [[NODES[0].model_dump(mode="json"), JOB]]
     assert a_trigger(peers_every_s=2.0, peers=me)._watch_s(0.0) == triggers.WATCH_S
 
@@ -192,15 +192,17 @@ def alive(up: float, *still_s: float) -> list[dict[str, Any]]:
 
 
 def test_a_stalled_runner_is_reported_even_if_each_watch_is_shorter(
-    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trigger = a_trigger(silence_s=8.0)
-    said = fired_by(trigger, monkeypatch, alive(5.0, 0.0, 1.0, 3.0), alive(5.0, 0.0, 3.0), alive(5.0, 0.0, 2.0))
-    assert said["stood"] == {"up": 5.0, "still_s": 8.0}
+    messages = fired_by(
+        trigger, monkeypatch, alive(5.0, 0.0, 1.0, 3.0), alive(5.0, 0.0, 3.0), alive(5.0, 0.0, 2.0)
+    )
+    assert messages["stood"] == {"up": 5.0, "still_s": 8.0}
 
 
 def test_a_runner_that_works_again_is_watched_on(
-    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end = [{"event": "end"}]
     trigger = a_trigger(silence_s=8.0)
@@ -212,7 +214,7 @@ HANG = {"event": "hang", "message": "no progress for 6 s"}
 END = {"event": "end"}
 
 
-def test_a_hang_wakes_the_task_once(asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hang_wakes_the_task_once(requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """The task collects evidence from the peers while they still wait for the hung rank."""
     event = fired_by(a_trigger(), monkeypatch, [HANG])
     assert event["hung"] == "no progress for 6 s"
@@ -220,13 +222,15 @@ def test_a_hang_wakes_the_task_once(asked: list[tuple[str, str]], monkeypatch: p
     assert fired_by(again, monkeypatch, [HANG], [HANG, END])["hung"] == "no progress for 6 s"
 
 
-def test_a_hang_without_peers_wakes_no_task(asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hang_without_peers_wakes_no_task(
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     me = [[NODES[0].model_dump(mode="json"), JOB]]
     assert fired_by(a_trigger(peers=me), monkeypatch, [HANG], [END])["hung"] == "no progress for 6 s"
 
 
 def test_a_garbled_leg_record_does_not_end_the_watch(
-    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fired_by(a_trigger(), monkeypatch, [{"event": "leg", "record": [1]}, {"event": "end"}])["attempt"] == 3
 
@@ -253,7 +257,7 @@ def test_the_ssh_provider_is_imported_in_a_thread(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_leg_is_shown_once_although_every_watch_repeats_it(
-    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     record = {"run": "r", "step": "train", "node": "a", "leg": "cpu", "reason": "exited", "exit_code": 3}
     leg = {"event": "leg", "record": record}

@@ -66,18 +66,18 @@ def hold(store: Store, run: str, ttl_s: float = 600, ago: float = 0) -> None:
 
 def test_it_fires_when_its_turn_has_come_and_keeps_the_place_until_then(store: Store) -> None:
     hold(store, "holder")
-    told = fired(a_trigger(), lambda: store.leases.release("holder") and None)
-    assert (told["since"], told["looks"]) == (5.0, 3)
-    assert told["said"].startswith("waiting for node-1 slot 0: held by run holder (weekly) since 20")
+    report = fired(a_trigger(), lambda: store.leases.release("holder") and None)
+    assert (report["since"], report["looks"]) == (5.0, 3)
+    assert report["said"].startswith("waiting for node-1 slot 0: held by run holder (weekly) since 20")
     (place,) = store.queue.places()
     assert (place.request.run, place.request.owner, place.free) == ("mine", "airflow d r", True)
 
 
 def test_who_goes_first_is_let_go_first(store: Store) -> None:
     store.queue.join("change", [B0], owner="ci", ttl_s=600)
-    told = fired(a_trigger(), lambda: store.queue.leave("change") and None)
+    report = fired(a_trigger(), lambda: store.queue.leave("change") and None)
     assert (
-        told["said"]
+        report["said"]
         == "waiting for node-2 slot 0: reserved for run change (ci), which is ahead in the queue; position 2 of 2"
     )
 

@@ -72,8 +72,8 @@ def collected(task: TaskContext, states: dict[str, str]) -> None:
 def started(states: dict[str, str]) -> tuple[Any, Any]:
     """The DAG, and the context of a task in a DAG run that has no final state yet."""
     dag = certify_dag(ROOT / "configs")
-    told = {"manual__1": {**states, "collect": "running"}}
-    ti = SimpleNamespace(get_dagrun_state=lambda *_: "running", get_task_states=lambda **_: told)
+    report = {"manual__1": {**states, "collect": "running"}}
+    ti = SimpleNamespace(get_dagrun_state=lambda *_: "running", get_task_states=lambda **_: report)
     dag_run = SimpleNamespace(dag_id="certify", run_id="manual__1", conf={}, run_after=None)
     return dag, {"dag": dag, "ti": ti, "dag_run": dag_run, "params": dag.params.dump()}
 

@@ -354,7 +354,7 @@ def answers(*several: Any) -> Callable[..., Any]:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
-    ("told", "state"),
+    ("report", "state"),
     [
         (["queued", "running", RuntimeError("away"), "success"], "success"),
         (["running", "failed"], "failed"),
@@ -362,9 +362,9 @@ def answers(*several: Any) -> Callable[..., Any]:
     ],
 )
 def test_a_dag_run_is_waited_for_until_it_ends_or_is_deleted(
-    told: list[Any], state: str | None, monkeypatch: pytest.MonkeyPatch
+    report: list[Any], state: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dag_runs, "state_of", answers(*told))
+    monkeypatch.setattr(dag_runs, "state_of", answers(*report))
     trigger = dag_run_trigger.DagRunTrigger(dag_id="d", run_id="r", until=time.time() + 60)
     assert fired(trigger) == {"run_id": "r", "state": state}
 

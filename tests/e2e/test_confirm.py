@@ -74,16 +74,16 @@ class Slow:
             return [place.request.run for place in store.queue.places()]
 
     def asked(self) -> tuple[Run, Run]:
-        """The run in doubt and its confirm run, as soon as there are both."""
+        """The run unconfirmed and its confirm run, as soon as there are both."""
         wait_for(lambda: bool(self.doubted()), what="a doubt", seconds=DEADLINE_S)
         run = self.doubted()
         assert run
         with self.scheduler.site.store() as store:
-            asked = confirm.confirm_request_of(store, run.id)
-            assert asked
-            begun = partial(store.documents.get, asked.run, AirflowDocument)
+            requested = confirm.confirm_request_of(store, run.id)
+            assert requested
+            begun = partial(store.documents.get, requested.run, AirflowDocument)
             wait_for(lambda: bool(begun()), what="the confirm run", seconds=DEADLINE_S)
-            return run, store.runs.get(asked.run)
+            return run, store.runs.get(requested.run)
 
     def reason(self, run: Run) -> str:
         """What the check of its training's speed says."""
@@ -126,16 +126,16 @@ def slow(once: Run, scheduler: Scheduler, tmp_path: Path, request: pytest.Fixtur
 @pytest.mark.full
 def test_slower_twice_is_a_regression(slow: Slow) -> None:
     process = slow.trigger()
-    doubted, again = slow.asked()
-    assert doubted.status is None
-    parent, child = slow.dag_run(doubted), slow.dag_run(again)
+    suspected, again = slow.asked()
+    assert suspected.status is None
+    parent, child = slow.dag_run(suspected), slow.dag_run(again)
     assert child.dag_id == confirm.TRIGGER
     stdout, stderr = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 1, stdout + stderr
     assert stdout.splitlines()[-1] == "regression"
     scheduler = slow.scheduler
     with scheduler.site.store() as store:
-        run, again = store.runs.get(doubted.id), store.runs.get(again.id)
+        run, again = store.runs.get(suspected.id), store.runs.get(again.id)
         (result,) = [one for one in store.checks.results(run.id) if one.check == "speed.batch_cost"]
         steps = [step.id.rpartition("/")[2] for step in store.plans.get(again.id).steps]
         accepted = store.history.accepted(run.chain, run.mode, run.environment)
@@ -143,7 +143,7 @@ def test_slower_twice_is_a_regression(slow: Slow) -> None:
     assert again.ended_at
     assert again.ended_at <= run.ended_at, "the verdict comes after it"
     assert (result.status, "the confirm run measured" in result.reason) == (Status.REGRESSION, True)
-    assert steps == ["prepare", "train"], "only what is in doubt, and what it needs"
+    assert steps == ["prepare", "train"], "only what is unconfirmed, and what it needs"
     assert again.nodes == tuple(reversed(run.nodes)), "on the nodes in another order"
     assert again.id not in accepted
     assert run.id not in accepted
@@ -156,11 +156,11 @@ def test_slower_twice_is_a_regression(slow: Slow) -> None:
     assert "the confirm run measured" in log
 
 
-def finished(slow: Slow, doubted: Run, process: "subprocess.Popen[str]") -> tuple[Run, str, str]:
-    """The run that was in doubt, what the check of its speed says, and the last word on stdout."""
+def finished(slow: Slow, suspected: Run, process: "subprocess.Popen[str]") -> tuple[Run, str, str]:
+    """The run that was unconfirmed, what the check of its speed says, and the last word on stdout."""
     stdout, stderr = process.communicate(timeout=DEADLINE_S)
     with slow.scheduler.site.store() as store:
-        run = store.runs.get(doubted.id)
+        run = store.runs.get(suspected.id)
     assert run.status, stdout + stderr
     assert process.returncode == exit_code(run.status)
     return run, slow.reason(run), stdout.splitlines()[-1]
@@ -169,9 +169,9 @@ def finished(slow: Slow, doubted: Run, process: "subprocess.Popen[str]") -> tupl
 @pytest.mark.full
 def test_slow_once_is_not_a_regression(slow: Slow) -> None:
     process = slow.trigger()
-    doubted, again = slow.asked()
+    suspected, again = slow.asked()
     slow.switch.unlink()
-    run, reason, word = finished(slow, doubted, process)
+    run, reason, word = finished(slow, suspected, process)
     assert (run.status, word) == (Status.PASS, "pass")
     assert "not confirmed" in reason
     with slow.scheduler.site.store() as store:
@@ -192,21 +192,21 @@ def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
     try:
         wait_for(lambda: bool(slow.doubted()), what="a doubt", seconds=DEADLINE_S)
         with site.store() as store:
-            doubted = slow.doubted()
-            assert doubted
+            suspected = slow.doubted()
+            assert suspected
             # As urgent as the confirm run, and first in the queue.
             first = {"id": "other", "trigger": confirm.TRIGGER, "status": None, "ended_at": None}
-            other = doubted.model_copy(update=first)
+            other = suspected.model_copy(update=first)
             store.runs.create(other)
             slots = [(node.address, slot) for node in site.nodes.cluster.nodes for slot in range(node.slots)]
-            store.queue.join(other.id, slots, owner="other", ttl_s=1200, now=doubted.created_at)
+            store.queue.join(other.id, slots, owner="other", ttl_s=1200, now=suspected.created_at)
 
             def acquired() -> bool:
                 return store.leases.acquire(other.id, slots, owner="other", ttl_s=600) is not None
 
-            wait_for(acquired, what="the slots of the run in doubt", seconds=DEADLINE_S)
-            run, reason, word = finished(slow, doubted, process)
-            store.runs.finish(other.id, Status.FAILED, "", doubted.created_at)
+            wait_for(acquired, what="the slots of the run unconfirmed", seconds=DEADLINE_S)
+            run, reason, word = finished(slow, suspected, process)
+            store.runs.finish(other.id, Status.FAILED, "", suspected.created_at)
             store.leases.release(other.id)
         again = slow.latest(confirm.TRIGGER)
         assert again
@@ -224,15 +224,15 @@ def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
 @pytest.mark.full
 def test_who_stops_waiting_stops_the_confirm_run(slow: Slow) -> None:
     process = slow.trigger("--stop")
-    doubted, again = slow.asked()
+    suspected, again = slow.asked()
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, stdout.splitlines()[-1]) == (3, "cancelled"), stderr
     ended = slow.scheduler.ended(slow.dag_run(again))
-    slow.scheduler.ended(slow.dag_run(doubted))
+    slow.scheduler.ended(slow.dag_run(suspected))
     with slow.scheduler.site.store() as store:
         status = store.runs.get(again.id).status
-        assert f"the confirm run {again.id} is {status}" in slow.reason(store.runs.get(doubted.id))
+        assert f"the confirm run {again.id} is {status}" in slow.reason(store.runs.get(suspected.id))
     assert status in (Status.CANCELLED, Status.INFRA_FAILURE)
     assert ended.state is RunState.FAILED
 
@@ -247,8 +247,8 @@ def test_a_busy_chain_holds_up_no_confirm_run(slow: Slow) -> None:
     others = [scheduler.start("certify", **fields) for _ in range(16)]
     try:
         wait_for(lambda: len(slow.queued()) >= 10, what="runs that wait for slots", seconds=DEADLINE_S)
-        doubted, again = slow.asked()
-        run, _, word = finished(slow, doubted, process)
+        suspected, again = slow.asked()
+        run, _, word = finished(slow, suspected, process)
         with scheduler.site.store() as store:
             began = [attempt.started_at for one in others for attempt in store.attempts.of(one.run)]
             confirmed_at = min(attempt.started_at for attempt in store.attempts.of(again.id))

@@ -33,10 +33,10 @@ def worse(scheduler: Scheduler) -> Iterator[Run]:
 
 def test_accuracy_that_fell_is_confirmed_by_evaluating_again(worse: Run, scheduler: Scheduler) -> None:
     with scheduler.site.store() as store:
-        asked = confirm.confirm_request_of(store, worse.id)
-        assert asked
-        child, steps = store.runs.get(asked.run), store.plans.get(asked.run).steps
-        ended = [status for status, _ in store.steps.statuses(asked.run).values()]
+        requested = confirm.confirm_request_of(store, worse.id)
+        assert requested
+        child, steps = store.runs.get(requested.run), store.plans.get(requested.run).steps
+        ended = [status for status, _ in store.steps.statuses(requested.run).values()]
         reasons = [one.reason for one in store.checks.results(worse.id) if one.status is Status.REGRESSION]
     assert worse.status is Status.REGRESSION, worse.reason
     assert ([step.id.rpartition("/")[2] for step in steps], ended) == (["eval"], [Status.PASS]), child.reason

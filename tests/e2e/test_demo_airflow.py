@@ -48,15 +48,15 @@ def test_interrupted_demo_leaves_nothing(
         COMMAND, cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    said = ""
+    messages = ""
     for line in process.stderr:
-        said += line
+        messages += line
         if moment in line:
             break
     assert of_home(home) != []
     process.send_signal(number)
     output, more = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 3, output + said + more
+    assert process.returncode == 3, output + messages + more
     assert output.strip().splitlines()[-1] == "cancelled"
     assert of_home(home) == []
     assert list((home / "nodes").glob("*")) == []
@@ -65,4 +65,4 @@ def test_interrupted_demo_leaves_nothing(
             (run,) = store.runs.newest()
             assert (run.status, store.leases.all()) == ("cancelled", [])
     password = (home / "airflow" / "passwords.json").read_text().split('"')[3]
-    assert password not in said + more + output
+    assert password not in messages + more + output

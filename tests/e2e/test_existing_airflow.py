@@ -45,14 +45,14 @@ def test_the_sample_chain_is_certified_with_one_dag_file(site: Path) -> None:
     command = [site / "airflow/bin/python", "-P", DRIVER, site, NODE / "bin/python", site / "base/bin/tipcflow"]
     done = subprocess.run(command, cwd=site, stdout=subprocess.PIPE, text=True)
     assert done.returncode == 0
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["errors"] == {}
-    assert {"certify", "confirm", "maintenance", "weekly"} < set(told["dags"])
-    (run,) = told["runs"]
-    assert (told["status"], told["exit_code"], run["reason"]) == ("pass", 0, run["reason"])
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["errors"] == {}
+    assert {"certify", "confirm", "maintenance", "weekly"} < set(report["dags"])
+    (run,) = report["runs"]
+    assert (report["status"], report["exit_code"], run["reason"]) == ("pass", 0, run["reason"])
     checks = {check["check"]: check["status"] for check in run["checks"]}
     assert checks["ran.training"] == "pass", checks
-    assert told["pages"] == {
+    assert report["pages"] == {
         "": 200, "/runs/{run}": 200, "/api/runs/{run}": 200, "/assets/icon.svg": 200,
         "/assets/uPlot.iife.min.js": 200, "without login": 401,
     }  # fmt: skip

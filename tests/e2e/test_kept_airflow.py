@@ -91,12 +91,12 @@ def test_the_page_leads_from_a_clone_to_green_runs_and_leaves_nothing(
         "PARAMS": f"test_tipc/configs/mobilenet_v3_small/{FILE}.txt",
         "MySuite/MODEL/FILE": f"MySuite/mobilenet_v3_small/{FILE}",
     }
-    said = {}
+    result = {}
     for words in commands("own-suite.md", names):
         done = tipcflow(*words, *(["--yes"] if words[0] == "init" else []))
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
-        said[" ".join(words[:2])] = done.stdout
-    assert list(said) == [
+        result[" ".join(words[:2])] = done.stdout
+    assert list(result) == [
         f"init {repository}",
         "local up",
         f"plan {names['PARAMS']}",
@@ -107,9 +107,9 @@ def test_the_page_leads_from_a_clone_to_green_runs_and_leaves_nothing(
         "airflow down",
         "local down",
     ]
-    assert said[f"run {names['PARAMS']}"].splitlines()[-1] == "pass"
-    assert said[f"trigger {names['MySuite/MODEL/FILE']}"].splitlines()[-1].startswith("pass")
-    assert "tipcflow_local_a, tipcflow_local_b" in said["airflow up"]
+    assert result[f"run {names['PARAMS']}"].splitlines()[-1] == "pass"
+    assert result[f"trigger {names['MySuite/MODEL/FILE']}"].splitlines()[-1].startswith("pass")
+    assert "tipcflow_local_a, tipcflow_local_b" in result["airflow up"]
     home = clone / ".tipcflow"
     assert not (home / "local").exists()
     assert list((home / "nodes").iterdir()) == []

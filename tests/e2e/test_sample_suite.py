@@ -93,8 +93,8 @@ def test_every_rank_reports_itself_and_logs_every_iteration(trained: Path) -> No
         log = (trained / f"launch/workerlog.{local}").read_text()
         reports += parse_ranks(log)
         lines.append(len(_losses(log)))
-    said = [(one.rank, one.world_size, one.backend, one.device, one.seed) for one in reports]
-    assert said == [(0, 2, "gloo", "cpu", 7), (1, 2, "gloo", "cpu", 7)]
+    result = [(one.rank, one.world_size, one.backend, one.device, one.seed) for one in reports]
+    assert result == [(0, 2, "gloo", "cpu", 7), (1, 2, "gloo", "cpu", 7)]
     assert lines[0] == lines[1] >= 20
     assert (trained / "train.log").is_file()
 
@@ -167,8 +167,8 @@ def test_the_report_can_be_read(legs: dict[bool, str]) -> None:
 def test_autolog_reports_where_it_is_installed(suite: Path, legs: dict[bool, str]) -> None:
     """The nodes' environment has AutoLog if TIPCFLOW_WHEEL_URL had it; else the suite's own reporter prints."""
     version = "import importlib.metadata as metadata; print(metadata.version('auto_log'))"
-    asked = _run(suite, str(PYTHON), "-c", version)
-    expected = "tipcflow-sample" if asked.returncode else f"auto_log {asked.stdout.strip()}"
+    requested = _run(suite, str(PYTHON), "-c", version)
+    expected = "tipcflow-sample" if requested.returncode else f"auto_log {requested.stdout.strip()}"
     assert {parse_inference(log).reporter for log in legs.values()} == {expected}
     if (PYTHON.parents[1] / ".tipcflow-autolog").exists():
         assert expected == "auto_log 1.2.0"

@@ -57,6 +57,6 @@ def test_weekly_finds_the_loss_and_continues_where_it_was_stopped(scheduler: Sch
     for name in set(CHAINS) - set(before):
         runs = [run for number in (1, 2, 3) if (run := child(scheduler, weekly, name, number))]
         assert runs[-1].status is Status.PASS, runs
-    said = "".join(path.read_text() for path in (scheduler.site.home / "weekly").glob("*.md"))
-    assert "toy/toy/second" in said
-    assert "failed" in said
+    result = "".join(path.read_text() for path in (scheduler.site.home / "weekly").glob("*.md"))
+    assert "toy/toy/second" in result
+    assert "failed" in result

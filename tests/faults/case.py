@@ -41,7 +41,7 @@ def run_case(draw: Draw, folder: Path) -> Seen:
             folder,
             site,
             random.Random(f"{draw.seed}/{draw.number}/acts"),
-            victim=draw.victim,
+            target=draw.target,
             rank=draw.rank,
             iteration=draw.iteration,
         )
@@ -166,7 +166,7 @@ def look(draw: Draw, world: World, output: str, *, started_at: float, run: str =
         gone |= {
             (attempt, rank)
             for attempt, rank in world.ledger()
-            if fault.loses_logs and NODE_OF[rank] == world.victim
+            if fault.loses_logs and NODE_OF[rank] == world.target
         }
     if any(fault.unfetched for fault in draw.faults):
         nodes = world.nodes.cluster.nodes
@@ -175,7 +175,7 @@ def look(draw: Draw, world: World, output: str, *, started_at: float, run: str =
         status,
         reason=found.reason,
         failure=first.failure_class.value if first else "",
-        culprit=first.culprit if first else "",
+        root_cause=first.root_cause if first else "",
         classes=[failure.failure_class.value for _, failure in failures],
         certified=certified,
         complete=world.complete(),
@@ -232,10 +232,10 @@ def get_status(draw: Draw, world: World, seen: Seen, output: str) -> None:
         subprocess.run(command, env=world.site.env, capture_output=True, timeout=120, check=False)
     after = look(draw, world, output, started_at=time.monotonic())
     seen.later, seen.complete = after.status, after.complete
-    seen.reason, seen.failure, seen.culprit, seen.classes = (
+    seen.reason, seen.failure, seen.root_cause, seen.classes = (
         after.reason,
         after.failure,
-        after.culprit,
+        after.root_cause,
         after.classes,
     )
     seen.differences, seen.certified, seen.notes = after.differences, after.certified, after.notes

@@ -40,7 +40,7 @@ class Draw:
     number: int
     seed: int
     faults: tuple[Fault, ...]
-    victim: str
+    target: str
     rank: int
     iteration: int
     delay_s: float
@@ -75,7 +75,7 @@ def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: float = 
     if not only and not first.alone and rng.random() < DOUBLE_SHARE:
         others = [fault for fault in known if not fault.alone and fault is not first]
         faults.append(rng.choice(others))
-    victim, rank = rng.choice((("a", 0), ("a", 1), ("b", 2), ("b", 3)))
+    target, rank = rng.choice((("a", 0), ("a", 1), ("b", 2), ("b", 3)))
     low, high = max((fault.away_s for fault in faults), default=(0.0, 0.0))
     delay_s, away_s = rng.uniform(0.3, RUN_S[door]), rng.uniform(low, high)
     before = door == "cli" and rng.random() < BEFORE_SHARE
@@ -83,7 +83,7 @@ def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: float = 
         number=number,
         seed=seed,
         faults=tuple(faults),
-        victim=victim,
+        target=target,
         rank=rank,
         iteration=rng.randint(2, 9),
         delay_s=rng.uniform(0.0, BEFORE_S) if before else delay_s,

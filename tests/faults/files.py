@@ -39,7 +39,7 @@ def _fake_exit_record(world: World) -> None:
     jobs = f"__import__('glob').glob('{world.workspace}/jobs/*/*train/*')"
     parts = "map(__import__('urllib.parse').parse.unquote, one.split('/')[-3:])"
     names = f"zip(('run', 'step', 'attempt'), {parts})"
-    record = f"dict({names}, node='{world.victim}', started_at=1, ended_at=2, reason='exited', exit_code=0)"
+    record = f"dict({names}, node='{world.target}', started_at=1, ended_at=2, reason='exited', exit_code=0)"
     write = f"__import__('json').dump({record}, open(one + '/exit.json', 'w'))"
     world.at_iteration(f"[{write} for one in {jobs}] and sys.exit(1)")
 
@@ -47,7 +47,7 @@ def _fake_exit_record(world: World) -> None:
 def _foreign_exit_record(world: World) -> None:
     """The rank puts a record in the place of the runner's that names a run which the database does not know."""
     jobs = f"__import__('glob').glob('{world.workspace}/jobs/*/*train/*')"
-    named = f"run='another', step='another', attempt=7, node='{world.victim}'"
+    named = f"run='another', step='another', attempt=7, node='{world.target}'"
     record = (
         f"dict({named}, started_at=1, ended_at=2, reason='exited', exit_code=0, peak_rss_bytes={{'total': 5}})"
     )
@@ -76,12 +76,12 @@ def _few_inodes(world: World) -> None:
     workspace = str(world.workspace)
     world.execute("mkdir", "-p", workspace)
     world.execute("mount", "-t", "tmpfs", "-o", f"size=300m,nr_inodes={INODES}", "tmpfs", workspace)
-    world.undo.append(lambda: world.nodes.exec(world.victim, ["umount", "-l", workspace]) and None)
+    world.undo.append(lambda: world.nodes.exec(world.target, ["umount", "-l", workspace]) and None)
 
 
 def _use_inodes(world: World) -> None:
     # The command ends with an error when no file can be created any more: that is the point.
-    world.nodes.exec(world.victim, ["python3", "-c", FILL, str(world.workspace)])
+    world.nodes.exec(world.target, ["python3", "-c", FILL, str(world.workspace)])
 
 
 def _read_only(world: World) -> None:
@@ -89,7 +89,7 @@ def _read_only(world: World) -> None:
     world.execute("mkdir", "-p", workspace)
     world.execute("mount", "--bind", workspace, workspace)
     world.execute("mount", "-o", "remount,bind,ro", workspace)
-    world.undo.append(lambda: world.nodes.exec(world.victim, ["umount", "-l", workspace]) and None)
+    world.undo.append(lambda: world.nodes.exec(world.target, ["umount", "-l", workspace]) and None)
 
 
 FAULTS = (

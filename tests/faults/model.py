@@ -1,4 +1,4 @@
-"""Faults of the model's own code: the verdict is `failed`, with the rank where one rank is to blame."""
+"""Faults of the model's own code: the verdict is `failed`, with the rank if one rank is the root cause."""
 
 from tests.faults.fault import CODE_ERROR, FAILED, HANG, NONE, OOM, OUTPUT_MISSING, Fault
 from tests.faults.losses import RANKS

@@ -9,69 +9,69 @@ from tests.faults.world import LOOP, WAITS, World
 
 
 def _cut(world: World) -> None:
-    world.nodes.cut(world.victim)
+    world.nodes.cut(world.target)
 
 
 def _cut_for_good(world: World) -> None:
-    world.nodes.cut(world.victim)
-    world.away.add(world.victim)
-    world.undo.append(lambda: world.nodes.restore(world.victim))
+    world.nodes.cut(world.target)
+    world.away.add(world.target)
+    world.undo.append(lambda: world.nodes.restore(world.target))
 
 
 def _restore(world: World) -> None:
-    world.nodes.restore(world.victim)
+    world.nodes.restore(world.target)
 
 
 def _kill_sshd(world: World) -> None:
-    world.nodes.kill_sshd(world.victim)
+    world.nodes.kill_sshd(world.target)
 
 
 def _start_sshd(world: World) -> None:
-    world.nodes.start_sshd(world.victim)
+    world.nodes.start_sshd(world.target)
 
 
 def _kill_sshd_for_good(world: World) -> None:
-    world.nodes.kill_sshd(world.victim)
-    world.away.add(world.victim)
-    world.undo.append(lambda: world.nodes.start_sshd(world.victim))
+    world.nodes.kill_sshd(world.target)
+    world.away.add(world.target)
+    world.undo.append(lambda: world.nodes.start_sshd(world.target))
 
 
 def _reboot(world: World) -> None:
-    world.nodes.reboot(world.victim)
+    world.nodes.reboot(world.target)
 
 
 def _shut_down(world: World) -> None:
     """TERM to all, then the power: what `systemctl reboot` does."""
-    pids = [str(one.pid) for one in world.nodes.processes(world.victim)]
+    pids = [str(one.pid) for one in world.nodes.processes(world.target)]
     if pids:
-        world.nodes.exec(world.victim, ["kill", "-15", *pids])
+        world.nodes.exec(world.target, ["kill", "-15", *pids])
     time.sleep(2.0)  # as long as a shutdown gives its services
-    world.nodes.reboot(world.victim)
+    world.nodes.reboot(world.target)
 
 
 def _host_key(world: World) -> None:
-    folder = world.nodes.folder / world.victim
+    folder = world.nodes.folder / world.target
     kept = {path: path.read_bytes() for path in (folder / "host_key", folder / "host_key.pub")}
 
     def undo() -> None:
         for path, data in kept.items():
             path.write_bytes(data)
-        world.nodes.kill_sshd(world.victim)
-        world.nodes.start_sshd(world.victim)
+        world.nodes.kill_sshd(world.target)
+        world.nodes.start_sshd(world.target)
 
     world.undo.append(undo)
-    world.refused.add(world.victim)
-    world.nodes.change_host_key(world.victim)
+    world.refused.add(world.target)
+    world.nodes.change_host_key(world.target)
 
 
 def _login(world: World) -> None:
     """The login is refused from now on, and open connections are closed."""
-    keys = world.nodes.folder / world.victim / "authorized_keys"
+    keys = world.nodes.folder / world.target / "authorized_keys"
     text = keys.read_text()
     keys.write_text("")
     world.undo.append(lambda: keys.write_text(text) and None)
-    world.nodes.kill_sshd(world.victim)
-    world.nodes.start_sshd(world.victim)
+    world.nodes.kill_sshd(world.target)
+    world.nodes.start_sshd(world.target)
 
 
 def undo(world: World) -> None:
@@ -85,17 +85,17 @@ def _small_disk(world: World) -> None:
     workspace = str(world.workspace)
     world.execute("mkdir", "-p", workspace)
     world.execute("mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", workspace)
-    world.undo.append(lambda: world.nodes.exec(world.victim, ["umount", "-l", workspace]) and None)
+    world.undo.append(lambda: world.nodes.exec(world.target, ["umount", "-l", workspace]) and None)
     # After the moment: every further iteration of the node's ranks prints 4 MB.
     world.iteration = min(world.iteration, 5)
-    later, ranks = f"(epoch - 1) * 5 + iteration > {world.iteration}", (0, 1) if world.victim == "a" else (2, 3)
+    later, ranks = f"(epoch - 1) * 5 + iteration > {world.iteration}", (0, 1) if world.target == "a" else (2, 3)
     code = "time.sleep(0.5), print('x' * (4 << 20), flush=True)"
     world.in_train(LOOP, f"{LOOP}        if {later} and rank in {ranks}:\n            {code}\n")
 
 
 def _fill(world: World) -> None:
     # dd ends with an error when the disk is full: that is the point.
-    world.nodes.exec(world.victim, ["dd", "if=/dev/zero", f"of={world.workspace}/filler", "bs=1M"])
+    world.nodes.exec(world.target, ["dd", "if=/dev/zero", f"of={world.workspace}/filler", "bs=1M"])
     if world.complete():
         world.notes.append("the training had ended before the disk was full")
 
@@ -146,12 +146,12 @@ def _thaw(world: World) -> None:
 
 
 def _banner(world: World) -> None:
-    folder = world.nodes.folder / world.victim
+    folder = world.nodes.folder / world.target
     (folder / "banner").write_text("Authorised users only.\n" * 40)
     with (folder / "sshd_config").open("a") as config:
         config.write(f"Banner {folder / 'banner'}\n")
-    world.nodes.kill_sshd(world.victim)
-    world.nodes.start_sshd(world.victim)
+    world.nodes.kill_sshd(world.target)
+    world.nodes.start_sshd(world.target)
 
 
 def _login_script(world: World) -> None:
@@ -159,10 +159,10 @@ def _login_script(world: World) -> None:
     script = Path.home() / ".bashrc"
     if not script.exists():
         script.touch()
-    printing = world.nodes.folder / world.victim / "bashrc"
+    printing = world.nodes.folder / world.target / "bashrc"
     printing.write_text("echo Welcome\n")
     world.execute("mount", "--bind", str(printing), str(script))
-    world.undo.append(lambda: world.nodes.exec(world.victim, ["umount", str(script)]) and None)
+    world.undo.append(lambda: world.nodes.exec(world.target, ["umount", str(script)]) and None)
 
 
 SHORT = (1.0, 4.0)

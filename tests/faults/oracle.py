@@ -27,7 +27,7 @@ class Seen:
     Attributes:
         status: of the run; 'none' when it has none, 'not started' when there is no run.
         failure: class of the first stored failure; '' without one.
-        culprit: root cause of the first stored failure, such as `node b, rank 3`.
+        root_cause: root cause of the first stored failure, such as `node b, rank 3`.
         classes: class of every stored failure, in the order of the attempts.
         certified: differences between the failures in the certificate and the stored ones.
         code: exit code of `tipcflow run`, -N when signal N ended it; None in Airflow, and when it was stuck.
@@ -44,7 +44,7 @@ class Seen:
     status: str
     reason: str = ""
     failure: str = ""
-    culprit: str = ""
+    root_cause: str = ""
     classes: list[str] = field(default_factory=list)
     certified: list[str] = field(default_factory=list)
     code: int | None = None
@@ -61,7 +61,7 @@ class Seen:
     notes: list[str] = field(default_factory=list)
 
 
-def wrong(faults: tuple[Fault, ...], victim: str, seen: Seen, *, rank: int = -1) -> dict[str, str]:
+def wrong(faults: tuple[Fault, ...], target: str, seen: Seen, *, rank: int = -1) -> dict[str, str]:
     """Class of what is wrong -> what; empty when all is right.
 
     Of two faults at once either may decide the verdict.
@@ -71,7 +71,7 @@ def wrong(faults: tuple[Fault, ...], victim: str, seen: Seen, *, rank: int = -1)
     """
     found = _verdict(faults, seen)
     if not found and _names(faults, seen):
-        found = _root_cause(faults, victim, rank, seen)
+        found = _root_cause(faults, target, rank, seen)
     found |= _classes(faults, seen)
     found |= _code(faults, seen)
     if seen.status == UNSAID and seen.later:
@@ -116,24 +116,24 @@ def _names(faults: tuple[Fault, ...], seen: Seen) -> bool:
     return seen.struck and ended and all(fault.names_node for fault in faults)
 
 
-def _root_cause(faults: tuple[Fault, ...], victim: str, rank: int, seen: Seen) -> dict[str, str]:
+def _root_cause(faults: tuple[Fault, ...], target: str, rank: int, seen: Seen) -> dict[str, str]:
     """The stored failure names node and rank; where a check found the fault, the reason does."""
-    told = seen.culprit if seen.failure else seen.reason
-    if not re.search(rf"\bnode {victim}\b", told):
-        return {"node not named": f"{told or 'no root cause'}: {seen.reason}"}
-    if rank >= 0 and all(fault.names_rank for fault in faults) and not re.search(rf"\brank {rank}\b", told):
-        return {"rank not named": f"{told}, not rank {rank}: {seen.reason}"}
+    report = seen.root_cause if seen.failure else seen.reason
+    if not re.search(rf"\bnode {target}\b", report):
+        return {"node not named": f"{report or 'no root cause'}: {seen.reason}"}
+    if rank >= 0 and all(fault.names_rank for fault in faults) and not re.search(rf"\brank {rank}\b", report):
+        return {"rank not named": f"{report}, not rank {rank}: {seen.reason}"}
     return {}
 
 
 def _classes(faults: tuple[Fault, ...], seen: Seen) -> dict[str, str]:
     right = frozenset().union(*(fault.classes for fault in faults))
     expected = ", ".join(sorted(right - {NO_CLASS})) or "no class"
-    odd = [one for one in seen.classes if one not in right]
-    if odd:
-        return {"wrong class": f"{', '.join(odd)} instead of {expected}: {seen.reason}"}
+    outliers = [one for one in seen.classes if one not in right]
+    if outliers:
+        return {"wrong class": f"{', '.join(outliers)} instead of {expected}: {seen.reason}"}
     ended = seen.status in ("failed", "infra_failure") and seen.struck
-    # All steps had ended well; the release could not list the node, which no attempt failed by.
+    # All steps had succeeded; the release could not list the node, which no attempt failed by.
     released = "could not be listed for leftovers" in seen.reason
     if ended and not seen.classes and NO_CLASS not in right and not released:
         return {"wrong class": f"no class instead of {expected}: {seen.reason}"}

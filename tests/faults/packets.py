@@ -27,14 +27,14 @@ def _reset(world: World) -> None:
 
 def _add_rule(world: World, *rule: str) -> None:
     world.execute("iptables", "-A", *rule)
-    world.undo.append(lambda: world.nodes.exec(world.victim, ["iptables", "-D", *rule]) and None)
+    world.undo.append(lambda: world.nodes.exec(world.target, ["iptables", "-D", *rule]) and None)
 
 
 def _flap(world: World) -> None:
     for _ in range(world.rng.randint(2, 5)):
-        world.nodes.cut(world.victim)
+        world.nodes.cut(world.target)
         time.sleep(world.rng.uniform(0.2, 1.5))  # how long it is down is the fault
-        world.nodes.restore(world.victim)
+        world.nodes.restore(world.target)
         time.sleep(world.rng.uniform(0.2, 1.5))
 
 

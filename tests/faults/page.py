@@ -112,13 +112,13 @@ def page(known: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def _part(title: str, said: dict[str, Any]) -> list[str]:
-    right = said["classes"]["right"]
-    parts = [f"\n## {title}\n\nSeed {said['seed']}, commit {said['commit']}; {right} cases right.\n\n"]
+def _part(title: str, result: dict[str, Any]) -> list[str]:
+    right = result["classes"]["right"]
+    parts = [f"\n## {title}\n\nSeed {result['seed']}, commit {result['commit']}; {right} cases right.\n\n"]
     parts.append("| class | cases |\n|---|---|\n")
-    parts += [f"| {kind} | {count} |\n" for kind, count in said["classes"].items()]
+    parts += [f"| {kind} | {count} |\n" for kind, count in result["classes"].items()]
     parts.append("\n| fault | cases | ended as | wrong |\n|---|---|---|---|\n")
-    for name, one in said["faults"].items():
+    for name, one in result["faults"].items():
         ended = ", ".join(f"{count} `{status}`" for status, count in sorted(one["ended"].items()))
         wrong = "; ".join(one["wrong"]).replace("|", "/").replace("\n", " ") or "–"
         parts.append(f"| {name} | {one['cases']} | {ended} | {wrong} |\n")

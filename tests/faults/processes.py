@@ -36,9 +36,9 @@ def _send(target: str, number: signal.Signals) -> object:
 
 def _all(number: signal.Signals) -> object:
     def strike(world: World) -> None:
-        pids = [str(one.pid) for one in world.nodes.processes(world.victim)]
+        pids = [str(one.pid) for one in world.nodes.processes(world.target)]
         if pids:
-            world.nodes.exec(world.victim, ["kill", f"-{int(number)}", *pids])
+            world.nodes.exec(world.target, ["kill", f"-{int(number)}", *pids])
 
     return strike
 

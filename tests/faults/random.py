@@ -89,14 +89,14 @@ def _in_own_namespaces(args: argparse.Namespace, seed: int, number: int) -> dict
             done = subprocess.run(
                 command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=CASE_S, check=False
             )
-            said = done.stderr[-600:]
+            result = done.stderr[-600:]
         except subprocess.TimeoutExpired:
-            said = f"no end after {CASE_S} s"
+            result = f"no end after {CASE_S} s"
         text = Path(answer.name).read_text()
     if text:
         row: dict[str, Any] = json.loads(text)
         return row
-    return {"number": number, "name": "?", "seen": {"status": "injector failed"}, "wrong": {"injector": said}}
+    return {"number": number, "name": "?", "seen": {"status": "injector failed"}, "wrong": {"injector": result}}
 
 
 def _one(args: argparse.Namespace, seed: int) -> int:
@@ -107,8 +107,8 @@ def _one(args: argparse.Namespace, seed: int) -> int:
     drawn = draw(args.one, seed, "cli", only=args.only, paddle=args.paddle)
     with tempfile.TemporaryDirectory(prefix="tipcflow-case-", ignore_cleanup_errors=True) as folder:
         seen = run_case(drawn, Path(folder))
-    found = wrong(drawn.faults, drawn.victim, seen, rank=drawn.rank)
-    where = {"victim": drawn.victim, "rank": drawn.rank, "iteration": drawn.iteration, "delay_s": drawn.delay_s}
+    found = wrong(drawn.faults, drawn.target, seen, rank=drawn.rank)
+    where = {"target": drawn.target, "rank": drawn.rank, "iteration": drawn.iteration, "delay_s": drawn.delay_s}
     where["before"] = drawn.before
     if not found:
         seen.output = ""

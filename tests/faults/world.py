@@ -30,7 +30,7 @@ class World:
     """One case.
 
     Attributes:
-        victim: the node that is hit; rank: one of its ranks.
+        target: the node that is hit; rank: one of its ranks.
         iteration: the training iteration (1 to 10, counted over epochs) of a fault inside the training.
         away: nodes that nothing can reach any more; checks leave them out.
         refused: nodes that no controller can log in to any more; their leases are left out.
@@ -46,7 +46,7 @@ class World:
     folder: Path
     site: Site
     rng: random.Random
-    victim: str
+    target: str
     rank: int
     iteration: int
     away: set[str] = field(default_factory=set)
@@ -70,7 +70,7 @@ class World:
     @property
     def workspace(self) -> Path:
         """The hit node's workspace."""
-        return Path(self.nodes.cluster.node(self.victim).workspace)
+        return Path(self.nodes.cluster.node(self.target).workspace)
 
     @property
     def ledger_folder(self) -> Path:
@@ -139,7 +139,7 @@ class World:
         """Processes of the hit node whose command line has all of these words."""
         return [
             one
-            for one in self.nodes.processes(self.victim)
+            for one in self.nodes.processes(self.target)
             if all(word in one.cmdline for word in words) and not any(word in one.cmdline for word in without)
         ]
 
@@ -147,13 +147,13 @@ class World:
         """Send a signal to the first such process; a note when there is none."""
         found = self.find(*words, without=without)
         if not found:
-            self.notes.append(f"no process {' '.join(words)!r} on node {self.victim}")
+            self.notes.append(f"no process {' '.join(words)!r} on node {self.target}")
             return
-        self.nodes.exec(self.victim, ["kill", f"-{int(number)}", str(found[0].pid)])
+        self.nodes.exec(self.target, ["kill", f"-{int(number)}", str(found[0].pid)])
 
     def execute(self, *command: str) -> None:
         """Run a command on the hit node; a note when it fails."""
-        done = self.nodes.exec(self.victim, list(command))
+        done = self.nodes.exec(self.target, list(command))
         if done.returncode:
             self.notes.append(f"{' '.join(command)}: {done.stderr.strip()[:120]}")
 

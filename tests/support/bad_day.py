@@ -11,7 +11,7 @@ from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument
 WHY = "node-a: exit code 1: ValueError: the head has 10 classes but the labels go up to 99"
 
 
-def tell_failure(store: Any, home: Path) -> Run:
+def record_failure(store: Any, home: Path) -> Run:
     """Training failed on node-a, so inference was blocked; logs were fetched."""
     run = a_run(
         "20261122t093005-train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu-ffff",

@@ -58,7 +58,7 @@ class Tasks:
         """The tasks of a step on these nodes (all of its nodes, without one), at the same time."""
         step = next(step for step in self.plan.steps if step.kind is kind)
         turn = (generation or -1) if cleared is None else cleared
-        said: dict[str, tuple[Status, str]] = {}
+        result: dict[str, tuple[Status, str]] = {}
 
         def task(node: str) -> None:
             context = self.context()
@@ -67,7 +67,7 @@ class Tasks:
                 while True:
                     part.begin()
                     assert part.watch(DEADLINE_S)
-                    said[node] = part.end()
+                    result[node] = part.end()
                     if not part.try_again():
                         break
 
@@ -76,7 +76,7 @@ class Tasks:
             thread.start()
         for thread in threads:
             thread.join(DEADLINE_S)
-        return said
+        return result
 
     def finish(self) -> Run:
         """collect, release, judge and verdict."""

@@ -46,14 +46,14 @@ class Page:
         number = next(self._ids)
         self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
         while True:
-            told = json.loads(self._socket.recv(timeout=ANSWER_S))
-            if told.get("id") == number:
-                assert "error" not in told, told
-                return dict(told["result"])
-            self._note(told)
+            report = json.loads(self._socket.recv(timeout=ANSWER_S))
+            if report.get("id") == number:
+                assert "error" not in report, report
+                return dict(report["result"])
+            self._note(report)
 
-    def _note(self, told: dict[str, Any]) -> None:
-        method, params = told.get("method"), told.get("params", {})
+    def _note(self, report: dict[str, Any]) -> None:
+        method, params = report.get("method"), report.get("params", {})
         if method == "Log.entryAdded" and params["entry"]["level"] == "error":
             self.trouble.append(params["entry"]["text"])
         if method == "Runtime.exceptionThrown":
@@ -79,8 +79,8 @@ class Page:
     def ask(self, script: str) -> Any:
         """The value of an expression in the page; an element counts as true."""
         plain = f"((found) => found instanceof Object || found?.nodeType ? true : found)({script})"
-        told = self.call("Runtime.evaluate", expression=plain, returnByValue=True, awaitPromise=True)
-        return told["result"].get("value")
+        report = self.call("Runtime.evaluate", expression=plain, returnByValue=True, awaitPromise=True)
+        return report["result"].get("value")
 
     def wait(self, script: str, limit_s: float = ANSWER_S) -> Any:
         """Wait until an expression is true; returns its value."""

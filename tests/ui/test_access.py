@@ -15,7 +15,7 @@ from tipcflow_pages import metrics
 PREFIX = "/certification"
 
 
-def asked(app: FastAPI) -> list[tuple[str, str]]:
+def requested(app: FastAPI) -> list[tuple[str, str]]:
     """(method, path) of everything that the app could answer, with something put in for its parameters."""
     found = []
     for route in app.routes:
@@ -27,7 +27,7 @@ def asked(app: FastAPI) -> list[tuple[str, str]]:
 
 def test_every_route_requires_the_login(page_app: FastAPI, anybody: TestClient, store: Store) -> None:
     tell(store)
-    every = asked(page_app)
+    every = requested(page_app)
     assert len(every) > 10
     answers = {(method, path): anybody.request(method, path).status_code for method, path in every}
     assert set(answers.values()) == {401}, answers

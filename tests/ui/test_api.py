@@ -10,12 +10,12 @@ API = "/certification/api/runs"
 
 def test_a_run(machine: TestClient, store: Store) -> None:
     run = tell(store)
-    told = machine.get(f"{API}/{run.id}").json()
-    assert told["run"]["status"] == "pass"
-    assert [(step["id"], step["status"]) for step in told["steps"]] == [(TRAIN, "pass"), (INFER, "pass")]
-    assert [leg["id"] for leg in told["legs"]] == ["cpu_onednn_on", "cpu_onednn_off"]
-    assert told["certificate"] is None
-    assert told["verdict_markdown"].startswith("## pass: ")
+    report = machine.get(f"{API}/{run.id}").json()
+    assert report["run"]["status"] == "pass"
+    assert [(step["id"], step["status"]) for step in report["steps"]] == [(TRAIN, "pass"), (INFER, "pass")]
+    assert [leg["id"] for leg in report["legs"]] == ["cpu_onednn_on", "cpu_onednn_off"]
+    assert report["certificate"] is None
+    assert report["verdict_markdown"].startswith("## pass: ")
 
 
 def test_no_such_run(machine: TestClient, store: Store) -> None:
@@ -25,6 +25,6 @@ def test_no_such_run(machine: TestClient, store: Store) -> None:
 
 def test_runs(machine: TestClient, store: Store) -> None:
     run = tell(store)
-    told = machine.get(API, params={"chain": run.chain, "limit": 5}).json()
-    assert ([one["id"] for one in told["runs"]], told["total"]) == ([run.id], 1)
+    report = machine.get(API, params={"chain": run.chain, "limit": 5}).json()
+    assert ([one["id"] for one in report["runs"]], report["total"]) == ([run.id], 1)
     assert machine.get(API, params={"chain": "other"}).json() == {"runs": [], "total": 0}

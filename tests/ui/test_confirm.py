@@ -30,10 +30,10 @@ def test_what_is_waited_for_and_until_when(browser: TestClient, machine: TestCli
     shown = browser.get(f"{RUNS}/{run.id}").text
     assert "Suspected regression in train: the verdict waits for a confirm run, until" in read(shown).text
     assert f'href="/certification/runs/{again.id}">confirm run</a>' in shown
-    told = machine.get(f"/certification/api/runs/{run.id}").json()
-    assert told["run"]["status"] is None
-    asked = {"run": again.id, "keys": [TRAIN], "until": until, "refused": "", "dag_run_id": ""}
-    assert asked.items() <= told["confirming"].items()
+    report = machine.get(f"/certification/api/runs/{run.id}").json()
+    assert report["run"]["status"] is None
+    requested = {"run": again.id, "keys": [TRAIN], "until": until, "refused": "", "dag_run_id": ""}
+    assert requested.items() <= report["confirming"].items()
 
 
 def test_the_confirm_run_names_the_run_that_waits(browser: TestClient, store: Store) -> None:

@@ -18,8 +18,8 @@ SECRET = "PASSWORD=hidden"
 @pytest.fixture
 def run(store: Store, home: Path) -> str:
     """A run with one log, and with what must never be told."""
-    told = tell(store).id
-    folder = home / "runs" / told
+    report = tell(store).id
+    folder = home / "runs" / report
     logs = folder / "norm_train_cpu%2Ftrain" / "node-a" / "logs"
     logs.mkdir(parents=True)
     (logs / "main.log").write_text("\x1b[31mred\x1b[0m\rover\nend\x07\n")
@@ -35,7 +35,7 @@ def run(store: Store, home: Path) -> str:
     (logs / "link.log").symlink_to(home / "secret.log")
     (folder / "linked").symlink_to(home)
     os.mkfifo(logs / "pipe.log")
-    return told
+    return report
 
 
 LONG = "".join(f"line {number}\n" for number in range(20_000))

@@ -110,17 +110,17 @@ def test_nothing_was_run_yet(browser: TestClient, store: Store) -> None:
 def test_there_is_not_a_database(browser: TestClient, machine: TestClient, home: Path) -> None:
     for path in ("/", "/runs", "/runs/x", "/runs/x/tail?file=y"):
         assert "there is no metrics database yet" in look(browser, path, 503).text
-    told = machine.get("/certification/api/runs").json()
-    assert "there is no metrics database yet" in told["detail"]
-    assert "tipcflow db upgrade" in told["hint"]
+    report = machine.get("/certification/api/runs").json()
+    assert "there is no metrics database yet" in report["detail"]
+    assert "tipcflow db upgrade" in report["hint"]
 
 
 def test_it_is_older_or_newer(browser: TestClient, store: Store) -> None:
     tell(store)
-    for revision, said in (("", "run `tipcflow db upgrade`"), ("9999", "install the tipcflow that migrated it")):
+    for revision, result in (("", "run `tipcflow db upgrade`"), ("9999", "install the tipcflow that migrated it")):
         with store.database.write() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
-        assert said in look(browser, "/", 503).text
+        assert result in look(browser, "/", 503).text
 
 
 def test_the_settings_are_wrong(browser: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

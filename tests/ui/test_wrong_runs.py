@@ -168,9 +168,9 @@ def test_it_has_a_page(
         assert seen.problems == []
         assert len(answer.content) < 3_000_000
         assert_harmless(seen.tags)
-    told = machine.get(f"/certification/api/runs/{run.id}")
-    assert told.status_code == 200
-    assert RunFacts.model_validate(strict(told.text)).run.id == run.id
+    report = machine.get(f"/certification/api/runs/{run.id}")
+    assert report.status_code == 200
+    assert RunFacts.model_validate(strict(report.text)).run.id == run.id
     assert machine.get(f"/certification/api/runs/{run.id}/curves").status_code == 200
     assert strict(machine.get("/certification/api/runs").text)["total"] == 1
 
@@ -186,8 +186,8 @@ def assert_harmless(tags: list[tuple[str, dict[str, str]]]) -> None:
 
 def strict(body: str) -> dict[str, object]:
     """JSON as every reader takes it: without NaN."""
-    told: dict[str, object] = json.loads(body, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
-    return told
+    report: dict[str, object] = json.loads(body, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    return report
 
 
 def test_nothing_of_a_text_is_lost(browser: TestClient, store: Store, home: Path) -> None:

@@ -21,7 +21,7 @@ def read_picture(path: Path) -> np.ndarray:
             rgb = rgb if rgb.size == (SIZE, SIZE) else rgb.resize((SIZE, SIZE), Image.Resampling.BILINEAR)
             values = np.asarray(rgb, dtype=np.float32)
     except OSError as problem:
-        refuse(f"cannot read picture {path}: {problem}")
+        refuse(f"cannot read image {path}: {problem}")
     return ((values - 127.5) / 127.5).transpose(2, 0, 1)
 
 
@@ -31,7 +31,7 @@ def find_pictures(path: Path) -> list[Path]:
         return [path]
     found = sorted(file for file in path.glob("*") if file.suffix.lower() in SUFFIXES) if path.is_dir() else []
     if not found:
-        refuse(f"no pictures at {path}: expected a picture or a folder of {', '.join(sorted(SUFFIXES))}")
+        refuse(f"no images at {path}: expected an image or a folder of {', '.join(sorted(SUFFIXES))}")
     return found
 
 

@@ -203,7 +203,7 @@ class JudgeOperator(RunOperator):
         waits = None if was_stopped(context) else pending_confirmation(ctx, context)
         if waits:
             child, asked = waits
-            self._tell_doubts(ctx)
+            self._report_suspicions(ctx)
             trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=asked.until)
             self.defer(trigger=trigger, method_name="resume", timeout=None)
         if confirm_request_of(ctx.store, ctx.run_id):
@@ -219,7 +219,7 @@ class JudgeOperator(RunOperator):
             judge_run(ctx)
             self._tell(ctx)
 
-    def _tell_doubts(self, ctx: "TaskContext") -> None:
+    def _report_suspicions(self, ctx: "TaskContext") -> None:
         for result in ctx.store.checks.results(ctx.run_id):
             if result.values.get("confirm"):
                 self.log.info(

@@ -34,28 +34,28 @@ def _excerpts(data: RunData, folder: Path, files: list[RunFile]) -> list[tuple[s
     logs = []
     for step in data.facts.plan.steps:
         bad = data.facts.step_status.get(step.id) in _BAD
-        blamed = _blamed(data, step.id)
+        failed = _failed_nodes(data, step.id)
         own = [file for file in files if file.step == step_folder(step.id) and file.readable]
         for leg in step.legs:
             if data.facts.leg_status.get(LegKey(step.id, leg.id)) in _BAD:
                 own_logs = [file for file in own if file.name == f"logs/{step_folder(leg.id)}.log"]
                 logs += [(step.id, leg.id, file) for file in own_logs]
         if bad and not step.legs:
-            logs += [(step.id, file.node, file) for file in own if _telling(file) and file.node in blamed]
+            logs += [(step.id, file.node, file) for file in own if _telling(file) and file.node in failed]
     texts = ((step, about, file.path, _excerpt(folder, file)) for step, about, file in logs)
     return list(islice((excerpt for excerpt in texts if excerpt[3]), _EXCERPTS))  # no further log is read
 
 
-def _blamed(data: RunData, step: str) -> set[str]:
+def _failed_nodes(data: RunData, step: str) -> set[str]:
     """Return the nodes whose own job failed; all nodes if each was only stopped because of another."""
     last = data.last.get(step)
     records = [record for record in last.records if not record.leg] if last else []
-    culprits = {
+    failed_nodes = {
         record.node
         for record in records
-        if not record.ok and not record.victim and record.reason not in _ENDED_BY_US
+        if not record.ok and not record.is_collateral and record.reason not in _ENDED_BY_US
     }
-    return culprits or set(last.nodes if last else ())
+    return failed_nodes or set(last.nodes if last else ())
 
 
 def _telling(file: RunFile) -> bool:

@@ -43,10 +43,10 @@ def history(
         known = find_chain(store, chain)
         frame = store.frames.history(known, step, metric, environment, leg=leg, mode=mode, since=since, each=each)
     if frame.empty:
-        asked = {"environment": environment, "leg": leg, "mode": mode, "weeks": weeks}
+        requested = {"environment": environment, "leg": leg, "mode": mode, "weeks": weeks}
         raise ConfigError(
             f"no run of {known} has {metric} in step {step}",
-            found=", ".join(f"{name} {word}" for name, word in asked.items() if word),
+            found=", ".join(f"{name} {word}" for name, word in requested.items() if word),
             hint="`tipcflow export RUN` writes all measurements of a run",
         )
     if as_csv:

@@ -147,8 +147,8 @@ def _split_mode(mode: str) -> tuple[str, str]:
     Raises:
         ConfigError: the mode does not exist.
     """
-    asked = ModeName.parse(mode)
-    name, word = asked.mode, asked.case
+    requested = ModeName.parse(mode)
+    name, word = requested.mode, requested.case
     if name not in ALL_MODES or (":" in mode and (name != BENCHMARK or not word)):
         raise ConfigError("unknown mode", key="mode", found=mode, expected=", ".join(ALL_MODES))
     return name, word

@@ -24,7 +24,8 @@ def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral:
     wrong = [(row.step, row.failure) for row in step_rows(facts) if row.failure is not None]
     if wrong:
         failures = [
-            (step, failure.failure_class.value, failure.culprit, failure.remedy.advice) for step, failure in wrong
+            (step, failure.failure_class.value, failure.root_cause, failure.remedy.advice)
+            for step, failure in wrong
         ]
         parts += ["### What went wrong", table(("step", "class", "root cause", "what to do"), failures)]
     verdicts = [(row.name, row.about, row.status, row.text) for row in verdict_rows(results)]

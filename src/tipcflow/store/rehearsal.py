@@ -24,7 +24,7 @@ def rehearse(url: str) -> None:
     """Make the statements of a step's task, on an empty database in memory, for a SQLite database of that URL.
 
     The database itself is not touched, nor need it be there. Other databases cannot be rehearsed: their dialect
-    asks a server first.
+    queries a server first.
 
     Raises:
         ConfigError: it is not a URL of a database.

@@ -59,8 +59,8 @@ def test_the_tasks_of_airflow_find_out_too(tasks: Tasks) -> None:
     set_up(tasks.site, STEP_S)
     tasks.begin()
     tasks.step(StepKind.PREPARE, generation=1)
-    said = tasks.step(StepKind.TRAIN, generation=1)
-    assert {status for status, _ in said.values()} == {Status.PASS}, said
+    result = tasks.step(StepKind.TRAIN, generation=1)
+    assert {status for status, _ in result.values()} == {Status.PASS}, result
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_training_that_hangs_on_all_nodes_ends_soon(site: Site, options: str, 
         failure = store.history.facts(outcome.run.id).failures[TRAIN]
     assert failure.failure_class is FailureClass.HANG, outcome.output
     if who:
-        assert failure.culprit == who, outcome.output
+        assert failure.root_cause == who, outcome.output
     made = training(site, outcome.run.id)
     assert made.ended_at is not None
     assert made.ended_at - made.started_at < 60

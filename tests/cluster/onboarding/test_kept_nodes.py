@@ -140,8 +140,8 @@ def test_up_replaces_what_a_killed_keeper_left(tipcflow: Command, home: Path) ->
 def test_a_node_that_ends_is_reported_with_its_name(tipcflow: Command, home: Path) -> None:
     up(tipcflow, "--kind", "loopback")
     record = kept(home)
-    victims = [pid for pid in processes.children(record.pid) if _is_init_of(pid, "b")]
-    os.kill(victims[0], signal.SIGKILL)
+    killed = [pid for pid in processes.children(record.pid) if _is_init_of(pid, "b")]
+    os.kill(killed[0], signal.SIGKILL)
     wait_for(lambda: kept(home).condition == "failed", what="the report")
     done = tipcflow("status")
     assert done.returncode == 5
@@ -203,9 +203,9 @@ def test_an_interrupted_up_leaves_nothing(
     process = subprocess.Popen(argv, env=environ, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     wait_for(lambda: any((home / "nodes").glob("*/state.json")), what="the first nodes")
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
-    assert process.returncode == 3, said
-    assert said.endswith(f"stopped by {number.name}; the nodes are removed\n")
+    result = process.communicate(timeout=60)[1]
+    assert process.returncode == 3, result
+    assert result.endswith(f"stopped by {number.name}; the nodes are removed\n")
     assert list((home / "nodes").iterdir()) == []
     assert list((tmp_path / "configs" / "clusters").iterdir()) == []
     assert read(home, "nodes") is None

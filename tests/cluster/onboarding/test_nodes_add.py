@@ -106,15 +106,15 @@ def test_a_terminal_prompts_the_user(
     argv = [PROGRAM, "nodes", "add", *options(node), *placed(node, node_python)]
     process = subprocess.Popen(argv, env=environ, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    said = b""
+    messages = b""
 
-    def asked() -> bool:
-        nonlocal said
-        said += os.read(ours, 4096)
-        return b"Is it the same?" in said
+    def requested() -> bool:
+        nonlocal messages
+        messages += os.read(ours, 4096)
+        return b"Is it the same?" in messages
 
-    wait_for(asked, what="the question")
-    assert fingerprint(nodes, "a").encode() in said
+    wait_for(requested, what="the question")
+    assert fingerprint(nodes, "a").encode() in messages
     os.write(ours, f"{answer}\n".encode())
     _drain(ours)
     assert process.wait(60) == code
@@ -184,14 +184,14 @@ def test_the_environment_is_installed_once_and_a_failure_is_reported(
         host = survey(transport, "a")
         assert (host.hostname, host.system, host.root) == ("a", "Linux", os.geteuid() == 0)
         assert re.search(r"python3", host.python)
-        told: list[str] = []
+        report: list[str] = []
         for _ in range(2):
-            install_environment(transport, node, host, uv=UV, requirements=requirements, report=told.append)
-        assert told[0].startswith("installing the environment ")
-        assert told[-1] == f"the environment {node.workspace}/envs/node-cpu is complete"
+            install_environment(transport, node, host, uv=UV, requirements=requirements, report=report.append)
+        assert report[0].startswith("installing the environment ")
+        assert report[-1] == f"the environment {node.workspace}/envs/node-cpu is complete"
         assert transport.run(f"{node.python} -c 'print(6 * 7)'").stdout == b"42\n"
         requirements.write_text(f"tipcflow-does-not-exist==1.0 --hash=sha256:{'0' * 64}\n")
         with pytest.raises(InfraError, match=r"the environment of a cannot be installed \(exit code"):
-            install_environment(transport, node, host, uv=UV, requirements=requirements, report=told.append)
+            install_environment(transport, node, host, uv=UV, requirements=requirements, report=report.append)
     finally:
         transport.close()

@@ -61,8 +61,8 @@ def test_a_rank_that_never_comes_is_named(suite: Path, port: int, script: str) -
     words = (script, "--root", str(data), "--init-method", f"tcp://127.0.0.1:{port}", "--timeout", "3")
     code, out = run(suite, *words, "--rank", "0", "--world-size", "3")
     assert code == 4, out
-    said = f"error: rendezvous timed out after 3 s: ranks 1, 2 of 3 did not join at 127.0.0.1:{port}\n"
-    assert out.endswith(said), out
+    result = f"error: rendezvous timed out after 3 s: ranks 1, 2 of 3 did not join at 127.0.0.1:{port}\n"
+    assert out.endswith(result), out
     code, out = run(suite, *words, "--rank", "1", "--world-size", "2")
     assert code == 4, out
     assert f"rendezvous timed out after 3 s: rank 0 of 2 did not join at 127.0.0.1:{port}\n" in out

@@ -43,7 +43,7 @@ DAG = "sample.mobilenet_v3_small.train_infer_python"
 
 
 class World:
-    """A run in doubt, and what Airflow is told."""
+    """A run unconfirmed, and what Airflow is told."""
 
     def __init__(self, store: Store, home: Path) -> None:
         self.store, self.home = store, home
@@ -111,13 +111,13 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def test_a_confirm_run_is_started_once_and_found_again(world: World) -> None:
     first = world.wait()
     assert first
-    child, asked = first
-    assert asked.dag_run_id == child
+    child, requested = first
+    assert requested.dag_run_id == child
     run_after, conf = world.started[child]
     assert conf == {"confirms": world.run.id}
-    assert asked.run == run_id_of("confirm", child, run_after)
-    assert asked.keys == (TRAIN,)
-    assert any(f"waits for confirm run {asked.run}" in note for note in world.notes)
+    assert requested.run == run_id_of("confirm", child, run_after)
+    assert requested.keys == (TRAIN,)
+    assert any(f"waits for confirm run {requested.run}" in note for note in world.notes)
     assert world.wait() == first, "also for a judge that died and is tried again"
     # It died between asking and starting.
     world.started.clear()
@@ -152,11 +152,11 @@ def test_who_waits_for_slots_does_not_come_before_it(world: World) -> None:
     world.ask_early()
     store.leases.release(world.run.id)
     assert store.leases.acquire("change", slots, owner="o", ttl_s=60) is None, "it is not its turn"
-    child, asked = world.wait() or ("", None)
-    assert asked
+    child, requested = world.wait() or ("", None)
+    assert requested
     assert list(world.started) == [child]
-    assert store.leases.acquire(asked.run, slots, owner="o", ttl_s=60)
-    assert store.runs.get(asked.run).trigger == "confirm"
+    assert store.leases.acquire(requested.run, slots, owner="o", ttl_s=60)
+    assert store.runs.get(requested.run).trigger == "confirm"
 
 
 def test_a_run_that_airflow_rejects_is_reported_and_not_waited_for(world: World) -> None:
@@ -170,11 +170,11 @@ def test_a_run_that_airflow_rejects_is_reported_and_not_waited_for(world: World)
 
 
 def test_after_its_deadline_no_task_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = (world.wait() or ("", None))[1]
-    assert asked
-    monkeypatch.setattr("time.time", lambda: asked.until + 1)
+    requested = (world.wait() or ("", None))[1]
+    assert requested
+    monkeypatch.setattr("time.time", lambda: requested.until + 1)
     assert world.wait() is None
-    assert told(world.store, world.run) == (asked.run, {}, "did not finish before its deadline", "")
+    assert told(world.store, world.run) == (requested.run, {}, "did not finish before its deadline", "")
 
 
 def resolve(world: World, run: str, **conf: Any) -> RunRequest:
@@ -185,11 +185,11 @@ def resolve(world: World, run: str, **conf: Any) -> RunRequest:
 
 
 def test_the_confirm_run_does_what_was_requested(world: World) -> None:
-    asked = (world.wait() or ("", None))[1]
-    assert asked
-    made = resolve(world, asked.run, confirms=world.run.id)
+    requested = (world.wait() or ("", None))[1]
+    assert requested
+    made = resolve(world, requested.run, confirms=world.run.id)
     assert (made.trigger, made.confirms, made.only) == ("confirm", world.run.id, (TRAIN,))
-    assert made.ends_at == asked.until
+    assert made.ends_at == requested.until
     assert made.owner == "airflow confirm confirm__x"
 
 
@@ -208,16 +208,16 @@ def test_another_dag_run_than_the_one_that_was_requested_does_nothing(world: Wor
 
 
 def test_a_confirm_run_that_no_task_waits_for_starts_nothing(world: World) -> None:
-    asked = (world.wait() or ("", None))[1]
-    assert asked
-    world.store.runs.create(a_run(asked.run, trigger="confirm", created_at=time.time()))
-    world.keep(asked.run, resolve(world, asked.run, confirms=world.run.id))
-    assert over_budget(world.context(asked.run)) is None
+    requested = (world.wait() or ("", None))[1]
+    assert requested
+    world.store.runs.create(a_run(requested.run, trigger="confirm", created_at=time.time()))
+    world.keep(requested.run, resolve(world, requested.run, confirms=world.run.id))
+    assert over_budget(world.context(requested.run)) is None
     confirm.cancel_request(world.store, world.run.id, "the DAG confirm is paused")
-    said = over_budget(world.context(asked.run))
-    assert said
-    assert said[0] is Status.CANCELLED
-    assert "no longer waits" in said[1]
+    result = over_budget(world.context(requested.run))
+    assert result
+    assert result[0] is Status.CANCELLED
+    assert "no longer waits" in result[1]
 
 
 def test_it_ignores_limits_and_precedes_all_tasks() -> None:
@@ -235,17 +235,17 @@ def test_a_run_that_used_up_its_budget_is_confirmed_in_minutes_of_its_own(world:
     world.store.documents.put(world.run.id, PolicyDocument(policy))
     assert world.context(world.run.id).budget.ends < time.time()
     before = time.time()
-    asked = (world.wait() or ("", None))[1]
-    assert asked
-    assert before + 300 <= asked.until <= time.time() + 300
-    world.store.runs.create(a_run(asked.run, trigger="confirm", created_at=time.time()), a_plan())
-    world.keep(asked.run, resolve(world, asked.run, confirms=world.run.id))
-    world.store.documents.put(asked.run, PolicyDocument(policy))
+    requested = (world.wait() or ("", None))[1]
+    assert requested
+    assert before + 300 <= requested.until <= time.time() + 300
+    world.store.runs.create(a_run(requested.run, trigger="confirm", created_at=time.time()), a_plan())
+    world.keep(requested.run, resolve(world, requested.run, confirms=world.run.id))
+    world.store.documents.put(requested.run, PolicyDocument(policy))
     nodes = tuple(Node(name=f"node-{n}", address=n, python="/p", workspace="/w", slots=2) for n in "ab")
     cluster = Cluster(name="local", nodes=nodes)
-    world.store.documents.put(asked.run, ClusterDocument(cluster))
-    context = world.context(asked.run)
-    assert context.budget == Budget(300, asked.until)
+    world.store.documents.put(requested.run, ClusterDocument(cluster))
+    context = world.context(requested.run)
+    assert context.budget == Budget(300, requested.until)
     assert over_budget(context) is None
-    world.store.attempts.open(asked.run, TRAIN, ("node-a",), asked.until - 100)
+    world.store.attempts.open(requested.run, TRAIN, ("node-a",), requested.until - 100)
     assert context.spec(a_plan().steps[0], "node-a", 1).deadline_s == 100, "its steps are cut at its own end"

@@ -42,8 +42,8 @@ def test_every_task_does_its_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         store.runs.create(run)
         store.documents.put(run.id, AirflowDocument(dag_id="d", run_id="r"))
     context: Any = {}
-    said = {task.task_id: task.execute(context) for task in maintenance_dag().tasks}
-    assert said == {
+    result = {task.task_id: task.execute(context) for task in maintenance_dag().tasks}
+    assert result == {
         "runs_without_status": "1 runs without a status: 1 got one, 0 are still running",
         "expired_leases": "0 leases expired: 0 were dropped",
         "node_folders": "0 nodes checked: folders of 0 runs removed, folders of 0 runs stay",
@@ -71,15 +71,15 @@ def test_every_task_does_its_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_which_controllers_continue_a_run(
     state: str | None, busy: int, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = SimpleNamespace(states=[])
+    requested = SimpleNamespace(states=[])
 
     def count(*, dag_id: str, run_ids: list[str], states: list[str]) -> int:
         assert (dag_id, run_ids) == ("d", ["r"])
-        asked.states = states
+        requested.states = states
         return busy
 
     monkeypatch.setattr(dag_runs, "state_of", lambda *_: state)
     monkeypatch.setattr(RuntimeTaskInstance, "get_ti_count", staticmethod(count))
     assert dag_runs.owner_of("d", "r") is owner
     if state == "failed":
-        assert not set(asked.states) & {"success", "failed", "skipped", "upstream_failed", "removed"}
+        assert not set(requested.states) & {"success", "failed", "skipped", "upstream_failed", "removed"}

@@ -140,9 +140,9 @@ def test_the_sweep_notifies_the_teams_of_the_configuration(
     (tmp_path / "teams" / "vision.yaml").write_text("webhook: hook\n")
     with Store.open(f"sqlite:///{tmp_path}/own.db") as store:
         store.runs.create(a_run(status=Status.FAILED, reason="loss is nan", ended_at=T0 + 9))
-        said: list[str] = []
-        upkeep = Upkeep(store, tmp_path, tmp_path, None, said.append, now=T0 + 60)  # type: ignore[arg-type]
+        messages: list[str] = []
+        upkeep = Upkeep(store, tmp_path, tmp_path, None, messages.append, now=T0 + 60)  # type: ignore[arg-type]
         assert notices(upkeep) == "1 messages sent, 0 not sent; 0 of 1 teams have quiet hours"
         assert notices(upkeep) == "0 messages sent, 0 not sent; 0 of 1 teams have quiet hours"
     assert [body["began"][0]["reason"] for _, body in hook.requests] == ["loss is nan"]
-    assert said == []
+    assert messages == []

@@ -47,8 +47,8 @@ def test_honest_runs_are_green(site: Site) -> None:
 def test_a_suite_that_reports_no_ranks_is_green(site: Site) -> None:
     """Only rank 0 logs; the other ranks are known as processes."""
     quiet_for_seconds(site)
-    told = site.run()
-    assert told.code == 0, told.output
+    report = site.run()
+    assert report.code == 0, report.output
 
 
 @pytest.mark.e2e

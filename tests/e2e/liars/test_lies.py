@@ -28,11 +28,11 @@ def test_a_lie_is_not_green_and_is_named(lie: Lie, site: Site, histories: dict[s
     if lie.history:
         adopt(site, histories[policy])
     lie.tell(site)
-    told = site.run(**lie.options)
+    report = site.run(**lie.options)
     with site.store() as store:
         run = next(one for one in store.runs.newest(limit=5) if one.trigger == "cli")
     saw(lie, str(run.status), run.reason)
-    assert told.code != 0, f"green: {run.status}\n{told.output}"
+    assert report.code != 0, f"green: {run.status}\n{report.output}"
     assert run.status in lie.statuses, f"{run.status}: {run.reason}"
     missing = [pattern for pattern in lie.named if not re.search(pattern, run.reason, re.IGNORECASE)]
     assert not missing, f"the reason does not match {missing}: {run.reason}"

@@ -38,8 +38,8 @@ def git(clone: Path, *command: str, given: str = "") -> str:
 def unreadable(clone: Path) -> list[str]:
     """The files of a clone's commit whose content is not in it: mirrors leave out the largest files."""
     listed = [line.split(maxsplit=3) for line in git(clone, "ls-tree", "-r", "HEAD").splitlines()]
-    told = git(clone, "cat-file", "--batch-check", given="".join(f"{one[2]}\n" for one in listed)).splitlines()
-    return [path for (*_, path), one in zip(listed, told, strict=True) if one.endswith("missing")]
+    report = git(clone, "cat-file", "--batch-check", given="".join(f"{one[2]}\n" for one in listed)).splitlines()
+    return [path for (*_, path), one in zip(listed, report, strict=True) if one.endswith("missing")]
 
 
 def changed(repository: str, folder: Path, edits: Iterable[Edit] = ()) -> Path:

@@ -101,11 +101,11 @@ def _row(drawn: Draw, folder: Path, seat: Seat, deployed: Deployment) -> Row:
     """A case's row; an injector that fails is a row, too."""
     began = time.monotonic()
     head = {"number": drawn.number, "name": drawn.name, "paddle": drawn.paddle}
-    head |= {"victim": drawn.victim, "rank": drawn.rank, "iteration": drawn.iteration, "delay_s": drawn.delay_s}
+    head |= {"target": drawn.target, "rank": drawn.rank, "iteration": drawn.iteration, "delay_s": drawn.delay_s}
     try:
         seen = run_case(drawn, folder, seat, deployed.stack, deployed.server, deployed.url)
     except Exception as error:
         what = f"{type(error).__name__}: {str(error)[:500]}"
         seconds = time.monotonic() - began
         return {**head, "seen": {"status": "injector failed", "seconds": seconds}, "wrong": {"injector": what}}
-    return {**head, "seen": asdict(seen), "wrong": wrong(drawn.faults, drawn.victim, seen, rank=drawn.rank)}
+    return {**head, "seen": asdict(seen), "wrong": wrong(drawn.faults, drawn.target, seen, rank=drawn.rank)}

@@ -34,7 +34,7 @@ def run_case(drawn: Draw, folder: Path, seat: Seat, stack: Stack, server: postgr
     with local_nodes(folder / "nodes", python=python) as nodes:
         site = SeatSite(seat, nodes, home=stack.airflow_home.parent, database_url=url)
         rng = random.Random(f"{drawn.seed}/{drawn.number}/acts")
-        world = World(folder, site, rng, drawn.victim, drawn.rank, drawn.iteration, waits=dict(AIRFLOW_WAITS))
+        world = World(folder, site, rng, drawn.target, drawn.rank, drawn.iteration, waits=dict(AIRFLOW_WAITS))
         side = Side(site, stack, server)
         world.airflow = side
         side.connect_nodes()
@@ -51,21 +51,21 @@ def _run(drawn: Draw, world: World, side: Side) -> Seen:
     began = time.monotonic()
     if side.dag_run is None:
         side.dag_run = side.begin()
-    asked = [0.0, False]
+    requested = [0.0, False]
 
     def over() -> bool:
         now = time.monotonic()
-        if now - asked[0] > POLL_S:
-            asked[:] = [now, side.over]
-        return bool(asked[1])
+        if now - requested[0] > POLL_S:
+            requested[:] = [now, side.over]
+        return bool(requested[1])
 
     # A task of Airflow takes seconds to start: the moment is counted from the first step on.
     world.wait(lambda: bool(world.run_folders()), BEGIN_S, over)
     struck = strike(drawn, world, over, begun=lambda: True, begin_s=BEGIN_S)
     ended = world.wait(lambda: side.over, END_S, lambda: False)
-    told = ended and world.wait(lambda: _verdict(side), VERDICT_S if side.known else 0, lambda: False)
+    report = ended and world.wait(lambda: _verdict(side), VERDICT_S if side.known else 0, lambda: False)
     seen = look(drawn, world, "", started_at=began, run=side.run.run, shown=False)
-    if not told and seen.status == "none":
+    if not report and seen.status == "none":
         seen.status, seen.reason = "stuck", f"no verdict; tasks: {side.states(side.run)}"
     seen.struck = struck and not _all_steps_had_ended(side, world)
     seen.left = left_behind(world)

@@ -44,7 +44,7 @@ def _clear(world: World) -> None:
     """One node's instance of the training task."""
     side = _side(world)
     found = [one for one in side.tasks(side.run) if one.task_id.endswith(".train")]
-    index = {"a": 0, "b": 1}[world.victim]
+    index = {"a": 0, "b": 1}[world.target]
     task = next(one for one in found if one.map_index == index)
     side.clear_one(task.task_id, index)
 

@@ -130,13 +130,13 @@ def _handler(airflow: FakeAirflow) -> type[BaseHTTPRequestHandler]:
             )
             if airflow.down:
                 airflow.down -= 1
-                code, told = 503, {"detail": "down"}
+                code, report = 503, {"detail": "down"}
             elif not allowed:
-                code, told = 401, {"detail": "Not authenticated"}
+                code, report = 401, {"detail": "Not authenticated"}
             else:
-                code, told = airflow.answer(self.command, parts.path, query, body)
-            kind = "text/html" if isinstance(told, str) else "application/json"
-            data = told.encode() if isinstance(told, str) else json.dumps(told).encode()
+                code, report = airflow.answer(self.command, parts.path, query, body)
+            kind = "text/html" if isinstance(report, str) else "application/json"
+            data = report.encode() if isinstance(report, str) else json.dumps(report).encode()
             self.send_response(code)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))

@@ -50,8 +50,10 @@ def bad_day() -> dict[str, Any]:
     return facts("failed", "training diverged", steps=steps, legs=legs, checks=checks, verdict_markdown=verdict)
 
 
-def told(said: Any, airflow: FakeAirflow) -> str:
-    text = f"exit code {said.code}\n--- stdout\n{said.out}--- stderr\n{said.err}".replace(airflow.url, "AIRFLOW")
+def told(result: Any, airflow: FakeAirflow) -> str:
+    text = f"exit code {result.code}\n--- stdout\n{result.out}--- stderr\n{result.err}".replace(
+        airflow.url, "AIRFLOW"
+    )
     return re.sub(r"(?m)^\d\d:\d\d:\d\d", "HH:MM:SS", text)
 
 

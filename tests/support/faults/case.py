@@ -13,7 +13,7 @@ from tests.support.faults.fault import CLEAN_S, Door, Fault, Seen
 from tests.support.faults.gate import Gate
 from tests.support.faults.ledger import stored_once
 from tests.support.faults.running import Running
-from tests.support.faults.told import told_failure
+from tests.support.faults.told import recorded_failure
 from tests.support.faults.watch import Watch
 
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
@@ -155,11 +155,11 @@ class Case:
         assert self.run is not None, "the scenario ended no run"
         assert self._watch is not None
         wrong = [] if self.run.status is fault.status else [f"{self.run.status}: {self.run.reason}"]
-        told = told_failure(self.site, self.run)
-        if fault.failure and told.failure != fault.failure:
-            wrong.append(f"class {told.failure!r} instead of {fault.failure!r}: {self.run.reason}")
-        if fault.culprit and fault.culprit not in told.culprit:
-            wrong.append(f"{fault.culprit} is not to blame in: {self.run.reason}")
+        report = recorded_failure(self.site, self.run)
+        if fault.failure and report.failure != fault.failure:
+            wrong.append(f"class {report.failure!r} instead of {fault.failure!r}: {self.run.reason}")
+        if fault.root_cause and fault.root_cause not in report.root_cause:
+            wrong.append(f"{fault.root_cause} is not the root cause in: {self.run.reason}")
         noticed = self.noticed_at or self._watch.noticed(self.fault_at) if fault.detect_s else None
         if fault.detect_s and noticed is None:
             wrong.append("nothing shows that it was noticed")
@@ -171,7 +171,7 @@ class Case:
             wrong.append(f"noticed only after {detect:.0f} s")
         clean = next((at - noticed for at in self._watch.empty if at >= noticed), None) if noticed else None
         return Seen(
-            str(self.run.status), told.failure, told.culprit, detect, clean, self.seconds, "; ".join(wrong)
+            str(self.run.status), report.failure, report.root_cause, detect, clean, self.seconds, "; ".join(wrong)
         )
 
     @property

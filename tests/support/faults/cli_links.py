@@ -60,7 +60,7 @@ def link_cut_for_good(case: Case) -> None:
         kept = [lease for lease in store.leases.all() if lease.node == address]
         assert kept, "the slots of a node that could not be listed were given back"
         case.wait_for(lambda: not any(one.live(time.time()) for one in store.leases.all()), "the lease's end")
-    said = case.reap()
-    assert f"run {running.id}: ended" in said, said
-    assert "was dropped" in said, said
+    result = case.reap()
+    assert f"run {running.id}: ended" in result, result
+    assert "was dropped" in result, result
     case.away.clear()

@@ -51,20 +51,20 @@ def controller_gone(case: Case) -> None:
     printed = running.output
     case.kill_controller(running)
     case.wait_for(lambda: not any(case.nodes.processes(name) for name in "ab"), "the nodes' own end of the job")
-    said = case.reap()
+    result = case.reap()
     if case.lease_expires:
-        assert f"run {running.id}: infra_failure" in said, said
+        assert f"run {running.id}: infra_failure" in result, result
         with case.site.store() as store:
             assert store.leases.all() == []
             case.run = store.runs.get(running.id)
-        case.text = f"{printed}\n{said}"
+        case.text = f"{printed}\n{result}"
         return
-    assert "was dropped" not in said, said
+    assert "was dropped" not in result, result
     with case.site.store() as store:
         upkeep = Upkeep(store, case.site.home, case.site.configs, connect, print, now=time.time() + DAY_S)
         assert "1 got one" in runs_without_status(upkeep)
         case.run = store.runs.get(running.id)
-    case.text = f"{printed}\n{said}"
+    case.text = f"{printed}\n{result}"
 
 
 def ten_runs(case: Case) -> None:

@@ -27,7 +27,7 @@ class Fault:
         reasons: for each other front door, why it is not tested through that door.
         goes_on: whether the run continues and the verdict shows no trace of the fault.
         failure: the failure class; '' if there is none.
-        culprit: the root cause (node, rank); '' if there is none.
+        root_cause: the root cause (node, rank); '' if there is none.
         detect_s: limit from the fault to its detection by a controller or a runner; 0: nothing to detect.
         everyday: whether CI tests it, through the first of its doors; all other tests are in `make test-full`.
     """
@@ -40,7 +40,7 @@ class Fault:
     reasons: Mapping[Door, str] = field(default_factory=dict)
     goes_on: bool = False
     failure: str = ""
-    culprit: str = ""
+    root_cause: str = ""
     detect_s: float = 0.0
     everyday: bool = False
 
@@ -59,7 +59,7 @@ class Seen:
 
     status: str
     failure: str = ""
-    culprit: str = ""
+    root_cause: str = ""
     detect_s: float | None = None
     clean_s: float | None = None
     took_s: float = 0.0

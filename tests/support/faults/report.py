@@ -65,8 +65,8 @@ def judged(case: "Case", fault: Fault) -> None:
     except pytest.skip.Exception:
         raise
     except BaseException as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        _seen[fault.name, case.door] = Seen("", wrong=said, took_s=case.seconds)
+        result = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        _seen[fault.name, case.door] = Seen("", wrong=result, took_s=case.seconds)
         raise
     _seen[fault.name, case.door] = seen
     assert not seen.wrong, f"{seen.wrong}\n{case.text}"
@@ -159,7 +159,7 @@ def page(faults: tuple[Fault, ...], seen: Results) -> str:
         doors = seen.get(fault.name, {})
         first = next(iter(doors.values()), None)
         words = [f"{fault.name}{' •' if fault.everyday else ''}", fault.does, f"`{fault.status.value}`"]
-        words += [first.failure if first else fault.failure, first.culprit if first else fault.culprit]
+        words += [first.failure if first else fault.failure, first.root_cause if first else fault.root_cause]
         words += [_cell(fault, door, doors.get(door)) for door in DOORS]
         words += [", ".join(sorted({one.commit for one in doors.values()}))] if by_row else []
         lines.append(f"| {' | '.join(words)} |\n")

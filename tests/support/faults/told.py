@@ -1,4 +1,4 @@
-"""How a run tells what kind of failure it was, and who is to blame."""
+"""The failure class and the root cause that a run reports."""
 
 import re
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ _NODE = re.compile(r"\bnode (\w+)")
 
 @dataclass(frozen=True)
 class Told:
-    """`failure` is the class, '' when none is told; `culprit` is `node b`, with the rank where it is known."""
+    """`failure` is the class, '' for none; `root_cause` is `node b`, with the rank if known."""
 
     failure: str = ""
-    culprit: str = ""
+    root_cause: str = ""
 
 
-def told_failure(site: Site, run: Run) -> Told:
-    """What a run says of the first attempt that did not end well; a run that never tried anything has no class."""
+def recorded_failure(site: Site, run: Run) -> Told:
+    """The failure of the first attempt that failed, as the run reports it; a run without attempts has no class."""
     with site.store() as store:
         attempts = store.attempts.of(run.id)
         failures = (store.documents.get(run.id, FailuresDocument) or FailuresDocument()).of(attempts)
     first = next((failures[key] for one in attempts if (key := (one.step, one.attempt)) in failures), None)
     if first is not None:
-        return Told(first.failure_class.value, first.culprit)
+        return Told(first.failure_class.value, first.root_cause)
     found = _NODE.search(run.reason)
-    return Told(culprit=f"node {found[1]}" if found else "")
+    return Told(root_cause=f"node {found[1]}" if found else "")

@@ -55,5 +55,5 @@ class Watch(threading.Thread):
 
 
 def _bad(record: Path) -> bool:
-    told = json.loads(record.read_text())
-    return (told.get("reason"), told.get("exit_code")) != ("exited", 0)
+    report = json.loads(record.read_text())
+    return (report.get("reason"), report.get("exit_code")) != ("exited", 0)

@@ -41,11 +41,11 @@ def main(folder: Path, node_python: Path, trigger: Path) -> None:
                 wait_for_dag(airflow, stack, CHAIN.replace("/", "."))
                 dags = sorted(dag.dag_id for dag in airflow.dags())
                 errors = airflow.import_errors()
-            told = certify(stack, trigger, folder / "junit.xml")
-            (run,) = told["runs"]
+            report = certify(stack, trigger, folder / "junit.xml")
+            (run,) = report["runs"]
             pages = read_pages(stack, run["run"])
     kind = nodes.kind
-    print(json.dumps({"dags": dags, "errors": errors, "nodes": kind, "pages": pages, **told}))  # noqa: T201
+    print(json.dumps({"dags": dags, "errors": errors, "nodes": kind, "pages": pages, **report}))  # noqa: T201
 
 
 def certify(stack: Stack, trigger: Path, junit: Path) -> dict[str, object]:

@@ -42,10 +42,10 @@ def stub() -> str:
 def _uv(*arguments: str) -> None:
     uv = find_uv(Path(os.environ.get("TIPCFLOW_HOME", ROOT / ".tipcflow")))
     assert uv, "make install installs uv"
-    said = ""
+    messages = ""
     for extra in (["--offline"], []):
         done = subprocess.run([uv, *arguments, *extra], cwd="/", capture_output=True, text=True)
         if done.returncode == 0:
             return
-        said += done.stderr
-    raise AssertionError(f"uv {' '.join(arguments)}\n{said[-3000:]}")
+        messages += done.stderr
+    raise AssertionError(f"uv {' '.join(arguments)}\n{messages[-3000:]}")

@@ -101,7 +101,7 @@ LIES = (
     ),
     Lie(
         "four loners",
-        "each process trains alone and says so: rank 0 of 1",
+        "each process trains alone and reports it: rank 0 of 1",
         edit(TRAIN, (BANNER, f"rank, world = 0, 1\n{BANNER}")),
         (r"rank 0", r"world|one group|declared"),
         history=False,
@@ -206,14 +206,14 @@ LIES = (
     ),
     Lie(
         "another device than declared",
-        "the ranks say that they trained on a GPU of a CPU cluster",
+        "the ranks report a training on a GPU of a CPU cluster",
         edit(TRAIN, (BANNER, BANNER.replace("device cpu", "device gpu:0"))),
         (r"device", r"gpu"),
         history=False,
     ),
     Lie(
         "another seed than declared",
-        "rank 0 says that it used seed 1234",
+        "rank 0 reports seed 1234",
         edit(TRAIN, (BANNER, BANNER.replace("{args.seed}", "1234"))),
         (r"seed 1234",),
         history=False,

@@ -97,10 +97,10 @@ def test_modes_and_environments(browser: TestClient, runs: None, store: Store) -
 
 def test_it_also_comes_as_json_and_csv(browser: TestClient, machine: TestClient, runs: None) -> None:
     links = [link for link in look(browser).attributes("a", "href") if "/api/chains" in link]
-    told = machine.get(links[0]).json()
-    assert [run["id"] for run in told["runs"]] == [f"run-{number:02}" for number in range(16)]
+    report = machine.get(links[0]).json()
+    assert [run["id"] for run in report["runs"]] == [f"run-{number:02}" for number in range(16)]
     rows = list(csv.DictReader(io.StringIO(machine.get(links[1]).text)))
-    (speed,) = [row for row in told["metrics"] if row["metric"] == "batch_cost"]
+    (speed,) = [row for row in report["metrics"] if row["metric"] == "batch_cost"]
     assert [float(row["value"]) for row in rows if row["metric"] == "batch_cost"] == speed["values"]
 
 

@@ -57,13 +57,13 @@ def test_losses_are_drawn_without_a_script(browser: TestClient, slower: None) ->
 def test_it_also_comes_as_json_and_csv(browser: TestClient, machine: TestClient, slower: None) -> None:
     links = [link for link in look(browser, QUERY).attributes("a", "href") if "/api/compare" in link]
     assert len(links) == 2
-    told = machine.get(links[0]).json()
-    assert [run["id"] for run in told["runs"]] == ["run-11", "run-12"]
+    report = machine.get(links[0]).json()
+    assert [run["id"] for run in report["runs"]] == ["run-11", "run-12"]
     answer = machine.get(links[1])
     assert answer.headers["content-type"].startswith("text/csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
-    assert [row["metric"] for row in rows] == [row["metric"] for row in told["metrics"]]
-    assert told["metrics"][0]["metric"] == "batch_cost"
+    assert [row["metric"] for row in rows] == [row["metric"] for row in report["metrics"]]
+    assert report["metrics"][0]["metric"] == "batch_cost"
 
 
 def test_the_form(browser: TestClient, slower: None) -> None:

@@ -48,8 +48,8 @@ def test_a_lost_response_creates_no_second_run(scripted) -> None:
         {RUNS: [lost, httpx.Response(409)], f"{RUNS}/ci__1": [httpx.Response(200, json=RUN)]}
     )
     assert airflow.trigger("s.m.f", {"mode": "lite"}, "ci__1").run_id == "ci__1"
-    asked = [json.loads(one.content)["dag_run_id"] for one in script.asked if one.url.path == RUNS]
-    assert asked == ["ci__1", "ci__1"]
+    requested = [json.loads(one.content)["dag_run_id"] for one in script.asked if one.url.path == RUNS]
+    assert requested == ["ci__1", "ci__1"]
 
 
 def test_a_run_with_other_params_is_not_taken_for_ours(scripted) -> None:
@@ -122,13 +122,13 @@ def test_without_the_plugin_the_facts_route_is_airflows_page(scripted) -> None:
 
 
 def test_health_names_what_is_missing(scripted) -> None:
-    told = {
+    report = {
         "metadatabase": {"status": "healthy"},
         "scheduler": {"status": "healthy", "latest_scheduler_heartbeat": "…"},
         "triggerer": {"status": None},
         "dag_processor": {"status": "unhealthy"},
     }
-    airflow, script = scripted({"/api/v2/monitor/health": [httpx.Response(200, json=told)]})
+    airflow, script = scripted({"/api/v2/monitor/health": [httpx.Response(200, json=report)]})
     assert airflow.health().missing() == ("triggerer", "dag_processor")
     assert airflow.health().missing("scheduler") == ()
     assert script.paths() == ["GET /api/v2/monitor/health"] * 2

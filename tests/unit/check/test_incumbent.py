@@ -319,10 +319,10 @@ def against(build: ModuleType, day: Day, facts: Facts) -> CheckContext:
 def test_no_false_success(build: ModuleType, day: Day, status: Status, why: str) -> None:
     facts = day(build)
     results = judge(facts, against(build, day, facts))
-    said, reason = verdict(facts, results)
-    assert said is status, reason
-    told = [result.reason for result in results if result.status is status]
-    assert any(why in text for text in (reason, *told)), (reason, told)
+    output, reason = verdict(facts, results)
+    assert output is status, reason
+    report = [result.reason for result in results if result.status is status]
+    assert any(why in text for text in (reason, *report)), (reason, report)
 
 
 def test_the_good_day_is_green(build: ModuleType) -> None:

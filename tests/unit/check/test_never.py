@@ -44,8 +44,8 @@ def test_no_green_run_with_missing_or_broken_work(
         assert steps["v/train"] is Status.PASS
         assert {0, 1}.isdisjoint(lost), "both nodes' exit records are there"
         # The GPU step cannot be done here: that it is blocked says no more than that.
-        own = [said for key, said in (*steps.items(), *legs.items()) if "gpu" not in key]
-        assert all(said in ENDED for said in own) or Status.NOT_RUN in own
+        own = [result for key, result in (*steps.items(), *legs.items()) if "gpu" not in key]
+        assert all(result in ENDED for result in own) or Status.NOT_RUN in own
         assert set(STEPS) - {"v/infer_gpu"} <= set(steps)
         assert steps["v/infer_cpu"] is not Status.PASS or set(LEGS[:2]) <= set(legs)
     run = build.run(status=status, reason=reason)

@@ -14,7 +14,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "check"
 PASS, FAILED, INFRA = Status.PASS, Status.FAILED, Status.INFRA_FAILURE
 
 
-def said(facts: Facts, *history: PastRun) -> tuple[Status, str]:
+def result(facts: Facts, *history: PastRun) -> tuple[Status, str]:
     return verdict(facts, judge(facts, CheckContext(history=history)))
 
 
@@ -46,7 +46,7 @@ def test_the_word_failed_in_a_log_is_not_a_failure(build: ModuleType) -> None:
         )
     ]
     samples += [one for one in build.measurements() if one.step != build.TRAIN]
-    assert said(build.facts(measurements=tuple(samples)))[0] is PASS
+    assert result(build.facts(measurements=tuple(samples)))[0] is PASS
 
 
 def test_a_training_that_exits_1_with_an_old_log(build: ModuleType) -> None:
@@ -57,26 +57,26 @@ def test_a_training_that_exits_1_with_an_old_log(build: ModuleType) -> None:
         step_status={**build.facts().step_status, build.TRAIN: FAILED},
         step_reason={build.TRAIN: "node alpha ended with 1: ValueError: label 11 is out of range"},
     )
-    status, reason = said(facts)
+    status, reason = result(facts)
     assert status is FAILED
     assert reason.startswith("v/train: node alpha ended with 1: ValueError: label 11 is out of range")
 
 
 def test_an_unnoticed_exit_code_1(build: ModuleType) -> None:
-    status, reason = said(build.facts(records=replaced(build, build.TRAIN, exit_code=1)))
+    status, reason = result(build.facts(records=replaced(build, build.TRAIN, exit_code=1)))
     assert status is FAILED
     assert "v/train has status pass but ended with 1 (exited) on alpha" in reason
 
 
 def test_an_export_that_writes_nothing(build: ModuleType) -> None:
     nothing = (OutputFile(path="inference.json", exists=False),)
-    status, reason = said(build.facts(records=replaced(build, build.EXPORT, outputs=nothing)))
+    status, reason = result(build.facts(records=replaced(build, build.EXPORT, outputs=nothing)))
     assert (status, "did not write inference.json" in reason) == (FAILED, True)
 
 
 def test_nan_is_failed_even_when_everything_exits_0(build: ModuleType) -> None:
     broken = [m.model_copy(update={"value": math.nan}) if m.metric == "loss" else m for m in build.measurements()]
-    status, reason = said(build.facts(measurements=tuple(broken)))
+    status, reason = result(build.facts(measurements=tuple(broken)))
     assert status is FAILED
     assert reason.startswith("loss.finite (v/train): loss is nan at epoch 1, iteration 0 (node alpha, rank 0)")
 
@@ -88,7 +88,7 @@ def test_a_leftover_process_does_not_hide_a_nan(build: ModuleType) -> None:
         step_status={**build.facts().step_status, build.EVAL: INFRA},
         step_reason={build.EVAL: "1 process was left on alpha"},
     )
-    status, reason = said(facts)
+    status, reason = result(facts)
     assert status is FAILED
     assert reason.index("loss.finite") < reason.index("1 process was left on alpha")
 
@@ -96,7 +96,7 @@ def test_a_leftover_process_does_not_hide_a_nan(build: ModuleType) -> None:
 def test_two_nodes_that_trained_apart(build: ModuleType) -> None:
     """Short addresses lose `--ips`: every node trains alone and every log looks fine."""
     alone = tuple(RankReport(node=node, rank=0, world_size=1) for node in build.NODES)
-    status, reason = said(build.facts(ranks={build.TRAIN: alone}))
+    status, reason = result(build.facts(ranks={build.TRAIN: alone}))
     assert (status, "world size 1; declared: 2" in reason) == (FAILED, True)
 
 
@@ -105,13 +105,13 @@ def test_a_multi_gpu_training_that_was_skipped_silently(build: ModuleType) -> No
     facts = build.facts(
         step_status=statuses, measurements=(), records=tuple(r for r in build.records() if r.step != build.TRAIN)
     )
-    status, reason = said(facts)
+    status, reason = result(facts)
     assert (status, "v/train was planned and did not run" in reason) == (FAILED, True)
 
 
 def test_nothing_ran_at_all(build: ModuleType) -> None:
     facts = build.facts(step_status={}, leg_status={}, records=(), measurements=(), step_reason={})
-    status, _ = said(facts)
+    status, _ = result(facts)
     assert status is FAILED
 
 
@@ -123,7 +123,7 @@ def test_a_node_that_cannot_be_reached_is_not_the_models_fault(build: ModuleType
         measurements=(),
         step_reason={"prepare": "node alpha cannot reach node beta"},
     )
-    status, reason = said(facts)
+    status, reason = result(facts)
     assert status is INFRA
     assert reason.startswith("prepare: node alpha cannot reach node beta")
 
@@ -135,7 +135,7 @@ def test_cancelled(build: ModuleType) -> None:
         measurements=(),
         step_reason={build.TRAIN: "stopped by Ctrl-C"},
     )
-    assert said(facts) == (Status.CANCELLED, "v/train: stopped by Ctrl-C")
+    assert result(facts) == (Status.CANCELLED, "v/train: stopped by Ctrl-C")
 
 
 def test_a_failed_leg_keeps_the_others(build: ModuleType) -> None:
@@ -153,7 +153,7 @@ def test_a_failed_leg_keeps_the_others(build: ModuleType) -> None:
 
 def test_open_questions_do_not_make_a_run_red(build: ModuleType) -> None:
     facts = build.facts(engine={}, predictions={})
-    status, reason = said(facts)
+    status, reason = result(facts)
     assert status is PASS
     assert "insufficient_data" in reason
 
@@ -248,7 +248,7 @@ def test_deadline(build: ModuleType) -> None:
         step_status={**build.facts().step_status, build.TRAIN: FAILED},
         step_reason={build.TRAIN: "node beta passed its deadline of 600 s"},
     )
-    assert said(facts)[0] is FAILED
+    assert result(facts)[0] is FAILED
 
 
 def test_the_reason_is_one_line_also_when_it_quotes_a_log(build: ModuleType) -> None:
@@ -256,7 +256,7 @@ def test_the_reason_is_one_line_also_when_it_quotes_a_log(build: ModuleType) -> 
     facts = build.facts(
         step_status={**build.facts().step_status, build.TRAIN: FAILED}, step_reason={build.TRAIN: long}
     )
-    _, reason = said(facts)
+    _, reason = result(facts)
     assert reason.startswith("v/train: exit code 1 on node alpha: File x y y")
     assert "\n" not in reason
     assert len(reason.split("; ")[0]) <= 300

@@ -65,27 +65,27 @@ def test_accepted_runs_make_it_by_themselves(next_week: Any) -> None:
 
 
 def test_an_accepted_change_begins_a_history(next_week: Any, tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow(
+    result = tipcflow(
         "baseline", "accept", "run-3", "--because", "a larger net", "--who", "mia", "--metric", "batch_cost"
     )
-    assert (said.code, said.out) == (
+    assert (result.code, result.out) == (
         0,
         f"accepted: 1 metric values of {a_run().chain} in {a_run().mode}, run run-3\n",
-    ), said.err
+    ), result.err
     with Store.open() as store:
         found, _ = next_week(store)
         assert numbers(found) == {"run-3": 0.2, "run-4": 0.21}
         others = {name for name, one in found.items() if any("loss" in key.metric for key in one.medians)}
         assert others == {"run-0", "run-1", "run-2", "run-4"}, "other numbers keep their history"
         assert found["run-3"].losses == {}, "and the run counts for that number alone"
-    said = tipcflow("baseline", "show", "run-4", "--metric", "batch_cost")
-    assert "since run-3" in said.out
-    assert "a larger net" in said.out
+    result = tipcflow("baseline", "show", "run-4", "--metric", "batch_cost")
+    assert "since run-3" in result.out
+    assert "a larger net" in result.out
     assert tipcflow("baseline", "reset", "run-3", "--because", "by mistake", "--who", "leo").code == 0
     with Store.open() as store:
         assert "run-0" in numbers(next_week(store)[0])
-    told = json.loads(tipcflow("baseline", "show", "run-4", "--json").out)
-    whys = [(one["who"], one["why"]) for one in told["decisions"] if one["metric"] == "batch_cost"]
+    report = json.loads(tipcflow("baseline", "show", "run-4", "--json").out)
+    whys = [(one["who"], one["why"]) for one in report["decisions"] if one["metric"] == "batch_cost"]
     assert whys == [("mia", "a larger net"), ("leo", "by mistake")], "both stay visible"
 
 
@@ -108,8 +108,8 @@ def test_a_pin_stays_next_to_the_history(next_week: Any, tipcflow: Callable[...,
     ],
 )
 def test_refused(next_week: Any, tipcflow: Callable[..., Any], words: list[str], message: str) -> None:
-    said = tipcflow("baseline", "accept", *words)
-    assert (said.code, message in said.err) == (2, True), said.err
+    result = tipcflow("baseline", "accept", *words)
+    assert (result.code, message in result.err) == (2, True), result.err
     with Store.open() as store:
         assert store.baselines.decisions(a_run().chain, a_run().mode, "cpu") == []
 
@@ -124,9 +124,9 @@ def judged(store: Store, week: int, how: Callable[[Number], float]) -> tuple[Sta
     run, rules = stored(store, week, how, NODES), Policy(name="mine", confirm_minutes=0)
     judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
     assert confirm.request_confirmation(store, store.runs.get(run), rules, f"{run}-again") is None
-    said = judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
-    store.runs.finish(run, said.status, said.reason, T0 + week * 100 + 50)
-    return said.status, {one.check: one for one in store.checks.results(run)}
+    result = judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
+    store.runs.finish(run, result.status, result.reason, T0 + week * 100 + 50)
+    return result.status, {one.check: one for one in store.checks.results(run)}
 
 
 def a_little_slower(one: Number) -> float:
@@ -164,8 +164,8 @@ def test_a_wanted_change_is_accepted_and_the_runs_after_it_are_judged_by_it(
         assert (status, answers["speed.batch_cost"].values["confirm"]) == (Status.REGRESSION, True)
         status, answers = judged(store, 7, slower)
         assert (status, answers["speed.batch_cost"].status) == (Status.REGRESSION, Status.REGRESSION)
-    said = tipcflow("baseline", "accept", "run-07", "--because", "larger images", "--who", "mia")
-    assert (said.code, said.out.startswith("accepted: ")) == (0, True), said.err
+    result = tipcflow("baseline", "accept", "run-07", "--because", "larger images", "--who", "mia")
+    assert (result.code, result.out.startswith("accepted: ")) == (0, True), result.err
     with Store.open() as store:
         status, answers = judged(store, 8, slower)
         assert (status, answers["speed.batch_cost"].status) == (Status.PASS, Status.INSUFFICIENT_DATA)
@@ -200,11 +200,11 @@ def test_a_drift_too_slow_for_its_history_is_found_against_a_pin(
         judged(store, 0, drifting(0))
     assert tipcflow("baseline", "pin", "run-00", "--because", "release", "--metric", "batch_cost").code == 0
     with Store.open() as store:
-        told = [judged(store, week, drifting(week))[1] for week in range(1, 9)]
-    found = [one["baseline.pinned"].status for one in told]
+        report = [judged(store, week, drifting(week))[1] for week in range(1, 9)]
+    found = [one["baseline.pinned"].status for one in report]
     assert found[0] is Status.INSUFFICIENT_DATA
     assert found[-1] is Status.REGRESSION
-    assert Status.REGRESSION not in {one["speed.batch_cost"].status for one in told}, "its history drifts along"
+    assert Status.REGRESSION not in {one["speed.batch_cost"].status for one in report}, "its history drifts along"
 
 
 @pytest.mark.parametrize(("policy", "runs"), [("weekly", 10), ("pr", 10)])
@@ -224,10 +224,10 @@ def test_what_is_shown_is_what_the_check_uses(
         context = build_check_context(store, run, rules=rules, references=References(suite="sample"))
         answers = against_baseline(store.history.facts(run.id), context)
     (check,) = [one for one in answers if one.check == "speed.batch_cost"]
-    told = json.loads(
+    report = json.loads(
         tipcflow("baseline", "show", run.id, "--policy", policy, "--metric", "batch_cost", "--json").out
     )
-    (row,) = told["baselines"]
+    (row,) = report["baselines"]
     assert (row["value"], row["runs"]) == (check.values["baseline"], check.values["n"])
     assert (row["value"], row["runs"]) == (pytest.approx(0.1, rel=0.01), runs)
-    assert told["policy"] == policy
+    assert report["policy"] == policy

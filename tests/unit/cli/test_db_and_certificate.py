@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from tests.support.bad_day import tell_failure
+from tests.support.bad_day import record_failure
 from tests.support.stories import tell
 
 from tipcflow.domain.run_documents import CertificateDocument
@@ -23,71 +23,73 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "report" / "certificate.json"
 
 def test_current_then_upgrade(tipcflow: Callable[..., Any], home: Path) -> None:
     url = f"sqlite:///{home}/tipcflow.db"
-    said = tipcflow("db", "current")
-    assert said.out == f"{url}: schema none, this version of tipcflow requires {migrate.head()}\n"
-    assert "tipcflow db upgrade" in said.err
+    result = tipcflow("db", "current")
+    assert result.out == f"{url}: schema none, this version of tipcflow requires {migrate.head()}\n"
+    assert "tipcflow db upgrade" in result.err
     assert json.loads(tipcflow("db", "upgrade", "--json").out) == {
         "url": url,
         "before": "",
         "after": migrate.head(),
     }
     assert tipcflow("db", "upgrade").out == f"{url} is up to date (schema {migrate.head()})\n"
-    said = tipcflow("db", "current", "--json")
-    assert json.loads(said.out) == {"url": url, "current": migrate.head(), "head": migrate.head()}
-    assert said.err == ""
+    result = tipcflow("db", "current", "--json")
+    assert json.loads(result.out) == {"url": url, "current": migrate.head(), "head": migrate.head()}
+    assert result.err == ""
 
 
 def test_the_password_is_not_printed(tipcflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "postgresql://me:hunter2@/x?host=/nowhere")
     for command in (["db", "current"], ["db", "upgrade"], ["runs"]):
-        said = tipcflow(*command)
-        assert said.code == 5
-        assert said.err.startswith("infra_failure: cannot use the database postgresql://me:***@/x?host=/nowhere: ")
-        assert "hunter2" not in said.err + said.out
-        assert "Traceback" not in said.err
+        result = tipcflow(*command)
+        assert result.code == 5
+        assert result.err.startswith(
+            "infra_failure: cannot use the database postgresql://me:***@/x?host=/nowhere: "
+        )
+        assert "hunter2" not in result.err + result.out
+        assert "Traceback" not in result.err
 
 
 def test_the_certificate_is_printed_as_the_file_holds_it(tipcflow: Callable[..., Any], home: Path) -> None:
     with Store.open() as store:
-        run = tell_failure(store, home)
+        run = record_failure(store, home)
         tell(store)
-    said = tipcflow("certificate", "show", "20261122")
-    assert said.code == 0
-    assert json.loads(said.out) == {"schema_version": 1, "run": run.id, "verdict": "failed"}
-    assert tipcflow("certificate", "show", "20261122", "--json").out == said.out
-    said = tipcflow("certificate", "show", "20261121")
-    assert (said.code, said.out) == (2, "")
-    assert "has no certificate" in said.err
+    result = tipcflow("certificate", "show", "20261122")
+    assert result.code == 0
+    assert json.loads(result.out) == {"schema_version": 1, "run": run.id, "verdict": "failed"}
+    assert tipcflow("certificate", "show", "20261122", "--json").out == result.out
+    result = tipcflow("certificate", "show", "20261121")
+    assert (result.code, result.out) == (2, "")
+    assert "has no certificate" in result.err
 
 
 def test_a_certificate_is_verified(tipcflow: Callable[..., Any], tmp_path: Path) -> None:
     golden = Path(__file__).parents[2] / "golden" / "report" / "certificate.json"
     mine = tmp_path / "certificate.json"
     mine.write_text(golden.read_text())
-    said = tipcflow("certificate", "verify", str(mine))
-    assert (said.code, ": valid (" in said.out) == (0, True), said.err
+    result = tipcflow("certificate", "verify", str(mine))
+    assert (result.code, ": valid (" in result.out) == (0, True), result.err
     mine.write_text(golden.read_text().replace('"pass"', '"failed"', 1))
-    said = tipcflow("certificate", "verify", str(mine))
-    assert said.code == 1
-    assert "was changed" in said.out
+    result = tipcflow("certificate", "verify", str(mine))
+    assert result.code == 1
+    assert "was changed" in result.out
     mine.write_text("nothing")
-    said = tipcflow("certificate", "verify", str(mine))
-    assert said.code == 2
-    assert "is not a certificate" in said.err
+    result = tipcflow("certificate", "verify", str(mine))
+    assert result.code == 2
+    assert "is not a certificate" in result.err
 
 
 def test_the_certificate_of_a_run_is_verified(tipcflow: Callable[..., Any], home: Path) -> None:
     with Store.open() as store:
         run = tell(store)
-    said = tipcflow("certificate", "verify", "latest")
-    assert said.code == 2
-    assert f"{run.id}/certificate.json: run {run.id} has no certificate here" in said.err
+    result = tipcflow("certificate", "verify", "latest")
+    assert result.code == 2
+    assert f"{run.id}/certificate.json: run {run.id} has no certificate here" in result.err
     golden = Path(__file__).parents[2] / "golden" / "report" / "certificate.json"
     file = home / "runs" / run.id / "certificate.json"
     file.parent.mkdir(parents=True)
     file.write_text(golden.read_text())
-    said = tipcflow("certificate", "verify", run.id[:10])
-    assert (said.code, said.out.startswith(f"{file}: valid (")) == (0, True), said.err
+    result = tipcflow("certificate", "verify", run.id[:10])
+    assert (result.code, result.out.startswith(f"{file}: valid (")) == (0, True), result.err
     assert "no such run" in tipcflow("certificate", "verify", "2027").err
 
 
@@ -95,13 +97,13 @@ def test_a_certificate_is_shown_as_markdown_and_junit(tipcflow: Callable[..., An
     with Store.open() as store:
         run = tell(store)
         store.documents.put(run.id, CertificateDocument({"run": run.id}))
-    said = tipcflow("certificate", "show", run.id, "--format", "markdown")
-    assert (said.code, said.out.startswith("## pass: ")) == (0, True), said.err
-    assert run.id in said.out
-    said = tipcflow("certificate", "show", run.id, "--format", "junit")
-    assert (said.code, said.out.startswith("<?xml"), f'name="{run.id}"' in said.out) == (0, True, True)
-    said = tipcflow("certificate", "show", run.id, "--format", "junit", "--json")
-    assert (said.code, "--json, --format" in said.err) == (2, True)
+    result = tipcflow("certificate", "show", run.id, "--format", "markdown")
+    assert (result.code, result.out.startswith("## pass: ")) == (0, True), result.err
+    assert run.id in result.out
+    result = tipcflow("certificate", "show", run.id, "--format", "junit")
+    assert (result.code, result.out.startswith("<?xml"), f'name="{run.id}"' in result.out) == (0, True, True)
+    result = tipcflow("certificate", "show", run.id, "--format", "junit", "--json")
+    assert (result.code, "--json, --format" in result.err) == (2, True)
 
 
 def key_pair(folder: Path, name: str) -> tuple[Path, Path]:
@@ -132,8 +134,8 @@ def rehashed(made: dict[str, Any]) -> str:
 
 def test_a_signed_certificate_is_valid(signed: tuple[Path, Path, Path], tipcflow: Callable[..., Any]) -> None:
     file, signature, public = signed
-    said = tipcflow("certificate", "verify", str(file), "--key", str(public))
-    assert (said.code, "signature valid" in said.out) == (0, True), said.out + said.err
+    result = tipcflow("certificate", "verify", str(file), "--key", str(public))
+    assert (result.code, "signature valid" in result.out) == (0, True), result.out + result.err
     assert json.loads(tipcflow("certificate", "verify", str(file), "--key", str(public), "--json").out)["signed"]
     assert not json.loads(tipcflow("certificate", "verify", str(file), "--json").out)["signed"], "not checked"
     stated = attested(json.loads(signature.read_text()))
@@ -147,9 +149,9 @@ def test_a_consistent_forgery_is_found(signed: tuple[Path, Path, Path], tipcflow
     made["suite"]["commit"] = "f" * 40
     file.write_text(rehashed(made))
     assert tipcflow("certificate", "verify", str(file)).code == 0, "the hashes fit"
-    said = tipcflow("certificate", "verify", str(file), "--key", str(public))
+    result = tipcflow("certificate", "verify", str(file), "--key", str(public))
     expected = "the signature is for another certificate: the file's SHA-256 differs\n"
-    assert (said.code, said.out) == (1, expected)
+    assert (result.code, result.out) == (1, expected)
 
 
 def test_another_key_is_refused_unless_it_is_accepted(
@@ -157,9 +159,9 @@ def test_another_key_is_refused_unless_it_is_accepted(
 ) -> None:
     file, _, public = signed
     _, other = key_pair(tmp_path, "other")
-    said = tipcflow("certificate", "verify", str(file), "--key", str(other))
+    result = tipcflow("certificate", "verify", str(file), "--key", str(other))
     expected = "the signature is not valid for the given key: another key signed it, or it was changed\n"
-    assert (said.code, said.out) == (1, expected)
+    assert (result.code, result.out) == (1, expected)
     assert tipcflow("certificate", "verify", str(file), "--key", str(other), "--key", str(public)).code == 0
 
 
@@ -183,7 +185,7 @@ def test_a_broken_signature_is_reported(
         else:
             made["payloadType"] = "text/plain"
         signature.write_text(json.dumps(made))
-    said = tipcflow("certificate", "verify", str(file), "--key", str(public))
-    assert said.code == 1
-    assert "sign" in said.out
-    assert "Traceback" not in said.out + said.err
+    result = tipcflow("certificate", "verify", str(file), "--key", str(public))
+    assert result.code == 1
+    assert "sign" in result.out
+    assert "Traceback" not in result.out + result.err

@@ -25,15 +25,15 @@ def test_a_verdict_is_the_same_after_restoring_elsewhere(
         tell(store)
     before = [tipcflow("show", "latest"), tipcflow("show", "latest", "--json"), tipcflow("runs", "--json")]
     file = tmp_path / "backup"
-    said = tipcflow("db", "backup", str(file))
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith(f"sqlite:///{database} -> {file}: schema {HEAD}, 1 run, ")
+    result = tipcflow("db", "backup", str(file))
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"sqlite:///{database} -> {file}: schema {HEAD}, 1 run, ")
     monkeypatch.setenv("TIPCFLOW_DATABASE_URL", elsewhere)
     assert tipcflow("db", "restore", str(file)).out == f"{file} -> {elsewhere}: schema {HEAD}, 1 run\n"
     after = [tipcflow("show", "latest"), tipcflow("show", "latest", "--json"), tipcflow("runs", "--json")]
     assert after == before
-    said = tipcflow("db", "restore", str(file), "--replace", "--json")
-    assert json.loads(said.out) == {
+    result = tipcflow("db", "restore", str(file), "--replace", "--json")
+    assert json.loads(result.out) == {
         "url": elsewhere,
         "file": str(file),
         "head": HEAD,
@@ -46,8 +46,8 @@ def test_a_verdict_is_the_same_after_restoring_elsewhere(
 def test_an_older_backup_is_upgraded(tipcflow: Callable[..., Any], database: Path, tmp_path: Path) -> None:
     migrate.downgrade(f"sqlite:///{database}", "0008")
     assert "schema 0008, 0 runs, " in tipcflow("db", "backup", str(tmp_path / "backup")).out
-    said = tipcflow("db", "restore", str(tmp_path / "backup"))
-    assert said.out.endswith(f": schema 0008, upgraded to {HEAD}, 0 runs\n")
+    result = tipcflow("db", "restore", str(tmp_path / "backup"))
+    assert result.out.endswith(f": schema 0008, upgraded to {HEAD}, 0 runs\n")
 
 
 def test_each_error_is_one_line(
@@ -71,8 +71,8 @@ def test_each_error_is_one_line(
         "  hint: --replace deletes its rows; make a backup of it first\n"
     )
     monkeypatch.setenv("TIPCFLOW_DATABASE_URL", elsewhere)
-    said = tipcflow("db", "backup", str(tmp_path / "other"))
-    assert (said.code, said.err) == (
+    result = tipcflow("db", "backup", str(tmp_path / "other"))
+    assert (result.code, result.err) == (
         2,
         f"config_error: the database {elsewhere} has no tables; expected a database of tipcflow\n"
         "  hint: TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME select the database\n",

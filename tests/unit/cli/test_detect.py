@@ -105,13 +105,13 @@ def test_a_metric_is_judged_as_by_the_checks(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(series(points=points) + "\n" + series(id="b", points=confirmed))
 
-    def said(*more: str) -> list[tuple[list[int], list[int] | None]]:
+    def output(*more: str) -> list[tuple[list[int], list[int] | None]]:
         lines = [json.loads(line) for line in detect(path, "--json", *more).splitlines()]
         return [([alert["index"] for alert in one["alerts"]], one.get("unconfirmed")) for one in lines]
 
-    assert said() == [([26], None), ([25], None)]
-    assert said("--metric", "batch_cost") == [([], []), ([], [])], "pr: 50 %"
-    assert said("--metric", "peak_rss") == [([], [25, 26, 27, 28]), ([25], [])]
+    assert output() == [([26], None), ([25], None)]
+    assert output("--metric", "batch_cost") == [([], []), ([], [])], "pr: 50 %"
+    assert output("--metric", "peak_rss") == [([], [25, 26, 27, 28]), ([25], [])]
     assert "  unconfirmed: point 25 (run r25)\n" in detect(path, "--metric", "peak_rss")
     assert "worse by +30.0% at point 25 (run r25), since point 25" in detect(path, "--metric", "peak_rss")
     with pytest.raises(ConfigError, match="does not evaluate this metric"):

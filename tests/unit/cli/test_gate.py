@@ -25,18 +25,18 @@ def weeks(count: int, noise: float) -> str:
     return run.chain
 
 
-def row(told: dict[str, Any]) -> dict[str, Any]:
-    (found,) = [one for one in told["metrics"] if one["metric"] == "batch_cost"]
+def row(report: dict[str, Any]) -> dict[str, Any]:
+    (found,) = [one for one in report["metrics"] if one["metric"] == "batch_cost"]
     return found
 
 
 def test_a_quiet_history_shows_small_changes(tipcflow: Callable[..., Any], home: Any) -> None:
     chain = weeks(20, 0.005)
-    said = tipcflow("gate", chain, "--policy", "weekly", "--json")
-    assert said.code == 0, said.err
-    told = json.loads(said.out)
-    assert (told["chain"], told["policy"]) == (chain, "weekly")
-    found = row(told)
+    result = tipcflow("gate", chain, "--policy", "weekly", "--json")
+    assert result.code == 0, result.err
+    report = json.loads(result.out)
+    assert (report["chain"], report["policy"]) == (chain, "weekly")
+    found = row(report)
     assert (found["step"], found["runs"]) == (TRAIN, 20)
     assert 0.002 < found["sigma"] < 0.01
     assert 0.01 < found["smallest"] < 0.08
@@ -51,8 +51,8 @@ def test_a_short_history_names_what_is_missing(tipcflow: Callable[..., Any], hom
     assert "5 more runs needed" in tipcflow("gate", chain, "--policy", "weekly").out
 
 
-@pytest.mark.parametrize(("word", "said"), [("nonsense", "is neither a chain nor a run"), ("latest", "")])
-def test_an_empty_result(tipcflow: Callable[..., Any], home: Any, word: str, said: str) -> None:
+@pytest.mark.parametrize(("word", "result"), [("nonsense", "is neither a chain nor a run"), ("latest", "")])
+def test_an_empty_result(tipcflow: Callable[..., Any], home: Any, word: str, result: str) -> None:
     found = tipcflow("gate", word)
     assert found.code == 2
-    assert said in found.err
+    assert result in found.err

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.bad_day import tell_failure
+from tests.support.bad_day import record_failure
 from tests.support.stories import tell
 
 from tipcflow.config.goldens import load_goldens
@@ -38,35 +38,35 @@ def passing(store: Store) -> tuple[str, str, str]:
 def test_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: Path) -> None:
     with Store.open() as store:
         run, step, precision = passing(store)
-        told = store.runs.get(run)
-    said = tipcflow("golden", "show", run)
-    assert said.code == 2
-    assert f"no goldens are stored for {told.chain} in {told.mode}" in said.err
-    said = tipcflow("golden", "record", run, "--because", "looked at them", "--who", "mia")
-    assert said.code == 0, said.err
-    kept = load_goldens(configs, told.chain, told.mode)
+        report = store.runs.get(run)
+    result = tipcflow("golden", "show", run)
+    assert result.code == 2
+    assert f"no goldens are stored for {report.chain} in {report.mode}" in result.err
+    result = tipcflow("golden", "record", run, "--because", "looked at them", "--who", "mia")
+    assert result.code == 0, result.err
+    kept = load_goldens(configs, report.chain, report.mode)
     assert kept
-    assert (kept.run, kept.who, kept.because, kept.seed) == (run, "mia", "looked at them", told.seed)
+    assert (kept.run, kept.who, kept.because, kept.seed) == (run, "mia", "looked at them", report.seed)
     (answers,) = kept.answers.values()
     assert set(kept.answers) == {GoldenKey(step, precision)}
     assert answers.scores == {"a.png": (0.2, 0.8)}, "the plainest leg speaks"
-    said = tipcflow("golden", "show", run)
-    assert "recorded by mia at" in said.out
-    assert answers.leg in said.out
+    result = tipcflow("golden", "show", run)
+    assert "recorded by mia at" in result.out
+    assert answers.leg in result.out
     assert json.loads(tipcflow("golden", "show", run, "--json").out)["run"] == run
 
 
 def test_refused(tipcflow: Callable[..., Any], home: Path, configs: Path) -> None:
     with Store.open() as store:
-        failed = tell_failure(store, home).id
+        failed = record_failure(store, home).id
         good = tell(store).id
         store.documents.put(good, PredictionsDocument({}))
-    said = tipcflow("golden", "record", failed, "--because", "x")
-    assert (said.code, f"run {failed} is failed" in said.err) == (2, True)
-    said = tipcflow("golden", "record", good, "--because", "x")
-    assert (said.code, f"run {good} printed no predictions" in said.err) == (2, True)
-    said = tipcflow("golden", "record", good, "--because", " ")
-    assert (said.code, "a golden needs a reason" in said.err) == (2, True)
+    result = tipcflow("golden", "record", failed, "--because", "x")
+    assert (result.code, f"run {failed} is failed" in result.err) == (2, True)
+    result = tipcflow("golden", "record", good, "--because", "x")
+    assert (result.code, f"run {good} printed no predictions" in result.err) == (2, True)
+    result = tipcflow("golden", "record", good, "--because", " ")
+    assert (result.code, "a golden needs a reason" in result.err) == (2, True)
     assert not list(configs.rglob("*.json"))
 
 

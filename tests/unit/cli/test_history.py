@@ -15,7 +15,7 @@ KINDS = ("gpu/8x-tesla-v100/1-nodes", "cpu/some-cpu-4/2-nodes", "gpu/8x-tesla-v1
 
 
 @pytest.fixture(autouse=True)
-def told(home: Path) -> None:
+def report(home: Path) -> None:
     with Store.open() as store:
         for number, environment in enumerate(KINDS):
             at = T0 + number * 86_400
@@ -26,9 +26,9 @@ def told(home: Path) -> None:
 
 
 def test_history_of_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("history", "mobilenet", "batch_cost", "--environment", "v100")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.splitlines() == [
+    result = tipcflow("history", "mobilenet", "batch_cost", "--environment", "v100")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
         "unit s, environment gpu/8x-tesla-v100/1-nodes, mode lite_train_lite_infer",
         "AT                STATUS  N  MEDIAN  P10    P90    LOWEST  HIGHEST  FRAMEWORK     RUN",
         "2026-11-18 11:06  pass    2  0.055   0.051  0.059  0.05    0.06     paddle 3.3.1  run-0",
@@ -41,14 +41,14 @@ def test_runs_of_bisections_and_confirm_runs_are_left_out(tipcflow: Callable[...
     with Store.open() as store:
         run = tell(store, a_run("side", environment=KINDS[0], created_at=T0 + 9 * 86_400, trigger=trigger))
         store.measurements.add(losses(run.id, [7.0], metric="batch_cost", unit="s"))
-    said = tipcflow("history", "mobilenet", "batch_cost", "--environment", "v100")
-    assert [line.split()[-1] for line in said.out.splitlines()[2:]] == ["run-0", "run-2"]
+    result = tipcflow("history", "mobilenet", "batch_cost", "--environment", "v100")
+    assert [line.split()[-1] for line in result.out.splitlines()[2:]] == ["run-0", "run-2"]
 
 
 def test_all_kinds_are_distinguished(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("history", CHAIN, "batch_cost")
-    lines = said.out.splitlines()
-    assert said.err.splitlines() == [
+    result = tipcflow("history", CHAIN, "batch_cost")
+    lines = result.out.splitlines()
+    assert result.err.splitlines() == [
         "not compared with the newest run's environment, gpu/8x-tesla-v100/1-nodes:",
         "cpu/some-cpu-4/2-nodes: device cpu instead of gpu, hardware some-cpu-4 instead of 8x-tesla-v100, "
         "number of nodes 2 instead of 1",
@@ -67,30 +67,30 @@ def test_history_as_json_and_csv(tipcflow: Callable[..., Any]) -> None:
 
 
 def test_an_empty_history_is_reported(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("history", CHAIN, "batch_cost", "--environment", "a100")
-    assert (said.code, said.out) == (2, "")
-    assert f"no run of {CHAIN} has batch_cost in step train; found 'environment a100'" in said.err
-    said = tipcflow("history", "resnet", "batch_cost")
-    assert said.code == 2
-    assert f"no run of a chain with this name; found 'resnet'; expected one of {CHAIN}" in said.err.replace(
+    result = tipcflow("history", CHAIN, "batch_cost", "--environment", "a100")
+    assert (result.code, result.out) == (2, "")
+    assert f"no run of {CHAIN} has batch_cost in step train; found 'environment a100'" in result.err
+    result = tipcflow("history", "resnet", "batch_cost")
+    assert result.code == 2
+    assert f"no run of a chain with this name; found 'resnet'; expected one of {CHAIN}" in result.err.replace(
         ":", ";"
     )
 
 
 def test_two_forms_at_once_are_refused(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("history", CHAIN, "batch_cost", "--json", "--csv")
-    assert (said.code, said.out) == (2, "")
-    assert "give either --json or --csv" in said.err
+    result = tipcflow("history", CHAIN, "batch_cost", "--json", "--csv")
+    assert (result.code, result.out) == (2, "")
+    assert "give either --json or --csv" in result.err
 
 
 def test_a_run_in_another_environment_names_the_excluded_runs(tipcflow: Callable[..., Any]) -> None:
     assert json.loads(tipcflow("show", "run-0", "--json").out)["environment_changes"] == ""
-    said = json.loads(tipcflow("show", "run-2", "--json").out)["environment_changes"]
-    assert said == (
+    result = json.loads(tipcflow("show", "run-2", "--json").out)["environment_changes"]
+    assert result == (
         "device gpu instead of cpu, hardware 8x-tesla-v100 instead of some-cpu-4, number of nodes 1 instead of 2: "
         "not compared with run-1, the run before"
     )
-    assert said in " ".join(tipcflow("show", "run-2").out.split())
+    assert result in " ".join(tipcflow("show", "run-2").out.split())
 
 
 def test_a_run_is_exported(tipcflow: Callable[..., Any], tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_a_run_is_exported(tipcflow: Callable[..., Any], tmp_path: Path) -> None
     assert [(row["metric"], row["value"]) for row in rows[:2]] == [("batch_cost", "0.05"), ("batch_cost", "0.06")]
     legs = list(csv.DictReader(io.StringIO(tipcflow("export", "run-0", "legs").out)))
     assert [(row["leg"], row["status"]) for row in legs] == [("cpu_onednn_off", "pass"), ("cpu_onednn_on", "pass")]
-    said = tipcflow("export", "run-0", "-o", str(tmp_path / "x.csv"))
-    assert (said.code, said.out) == (0, "")
+    result = tipcflow("export", "run-0", "-o", str(tmp_path / "x.csv"))
+    assert (result.code, result.out) == (0, "")
     assert len((tmp_path / "x.csv").read_text().splitlines()) == len(rows) + 1
     assert tipcflow("export", "run-0", "-o", str(tmp_path / "nowhere" / "x.csv")).code == 2
 
@@ -110,8 +110,8 @@ def test_rollup_previews_its_work_and_does_it(tipcflow: Callable[..., Any]) -> N
     assert tipcflow("db", "rollup", "--older-than", "30").out == "0 raw samples in 0 series of 0 runs rolled up\n"
     with Store.open() as store:
         store.runs.finish("run-1", store.runs.get("run-1").status, "", 1_700_000_000.0)  # type: ignore[arg-type]
-    said = tipcflow("db", "rollup", "--older-than", "30", "--dry-run").out
-    assert said == "20 raw samples in 1 series of 1 runs would be rolled up\n"
+    result = tipcflow("db", "rollup", "--older-than", "30", "--dry-run").out
+    assert result == "20 raw samples in 1 series of 1 runs would be rolled up\n"
     done = json.loads(tipcflow("db", "rollup", "--older-than", "30", "--json").out)
     assert done == {"runs": 1, "series": 1, "samples": 20, "dry_run": False}
     assert tipcflow("db", "rollup", "--older-than", "0").code == 2

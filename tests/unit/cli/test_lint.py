@@ -35,26 +35,26 @@ def known_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_is_as_it_was_read_and_approved(tipcflow: Tipcflow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    said = tipcflow("lint", INPUTS)
-    assert (said.code, said.err) == (1, "")
-    assert said.out == (GOLDEN / "cli" / "lint.txt").read_text()
+    result = tipcflow("lint", INPUTS)
+    assert (result.code, result.err) == (1, "")
+    assert result.out == (GOLDEN / "cli" / "lint.txt").read_text()
 
 
 def test_warnings_alone_are_not_failure(tipcflow: Tipcflow, tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text(clean().replace("lite_train_whole_infer=5|", ""))
-    said = tipcflow("lint", str(path))
-    assert said.code == 0
-    assert f"{path}:7: mode-entry: warning: " in said.out
-    assert "0 errors, 1 warning, 0 notes" in said.out
+    result = tipcflow("lint", str(path))
+    assert result.code == 0
+    assert f"{path}:7: mode-entry: warning: " in result.out
+    assert "0 errors, 1 warning, 0 notes" in result.out
 
 
 def test_a_clean_file_reports_how_it_was_read(tipcflow: Tipcflow, tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text(clean())
-    said = tipcflow("lint", str(path))
-    assert said.code == 0
-    assert said.out == "1 file read as models/template, guessed by default\n0 errors, 0 warnings, 0 notes\n"
+    result = tipcflow("lint", str(path))
+    assert result.code == 0
+    assert result.out == "1 file read as models/template, guessed by default\n0 errors, 0 warnings, 0 notes\n"
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_the_dialect_is_detected_and_reported(
 
 
 def test_the_suites_own_dialects_count(tipcflow: Tipcflow) -> None:
-    said = tipcflow("lint", str(ROOT / INPUTS), "--suite", "mobilenet_v3_small")
-    assert "1 file read as models/mobilenetv3_prod, of suite mobilenet_v3_small" in said.out
-    assert "1 file read as models/template, of suite mobilenet_v3_small" in said.out
+    result = tipcflow("lint", str(ROOT / INPUTS), "--suite", "mobilenet_v3_small")
+    assert "1 file read as models/mobilenetv3_prod, of suite mobilenet_v3_small" in result.out
+    assert "1 file read as models/template, of suite mobilenet_v3_small" in result.out
 
 
 def test_files_for_other_scripts_are_distinguished(tipcflow: Tipcflow, tmp_path: Path) -> None:
@@ -86,21 +86,21 @@ def test_files_for_other_scripts_are_distinguished(tipcflow: Tipcflow, tmp_path:
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden" / "train.txt").write_text("gpu_list:10")
-    said = tipcflow("lint", str(tmp_path))
-    assert said.code == 1
-    assert "serving.txt:2: crlf: error" in said.out
-    assert "1 file of kind serving: only line endings were checked" in said.out
-    assert ".hidden" not in said.out
+    result = tipcflow("lint", str(tmp_path))
+    assert result.code == 1
+    assert "serving.txt:2: crlf: error" in result.out
+    assert "1 file of kind serving: only line endings were checked" in result.out
+    assert ".hidden" not in result.out
 
 
 def test_json_has_every_file_and_finding(tipcflow: Tipcflow, tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text(clean().replace("gpu_list:0", "gpu_list:10"))
-    said = tipcflow("lint", str(path), "--json")
-    page = json.loads(said.out)
+    result = tipcflow("lint", str(path), "--json")
+    page = json.loads(result.out)
     (file,) = page["files"]
     (finding,) = file["findings"]
-    assert said.code == 1
+    assert result.code == 1
     assert page["counts"] == {"error": 1}
     assert (file["dialect"], file["kind"]) == ("models/template", "train")
     assert (finding["line"], finding["rule"], finding["severity"]) == (4, "gpu-two-digits", "error")
@@ -110,14 +110,14 @@ def test_json_has_every_file_and_finding(tipcflow: Tipcflow, tmp_path: Path) -> 
 def test_a_named_file_that_is_not_a_params_file(tipcflow: Tipcflow, tmp_path: Path) -> None:
     (tmp_path / "noise.txt").write_text("hello\n")
     (tmp_path / "binary.txt").write_bytes(b"a\n\xff")
-    said = tipcflow("lint", str(tmp_path / "noise.txt"), str(tmp_path / "binary.txt"))
-    assert said.code == 1
-    assert "noise.txt:1: line-shape: error" in said.out
-    assert "binary.txt:2: not-text: error" in said.out
+    result = tipcflow("lint", str(tmp_path / "noise.txt"), str(tmp_path / "binary.txt"))
+    assert result.code == 1
+    assert "noise.txt:1: line-shape: error" in result.out
+    assert "binary.txt:2: not-text: error" in result.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "report"),
     [
         (["nowhere"], "no such file or folder"),
         (["."], "contains no params file"),
@@ -126,18 +126,18 @@ def test_a_named_file_that_is_not_a_params_file(tipcflow: Tipcflow, tmp_path: Pa
     ],
 )
 def test_bad_input_is_one_message(
-    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
+    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], report: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = tipcflow("lint", *arguments)
-    assert (said.code, said.out) == (2, "")
-    assert told in said.err
+    result = tipcflow("lint", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert report in result.err
 
 
 def test_rules_are_the_reference_page(tipcflow: Tipcflow) -> None:
-    said = tipcflow("lint", "--rules")
-    assert said.code == 0
-    assert said.out == (ROOT / "docs" / "reference" / "lint.md").read_text()
+    result = tipcflow("lint", "--rules")
+    assert result.code == 0
+    assert result.out == (ROOT / "docs" / "reference" / "lint.md").read_text()
 
 
 FAMILIES = ROOT / "tests" / "golden" / "plan" / "families"
@@ -158,14 +158,14 @@ def test_files_of_other_scripts_are_linted_by_their_line_maps(
     path = tmp_path / suite / file
     path.parent.mkdir()
     path.write_text((FAMILIES / file).read_text())
-    said = tipcflow("lint", str(path))
-    assert f"1 file read as {dialect}, guessed by its path" in said.out
-    assert "0 errors" in said.out
+    result = tipcflow("lint", str(path))
+    assert f"1 file read as {dialect}, guessed by its path" in result.out
+    assert "0 errors" in result.out
     lines = path.read_text().split("\n")
     path.write_text("\n".join([*lines[:3], *lines[4:]]))
-    said = tipcflow("lint", str(path))
-    assert said.code == 1
-    assert ": line-shape: error: " in said.out
+    result = tipcflow("lint", str(path))
+    assert result.code == 1
+    assert ": line-shape: error: " in result.out
 
 
 def test_files_without_a_script_are_only_checked_for_line_endings(tipcflow: Tipcflow, tmp_path: Path) -> None:

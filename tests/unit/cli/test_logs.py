@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.bad_day import tell_failure
+from tests.support.bad_day import record_failure
 from tests.support.stories import INFER, TRAIN, tell
 
 from tipcflow.execute.collect.log_archive import compress_logs
@@ -16,7 +16,7 @@ from tipcflow.store import Store
 def failed(home: Path) -> str:
     with Store.open() as store:
         tell(store)
-        return tell_failure(store, home).id
+        return record_failure(store, home).id
 
 
 def test_the_folder_is_that_of_the_collector(failed: str, home: Path) -> None:
@@ -24,9 +24,9 @@ def test_the_folder_is_that_of_the_collector(failed: str, home: Path) -> None:
 
 
 def test_without_a_step_the_files_are_listed(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
-    said = tipcflow("logs", failed)
-    assert (said.code, said.err) == (0, f"{home / 'runs' / failed}\n")
-    assert [line.split() for line in said.out.splitlines()] == [
+    result = tipcflow("logs", failed)
+    assert (result.code, result.err) == (0, f"{home / 'runs' / failed}\n")
+    assert [line.split() for line in result.out.splitlines()] == [
         ["SIZE", "STEP", "NODE", "FILE"],
         ["21", "B", TRAIN, "node-a", "logs/main.log"],
         ["4.9", "KiB", TRAIN, "node-b", "files/output/best.pdparams"],
@@ -38,14 +38,14 @@ def test_without_a_step_the_files_are_listed(failed: str, tipcflow: Callable[...
 def test_a_step_is_printed_with_a_line_before_each_file(
     failed: str, tipcflow: Callable[..., Any], step: str
 ) -> None:
-    said = tipcflow("logs", "latest", step)
-    assert said.code == 0
-    assert said.out == (
+    result = tipcflow("logs", "latest", step)
+    assert result.code == 0
+    assert result.out == (
         f"==> {TRAIN}/node-a/logs/main.log <==\nepoch 1\nValueError: \ufffd\n"
         f"==> {TRAIN}/node-b/logs/main.log <==\nepoch 1\n"
     )
-    assert said.err.startswith("not printed: ")
-    assert said.err.endswith("best.pdparams (4.9 KiB)\n")
+    assert result.err.startswith("not printed: ")
+    assert result.err.endswith("best.pdparams (4.9 KiB)\n")
 
 
 def test_steps_are_in_the_order_of_the_plan(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
@@ -69,24 +69,24 @@ def test_a_leg(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
     assert tipcflow("logs", "latest", "infer", "--leg", "cpu_onednn_on").out == "cpu_onednn_on\n"
     listed = json.loads(tipcflow("logs", "latest", "--leg", "cpu_onednn_off", "--json").out)
     assert [(one["step"], one["node"], one["bytes"]) for one in listed] == [(INFER, "node-a", 15)]
-    said = tipcflow("logs", "latest", "infer", "--leg", "nothing")
-    assert said.code == 2
-    assert "has no logs of step norm_train_cpu/infer_cpu leg nothing" in said.err
+    result = tipcflow("logs", "latest", "infer", "--leg", "nothing")
+    assert result.code == 2
+    assert "has no logs of step norm_train_cpu/infer_cpu leg nothing" in result.err
 
 
 def test_what_is_not_there(failed: str, tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("logs", "latest", "infer")
-    assert said.code == 2
-    assert f"run {failed} has no logs of step {INFER}\n" in said.err
-    said = tipcflow("logs", "latest", "nowhere")
-    assert said.code == 2
-    assert said.err == f"config_error: step: no such step; found 'nowhere'; expected one of {TRAIN}, {INFER}\n"
-    said = tipcflow("logs", "latest", "norm")
-    assert said.code == 2
-    assert "2 steps match this prefix" in said.err
-    said = tipcflow("logs", "20261121")
-    assert said.code == 2
-    assert "has no logs\n" in said.err
+    result = tipcflow("logs", "latest", "infer")
+    assert result.code == 2
+    assert f"run {failed} has no logs of step {INFER}\n" in result.err
+    result = tipcflow("logs", "latest", "nowhere")
+    assert result.code == 2
+    assert result.err == f"config_error: step: no such step; found 'nowhere'; expected one of {TRAIN}, {INFER}\n"
+    result = tipcflow("logs", "latest", "norm")
+    assert result.code == 2
+    assert "2 steps match this prefix" in result.err
+    result = tipcflow("logs", "20261121")
+    assert result.code == 2
+    assert "has no logs\n" in result.err
 
 
 def test_a_compressed_log_is_printed_as_before(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
@@ -108,5 +108,5 @@ def test_secrets_are_masked_and_everything_else_is_kept(
 ) -> None:
     log = home / "runs" / failed / safe_name(TRAIN) / "node-a" / "logs" / "main.log"
     log.write_text("\u20ac\t100 %\nGET https://x/?token=SECRET123&a=1\npassword=hunter2", encoding="utf-8")
-    said = tipcflow("logs", "latest", "train", "--node", "node-a").out
-    assert said == "\u20ac\t100 %\nGET https://x/?token=***&a=1\npassword=***\n"
+    result = tipcflow("logs", "latest", "train", "--node", "node-a").out
+    assert result == "\u20ac\t100 %\nGET https://x/?token=***&a=1\npassword=***\n"

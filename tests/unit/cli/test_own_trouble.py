@@ -29,10 +29,10 @@ def test_it_is_one_line_and_exit_code_5(
     with pytest.raises(SystemExit) as ended:
         main.main()
     assert ended.value.code == 5
-    said = capsys.readouterr().err
-    assert said.startswith("infra_failure: ")
-    assert words in said
-    assert len(said.splitlines()) == 1
+    result = capsys.readouterr().err
+    assert result.startswith("infra_failure: ")
+    assert words in result
+    assert len(result.splitlines()) == 1
 
 
 def test_a_defect_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,9 +33,9 @@ def test_a_misspelled_name_makes_no_run(
     tipcflow: Callable[..., Said], database: object, option: str, value: str, reason: str
 ) -> None:
     options = [word for pair in (VALID | {option: value}).items() for word in pair]
-    said = tipcflow("run", "x/train_infer_python.txt", *options)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("config_error: ")
-    assert reason in said.err
+    result = tipcflow("run", "x/train_infer_python.txt", *options)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("config_error: ")
+    assert reason in result.err
     with Store.open() as store:
         assert store.runs.newest() == []

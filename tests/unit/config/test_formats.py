@@ -41,7 +41,7 @@ def test_a_suite_brings_its_format_along(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "sample", "said"),
+    ("pattern", "sample", "result"),
     [
         ("loss=(?P<loss>[0-9.+", SAMPLE, "is not a valid regular expression"),
         ("loss=([0-9.]+)", SAMPLE, "has no named group"),
@@ -52,11 +52,11 @@ def test_a_suite_brings_its_format_along(tmp_path: Path) -> None:
         (r"(\w+\s?)*loss=(?P<loss>\d+)$", "foo bar loss=1", "takes more than 0.1 s"),
     ],
 )
-def test_errors_name_their_line(tmp_path: Path, pattern: str, sample: str, said: str) -> None:
+def test_errors_name_their_line(tmp_path: Path, pattern: str, sample: str, result: str) -> None:
     path = write(tmp_path, pattern, sample)
     with pytest.raises(ConfigError, match=r"rules\.0") as error:
         load_format(path)
-    assert said in str(error.value)
+    assert result in str(error.value)
     assert str(error.value).startswith(f"{path}:3: ")
 
 

@@ -91,11 +91,11 @@ def judge(text: str, model: type[BaseModel]) -> str:
     try:
         parse_yaml(text, model, file="lab.yaml")
     except ConfigError as error:
-        said = str(error)
-        assert said.startswith("lab.yaml:"), said
-        assert "\n" not in said, said
-        assert "Traceback" not in said
-        assert len(said) < 1500
+        result = str(error)
+        assert result.startswith("lab.yaml:"), result
+        assert "\n" not in result, result
+        assert "Traceback" not in result
+        assert len(result) < 1500
         return "refused"
     return "loaded"
 

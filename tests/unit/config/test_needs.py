@@ -68,9 +68,9 @@ def test_a_case_may_have_another_launcher(tmp_path: Path) -> None:
 def test_a_wrong_need_is_one_error_with_its_line_and_key(tmp_path: Path, text: str, words: list[str]) -> None:
     with pytest.raises(ConfigError) as raised:
         loaded(tmp_path, text)
-    said = str(raised.value)
-    assert all(word in said for word in words), said
-    assert "\n" not in said.split("\n  hint")[0]
+    result = str(raised.value)
+    assert all(word in result for word in words), result
+    assert "\n" not in result.split("\n  hint")[0]
 
 
 def test_pythonpath_may_leave_the_root_within_the_repository(tmp_path: Path) -> None:

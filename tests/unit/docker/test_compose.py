@@ -55,9 +55,9 @@ def text(root: Path) -> str:
 @pytest.fixture(scope="session")
 def config(root: Path, env_file: Path) -> dict[str, Any]:
     """What docker-compose makes of the file."""
-    said = compose(root, env_file, "config")
-    assert said.returncode == 0, said.stderr
-    return dict(yaml.safe_load(said.stdout))
+    result = compose(root, env_file, "config")
+    assert result.returncode == 0, result.stderr
+    return dict(yaml.safe_load(result.stdout))
 
 
 @pytest.fixture(scope="session")
@@ -82,10 +82,10 @@ def options() -> set[tuple[str, str]]:
 def test_a_missing_secret_is_named_with_what_to_do(root: Path, env_file: Path, tmp_path: Path, name: str) -> None:
     rest = tmp_path / "env"
     rest.write_text(re.sub(rf"(?m)^{name}=.*\n", "", env_file.read_text()))
-    said = compose(root, rest, "config", "--quiet")
-    assert said.returncode != 0
-    assert name in said.stderr
-    assert "run docker/env.sh" in said.stderr
+    result = compose(root, rest, "config", "--quiet")
+    assert result.returncode != 0
+    assert name in result.stderr
+    assert "run docker/env.sh" in result.stderr
 
 
 def test_no_secret_has_a_default_and_no_variable_is_taken_silently(text: str, env: Mapping[str, str]) -> None:
@@ -298,8 +298,8 @@ def test_the_health_check_of_a_worker_has_no_secret_in_its_environment(
         stdout=subprocess.PIPE,
         text=True,
     )
-    said, _ = started.communicate(timeout=60)
-    arguments, process, *environment = said.splitlines()
+    result, _ = started.communicate(timeout=60)
+    arguments, process, *environment = result.splitlines()
     assert arguments.endswith("inspect ping -d celery@here")
     assert int(process) == started.pid
     assert {line.split("=")[0] for line in environment} == {"PATH", "AIRFLOW_HOME"}
@@ -319,11 +319,11 @@ def test_commands_of_airflow_exist(services: Mapping[str, Any], tmp_path: Path) 
         "import sys, json; from airflow.cli.cli_parser import get_parser\n"
         "for words in json.loads(sys.argv[1]): get_parser().parse_args(words)"
     )
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program, json.dumps(commands)],
         env={**os.environ, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor"},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert said.returncode == 0, said.stderr[-2000:]
+    assert result.returncode == 0, result.stderr[-2000:]

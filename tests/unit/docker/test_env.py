@@ -48,9 +48,9 @@ def test_what_is_there_stays_and_what_is_missing_is_added(root: Path, env_file: 
 def test_a_file_that_others_may_read_is_not_filled(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "env"
     path.touch(mode=0o644)
-    said = make(root, path)
-    assert (said.returncode, path.read_text()) == (2, "")
-    assert "chmod 600" in said.stderr
+    result = make(root, path)
+    assert (result.returncode, path.read_text()) == (2, "")
+    assert "chmod 600" in result.stderr
 
 
 def test_what_containers_cannot_read_in_the_checkout_is_an_error(root: Path, tmp_path: Path) -> None:
@@ -60,9 +60,9 @@ def test_what_containers_cannot_read_in_the_checkout_is_an_error(root: Path, tmp
         shutil.copy(root / "docker" / name, tmp_path / "docker")
     for hidden in ("docker/redis.sh", "configs/chains"):
         (tmp_path / hidden).chmod(0o700)
-        said = make(tmp_path, tmp_path / ".env")
-        assert (said.returncode, said.stdout) == (2, "")
-        assert said.stderr.startswith(f"error: {hidden} is not readable for the containers' users; run chmod")
+        result = make(tmp_path, tmp_path / ".env")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"error: {hidden} is not readable for the containers' users; run chmod")
         assert not (tmp_path / ".env").exists()
         (tmp_path / hidden).chmod(0o755)
     assert make(tmp_path, tmp_path / ".env").returncode == 0
@@ -73,15 +73,15 @@ def test_half_a_key_pair_is_not_completed_with_another_half(root: Path, env_file
     lines = [line for line in env_file.read_text().splitlines() if not line.startswith("NODE_LOGIN_KEY_PUB")]
     path.touch(mode=0o600)
     path.write_text("\n".join(lines))
-    said = make(root, path)
-    assert said.returncode == 2
-    assert "half of the pair NODE_LOGIN_KEY" in said.stderr
+    result = make(root, path)
+    assert result.returncode == 2
+    assert "half of the pair NODE_LOGIN_KEY" in result.stderr
 
 
 def test_no_secret_is_printed(root: Path, tmp_path: Path) -> None:
-    said = make(root, tmp_path / "env")
+    result = make(root, tmp_path / "env")
     for line in (tmp_path / "env").read_text().splitlines():
-        assert line.split("=", 1)[1] not in said.stdout + said.stderr
+        assert line.split("=", 1)[1] not in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("name", ["NODE_LOGIN_KEY", "NODE_1_HOST_KEY", "NODE_2_HOST_KEY"])

@@ -56,15 +56,15 @@ def test_prometheus_accepts_the_rules_and_the_configuration(root: Path, tmp_path
         (tmp_path / name).write_text((root / FOLDER / name).read_text())
     (tmp_path / "tipcflow.token").write_text("token")
     command = [promtool, "check", "config", "--lint-fatal", "prometheus.yaml"]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert said.returncode == 0, said.stdout + said.stderr
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.process
 def test_alerts_fire_and_end(root: Path) -> None:
     command = [program(), "test", "rules", "alerts_test.yaml"]
-    said = subprocess.run(command, cwd=root / FOLDER, capture_output=True, text=True, timeout=60)
-    assert said.returncode == 0, said.stdout + said.stderr
+    result = subprocess.run(command, cwd=root / FOLDER, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_each_alert_has_a_test(root: Path, rules: list[dict[str, Any]]) -> None:

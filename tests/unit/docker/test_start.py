@@ -76,7 +76,7 @@ def test_no_secret_is_in_the_environment_of_a_process_that_tasks_can_read(
         "import json, os; from pathlib import Path; first = Path(f'/proc/{os.getppid()}');"
         "print(json.dumps([dict(os.environ), (first / 'environ').read_text(), (first / 'comm').read_text()]))"
     )
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, root / "docker/airflow_entrypoint.py", sys.executable, "-c", show],
         env=given,
         capture_output=True,
@@ -84,7 +84,7 @@ def test_no_secret_is_in_the_environment_of_a_process_that_tasks_can_read(
         timeout=60,
         check=True,
     )
-    left, first, program = json.loads(said.stdout)
+    left, first, program = json.loads(result.stdout)
     assert program == "tini\n"
     for name, value in given.items():
         is_kept = name in ("AIRFLOW_HOME", "PATH")
@@ -187,8 +187,8 @@ def test_a_nodes_server_lets_in_one_user_by_key_alone(root: Path, env: Mapping[s
     config = tmp_path / "sshd_config"
     config.write_text((root / "docker/sshd_config").read_text().replace("/etc/tipcflow", str(tmp_path)))
     make_sshd_folder()
-    told = subprocess.run([sshd, "-T", "-f", config], capture_output=True, text=True, timeout=60)
-    assert told.returncode == 0, told.stderr
+    report = subprocess.run([sshd, "-T", "-f", config], capture_output=True, text=True, timeout=60)
+    assert report.returncode == 0, report.stderr
     expected = {
         "passwordauthentication no",
         "kbdinteractiveauthentication no",
@@ -197,7 +197,7 @@ def test_a_nodes_server_lets_in_one_user_by_key_alone(root: Path, env: Mapping[s
         "maxstartups 100:30:100",
         f"authorizedkeysfile {tmp_path}/authorized_keys",
     }
-    assert expected <= set(told.stdout.splitlines())
+    assert expected <= set(report.stdout.splitlines())
 
 
 @pytest.mark.process
@@ -212,7 +212,7 @@ def test_a_nodes_keys_leave_the_environment_before_its_server_starts(
         "NODE_HOST_KEY": env["NODE_1_HOST_KEY"],
         "NODE_LOGIN_KEY_PUB": env["NODE_LOGIN_KEY_PUB"],
     }
-    said = subprocess.run(
+    result = subprocess.run(
         ["bash", tmp_path / "start.sh", tmp_path],
         env=given,
         capture_output=True,
@@ -220,14 +220,14 @@ def test_a_nodes_keys_leave_the_environment_before_its_server_starts(
         check=True,
         timeout=60,
     )
-    assert "NODE_" not in said.stdout
+    assert "NODE_" not in result.stdout
     assert (tmp_path / "host_key").read_bytes() == base64.b64decode(env["NODE_1_HOST_KEY"])
     assert (tmp_path / "host_key").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "authorized_keys").read_text().strip() == env["NODE_LOGIN_KEY_PUB"]
     del given["NODE_HOST_KEY"]
-    said = subprocess.run(["bash", tmp_path / "start.sh", tmp_path], env=given, capture_output=True, text=True)
-    assert said.returncode != 0
-    assert "NODE_HOST_KEY: run docker/env.sh" in said.stderr
+    result = subprocess.run(["bash", tmp_path / "start.sh", tmp_path], env=given, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert "NODE_HOST_KEY: run docker/env.sh" in result.stderr
 
 
 @pytest.mark.process
@@ -253,7 +253,7 @@ def test_redis_keeps_its_messages_when_it_is_killed(root: Path, tmp_path: Path) 
 
 
 @pytest.fixture
-def told() -> Iterator[str]:
+def report() -> Iterator[str]:
     """The address of an api-server whose triggerer is not well."""
     states = {
         "scheduler": {"status": "healthy"},
@@ -280,15 +280,15 @@ def told() -> Iterator[str]:
     server.server_close()
 
 
-def test_health_is_that_of_the_component(health: ModuleType, told: str) -> None:
+def test_health_is_that_of_the_component(health: ModuleType, report: str) -> None:
     answers = {
-        name: health.healthy(name, told) for name in ("scheduler", "triggerer", "dag_processor", "api_server")
+        name: health.healthy(name, report) for name in ("scheduler", "triggerer", "dag_processor", "api_server")
     }
     assert answers == {"scheduler": True, "triggerer": False, "dag_processor": False, "api_server": True}
     with pytest.raises(KeyError):
-        health.healthy("schedulr", told)
+        health.healthy("schedulr", report)
     with pytest.raises(OSError, match="503"):
-        health.healthy("scheduler", told.replace("/health", "/dead"))
+        health.healthy("scheduler", report.replace("/health", "/dead"))
     assert set(health.OWN) == {"scheduler", "api_server"}
 
 

@@ -59,11 +59,11 @@ def test_of_repeats_the_median_counts() -> None:
 
 
 def test_of_evaluations_the_last_of_rank_0_counts() -> None:
-    said = [
+    result = [
         *samples("top1", [0.1, 0.5, 0.9], phase=Phase.EVAL),
         *samples("top1", [0.1, 0.5, 0.2], phase=Phase.EVAL, rank=1),
     ]
-    assert numbers_of(said) == {MetricKey("v/train", "", "eval.top1"): 0.9}
+    assert numbers_of(result) == {MetricKey("v/train", "", "eval.top1"): 0.9}
 
 
 def test_memory_is_reported_by_rank_or_of_all_together() -> None:
@@ -80,8 +80,8 @@ def test_memory_is_reported_by_rank_or_of_all_together() -> None:
 
 
 def test_only_the_last_attempt_and_only_numbers() -> None:
-    said = [*samples("ips", [5.0], attempt=1), *samples("ips", [math.nan, 7.0, math.inf], attempt=2)]
-    assert numbers_of(said) == {MetricKey("v/train", "", "ips"): 7.0}
+    result = [*samples("ips", [5.0], attempt=1), *samples("ips", [math.nan, 7.0, math.inf], attempt=2)]
+    assert numbers_of(result) == {MetricKey("v/train", "", "ips"): 7.0}
     assert numbers_of(samples("ips", [math.nan])) == {}
 
 

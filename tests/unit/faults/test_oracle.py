@@ -18,8 +18,8 @@ NODE = Fault("n", "", INFRA, healed=True, classes=NODE_LOST)
 HUNG = Fault("h", "", FAILED, classes=HANG, names_rank=True)
 FULL = Fault("f", "", INFRA | {UNSAID}, names_node=False, classes=NONE, codes=frozenset({5}))
 KILL = Fault("k", "", frozenset({UNSAID, UNSTARTED}), names_node=False, classes=NONE, codes=frozenset({-9}))
-LOST = {"failure": "node_lost", "culprit": "node b", "classes": ["node_lost"]}
-STILL = {"failure": "hang", "culprit": "node b, rank 3", "classes": ["hang"]}
+LOST = {"failure": "node_lost", "root_cause": "node b", "classes": ["node_lost"]}
+STILL = {"failure": "hang", "root_cause": "node b, rank 3", "classes": ["hang"]}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,11 @@ STILL = {"failure": "hang", "culprit": "node b, rank 3", "classes": ["hang"]}
         (NODE, Seen("pass", complete=False, code=0), {"false pass"}),
         (NODE, Seen("failed", reason="node b", code=1), {"wrong verdict", "wrong class"}),
         (NODE, Seen("infra_failure", code=5, **LOST), set()),
-        (NODE, Seen("infra_failure", reason="node b", code=5, **LOST | {"culprit": "node a"}), {"node not named"}),
+        (
+            NODE,
+            Seen("infra_failure", reason="node b", code=5, **LOST | {"root_cause": "node a"}),
+            {"node not named"},
+        ),
         (NODE, Seen("infra_failure", reason="node b", code=5), {"wrong class"}),
         (NODE, Seen("infra_failure", reason="node b could not be listed for leftovers: x", code=5), set()),
         (NODE, Seen("infra_failure", code=5, **LOST | {"classes": ["node_lost", "killed"]}), {"wrong class"}),
@@ -46,10 +50,10 @@ STILL = {"failure": "hang", "culprit": "node b, rank 3", "classes": ["hang"]}
         (NODE, Seen("pass", complete=True, code=0, second="failed"), {"next run"}),
         (NODE, Seen("pass", complete=True, code=-9), {"exit code"}),
         (HUNG, Seen("failed", code=1, **STILL), set()),
-        (HUNG, Seen("failed", code=1, reason="rank 3", **STILL | {"culprit": "node b"}), {"rank not named"}),
+        (HUNG, Seen("failed", code=1, reason="rank 3", **STILL | {"root_cause": "node b"}), {"rank not named"}),
         (
             HUNG,
-            Seen("failed", code=1, reason="rank 3", **STILL | {"culprit": "node b, rank 2"}),
+            Seen("failed", code=1, reason="rank 3", **STILL | {"root_cause": "node b, rank 2"}),
             {"rank not named"},
         ),
         (HUNG, Seen("failed", code=1, **STILL | {"classes": ["code_error"]}), {"wrong class"}),

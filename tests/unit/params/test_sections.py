@@ -54,9 +54,9 @@ def test_a_numpy_input_has_the_shape_of_its_name(name: str, dims: tuple[int, ...
     ],
 )
 def test_another_form_is_one_error(line: str) -> None:
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as report:
         inputs(line)
-    error = told.value
+    error = report.value
     assert (error.file, error.line, error.key, error.found) == ("f.txt", 2, line.partition(":")[0], line)
     assert error.expected
 
@@ -104,10 +104,10 @@ def test_the_benchmark_section_is_known_by_its_keys() -> None:
     ],
 )
 def test_a_wrong_line_of_it_is_one_error(lines: list[str], line: int, key: str) -> None:
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as report:
         benchmark(*lines)
-    assert (told.value.file, told.value.line, told.value.key) == ("f.txt", line, key)
-    assert told.value.expected
+    assert (report.value.file, report.value.line, report.value.key) == ("f.txt", line, key)
+    assert report.value.expected
 
 
 def test_a_section_ends_at_the_next_title() -> None:

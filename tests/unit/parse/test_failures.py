@@ -1,4 +1,4 @@
-"""Failed logs: whom the launcher blames, and the lines that a user is shown."""
+"""Failed logs: the rank that the launcher names, and the lines that users see."""
 
 from pathlib import Path
 
@@ -16,14 +16,14 @@ def test_the_launcher_names_the_root_cause() -> None:
     found = parse_launch(FAILED)
     assert found is not None
     assert (found.rank, found.code, found.exit_code, found.log) == (0, 1, 1, "log/workerlog.0")
-    assert not found.victim
+    assert not found.is_collateral
 
 
 def test_a_worker_that_failed_because_of_a_peer_is_a_collateral_failure() -> None:
     text = FAILED.replace(" code 1 log", " code -6 log").replace("Exit code 1", "Exit code 250")
     found = parse_launch(text)
     assert found is not None
-    assert found.victim
+    assert found.is_collateral
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,13 @@ def test_messages_are_as_they_were_read_and_approved(
     plan: Make, short_text: str, norm_text: str, cluster: Callable[..., Cluster]
 ) -> None:
     texts = {"short": short_text, "norm": norm_text}
-    said = [
+    result = [
         f"[{name}]\n{message(plan, change(texts[which]), mode, cluster())}\n"
         for name, (which, change, mode) in CASES.items()
     ]
     if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.write_text("\n".join(said))
-    assert "\n".join(said) == GOLDEN.read_text()
+        GOLDEN.write_text("\n".join(result))
+    assert "\n".join(result) == GOLDEN.read_text()
 
 
 def test_the_error_carries_its_place(plan: Make, short_text: str) -> None:

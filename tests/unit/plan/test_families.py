@@ -69,7 +69,7 @@ def test_a_file_of_another_script_needs_no_dialect_of_its_own_in_the_suites_file
 
 
 @pytest.mark.parametrize(
-    ("name", "mode", "told"),
+    ("name", "mode", "report"),
     [
         ("onnx", "lite_train_lite_infer", "expected paddle2onnx_infer"),
         ("blocks", "whole_infer", "expected lite_train_lite_infer"),
@@ -79,10 +79,10 @@ def test_a_file_of_another_script_needs_no_dialect_of_its_own_in_the_suites_file
         ("benchmark", "benchmark_train:", "unknown mode"),
     ],
 )
-def test_a_mode_missing_in_a_file_is_reported(plan: Make, name: str, mode: str, told: str) -> None:
+def test_a_mode_missing_in_a_file_is_reported(plan: Make, name: str, mode: str, report: str) -> None:
     with pytest.raises(ConfigError) as error:
         plan(text_of(name), mode, dialects=(CASES[name][1],))
-    assert told in str(error.value)
+    assert report in str(error.value)
 
 
 def test_a_suite_without_the_script_is_reported(plan: Make) -> None:
@@ -111,12 +111,12 @@ def test_what_a_script_would_stop_at_is_one_error(
     case: Make, name: str, old: str, new: str, line: int, found: str
 ) -> None:
     assert old in text_of(name)
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as report:
         case(name, text=text_of(name).replace(old, new))
-    assert told.value.file == "test_tipc/configs/m/params.txt"
-    assert told.value.line == line
-    assert found in told.value.found
-    assert told.value.expected
+    assert report.value.file == "test_tipc/configs/m/params.txt"
+    assert report.value.line == line
+    assert found in report.value.found
+    assert report.value.expected
 
 
 def test_a_null_inference_is_left_out(case: Make) -> None:

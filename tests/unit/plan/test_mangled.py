@@ -26,7 +26,7 @@ CLUSTER = Cluster(
 )
 
 
-def asked(
+def requested(
     some: int, often: int, *strategies: st.SearchStrategy[Any]
 ) -> Callable[[Callable[..., None]], Callable[[int], None]]:
     """A test with few examples by default, and more in the full tests."""
@@ -70,7 +70,7 @@ def mangled(draw: st.DrawFn, bases: Sequence[str] = tuple(BASES)) -> str:
     return "\n".join(text)
 
 
-@asked(
+@requested(
     100, 2000, mangled(), st.sampled_from(MODES), st.sampled_from(list(Compat)), st.sampled_from([None, CLUSTER])
 )
 def test_a_mangled_file_is_planned_or_refused(
@@ -110,7 +110,7 @@ FAMILIES = {
 }
 
 
-@asked(60, 1000, st.data(), st.sampled_from(sorted(FAMILIES)), st.sampled_from(list(Compat)))
+@requested(60, 1000, st.data(), st.sampled_from(sorted(FAMILIES)), st.sampled_from(list(Compat)))
 def test_a_mangled_file_of_another_script_is_planned_or_refused(
     data: st.DataObject, name: str, compat: Compat
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_mangled_file_of_another_script_is_planned_or_refused(
         assert refused.expected
 
 
-@asked(60, 1000, mangled() | noise, st.sampled_from(MODES), st.sampled_from(known_dialects()))
+@requested(60, 1000, mangled() | noise, st.sampled_from(MODES), st.sampled_from(known_dialects()))
 def test_the_scripts_reading_never_fails(text: str, mode: str, name: str) -> None:
     for command in plan_commands(text, file="f.txt", dialect=load_dialect(name), mode=mode):
         assert command.text
@@ -145,7 +145,7 @@ SECTION = (
 WORDS = ["", "dynamic_bs8_fp16_DP_N1C8", "dynamicTostatic_bs8_null_DP_N1C1", "dynamicTostatic", "a_b", "a_b_c_d_e"]
 
 
-@asked(
+@requested(
     50,
     1000,
     mangled(),

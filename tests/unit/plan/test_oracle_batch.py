@@ -53,9 +53,9 @@ def packed(path: Path, records: list[dict[str, Any]]) -> Path:
 
 def test_the_command_plans_records_as_they_ran(oracle: Oracle, tmp_path: Path) -> None:
     records = chosen(oracle)
-    said = batch(packed(tmp_path / "some.jsonl.gz", records))
-    assert (said.returncode, said.stderr) == (0, "")
-    answers = [json.loads(line) for line in said.stdout.splitlines()]
+    result = batch(packed(tmp_path / "some.jsonl.gz", records))
+    assert (result.returncode, result.stderr) == (0, "")
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert [each["config"] for each in answers] == [each["config"] for each in records]
     wrong = [
         f"{record['dialect_name']} {record.get('family', '')} {record['mode']}: {record['config']}"
@@ -68,9 +68,9 @@ def test_the_command_plans_records_as_they_ran(oracle: Oracle, tmp_path: Path) -
 
 def test_files_without_records_are_planned(oracle: Oracle, tmp_path: Path) -> None:
     records = [record for record in oracle.records() if "commands" not in record]
-    said = batch(packed(tmp_path / "files.jsonl.gz", records))
-    assert (said.returncode, said.stderr) == (0, "")
-    answers = [json.loads(line) for line in said.stdout.splitlines()]
+    result = batch(packed(tmp_path / "files.jsonl.gz", records))
+    assert (result.returncode, result.stderr) == (0, "")
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(answers) == len(records) >= (38 if oracle.is_whole else 3)
     assert not any("error" in each for each in answers)
     assert all(each["commands"] for each in answers), [e["config"] for e in answers if not e["commands"]]

@@ -43,8 +43,8 @@ def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 def test_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
     now = store.now()
     tell(store, a_run("20261121t000001-a-0000", created_at=now - 100, trigger="pr"))
-    odd = 'pr "x"\\\n'
-    tell(store, a_run("20261121t000002-a-0000", created_at=now - 60, trigger=odd), status=Status.FAILED)
+    outliers = 'pr "x"\\\n'
+    tell(store, a_run("20261121t000002-a-0000", created_at=now - 60, trigger=outliers), status=Status.FAILED)
     store.runs.create(a_run("20261121t000003-a-0000", created_at=now))
     store.queue.join("20261121t000003-a-0000", [("node-a", 0)], owner="o", ttl_s=600, now=now - 40)
     answer = client.get("/metrics", headers=AUTHORIZED)
@@ -59,7 +59,7 @@ def test_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
     assert 40 <= found["tipcflow_queue_oldest_seconds", ()] < 100
     assert found["tipcflow_node_runs", (("node", "node-a"), ("status", "failed"))] == 1
     assert found["tipcflow_node_lost_steps", (("node", "node-b"),)] == 0
-    assert found["tipcflow_verdict_latency_seconds", (("quantile", "0.95"), ("trigger", odd))] == 20
+    assert found["tipcflow_verdict_latency_seconds", (("quantile", "0.95"), ("trigger", outliers))] == 20
     assert found["tipcflow_window_days", ()] == 7
 
 

@@ -132,7 +132,7 @@ class Bench:
 
     def state(self, job: Path, wanted: str) -> dict[str, Any]:
         """What `poll` says, once the job is in that state."""
-        return until(lambda: (told := self.ask("poll", job))["state"] == wanted and told, f"state {wanted}")
+        return until(lambda: (report := self.ask("poll", job))["state"] == wanted and report, f"state {wanted}")
 
     def ours(self) -> list[int]:
         """Processes that carry the workspace's mark, read from the kernel, not by the code under test."""

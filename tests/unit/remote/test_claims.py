@@ -18,7 +18,7 @@ def node(tmp_path: Path) -> Node:
     return Node(name="a", address="127.0.0.1", python=sys.executable, workspace=str(folder))
 
 
-def asked(command: str) -> list[str]:
+def requested(command: str) -> list[str]:
     """The runs that stand in the way."""
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
@@ -26,7 +26,7 @@ def asked(command: str) -> list[str]:
 
 
 def take(node: Node, run: str, *slots: int, seconds: float = 600, void: tuple[str, ...] = ()) -> list[str]:
-    return asked(claim(node, run, slots=slots, seconds=seconds, owner="it's me", void=void))
+    return requested(claim(node, run, slots=slots, seconds=seconds, owner="it's me", void=void))
 
 
 def test_a_slot_is_claimed_by_one_until_it_is_given_back(node: Node) -> None:
@@ -34,9 +34,9 @@ def test_a_slot_is_claimed_by_one_until_it_is_given_back(node: Node) -> None:
     assert take(node, "one", 0, 1) == [], "again"
     assert take(node, "two", 1, 2) == ["one"]
     assert take(node, "three", 2) == [], "two got nothing"
-    assert asked(unclaim(node, "one")) == ["three"]
+    assert requested(unclaim(node, "one")) == ["three"]
     assert take(node, "two", 1) == []
-    assert asked(unclaim(node, "unknown")) == ["three", "two"]
+    assert requested(unclaim(node, "unknown")) == ["three", "two"]
 
 
 def test_what_ran_out_or_is_void_or_broken_counts_no_more(node: Node) -> None:
@@ -51,7 +51,7 @@ def test_what_ran_out_or_is_void_or_broken_counts_no_more(node: Node) -> None:
 
 def test_a_workspace_that_cannot_be_written_has_no_claims_and_takes_none(node: Node) -> None:
     Path(node.workspace).write_text("a file, where the folder should be")
-    assert asked(unclaim(node, "one")) == []
+    assert requested(unclaim(node, "one")) == []
     done = subprocess.run(
         claim(node, "one", slots=[0], seconds=5, owner=""),
         shell=True,

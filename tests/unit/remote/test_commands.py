@@ -160,8 +160,8 @@ def test_pack_takes_what_is_there(shell, tmp_path):
     for name in [*HOSTILE, secret, "log/workerlog.0"]:
         (root / name).write_text(name)
     (root / "link").symlink_to(root / secret)
-    asked = [*HOSTILE, "missing", "link", "log", "log/workerlog.0"]
-    listed, packed = pack(shell, root, asked)
+    requested = [*HOSTILE, "missing", "link", "log", "log/workerlog.0"]
+    listed, packed = pack(shell, root, requested)
     assert names_of(packed) == {*HOSTILE, "log/workerlog.0"}
     assert listed == {name: Listed(len(name), sha256(name.encode())) for name in [*HOSTILE, "log/workerlog.0"]}
     assert pack(shell, root, ["missing"]) == ({}, pack(shell, root, [])[1])
@@ -175,8 +175,8 @@ def test_special_files_are_named_and_never_opened(shell, tmp_path):
     (tmp_path / "workerlog.0").symlink_to("file")
     (tmp_path / "log").mkdir()
     (tmp_path / "log/workerlog.1").symlink_to("nowhere")
-    asked = ["fifo", "zero", "file", "workerlog.0", "log/workerlog.1"]
-    listed, packed = pack(shell, tmp_path, asked)
+    requested = ["fifo", "zero", "file", "workerlog.0", "log/workerlog.1"]
+    listed, packed = pack(shell, tmp_path, requested)
     kinds = {"fifo": "FIFO", "zero": "device", "file": "", "workerlog.0": "link", "log/workerlog.1": "link"}
     assert {name: one.special for name, one in listed.items()} == kinds
     assert names_of(packed) == {"file"}
@@ -350,8 +350,8 @@ def test_runner_is_reached_through_every_name(shell, node):
     assert json.loads(events) == {"event": "absent"}
     Path(job).mkdir(parents=True)
     shell(commands.stop(node, job, "it's $(touch injected)\n", StoppedBy.USER))
-    asked = json.loads(Path(job, "stop").read_text())
-    assert asked == {"reason": "it's $(touch injected)\n", "by": "user"}
+    requested = json.loads(Path(job, "stop").read_text())
+    assert requested == {"reason": "it's $(touch injected)\n", "by": "user"}
     listed = json.loads(shell(commands.list_ours(node)).stdout)
     assert (listed["processes"], listed["jobs"]) == ([], [])
     assert json.loads(shell(commands.reap(node, job="it's")).stdout)["killed"] == []

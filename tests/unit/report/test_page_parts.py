@@ -62,15 +62,15 @@ def test_iterations_are_counted_over_epochs(logged: list[tuple[int, int]], count
 
 
 def test_results_worst_first_equal_results_together() -> None:
-    def said(check: str, status: Status, **fields: object) -> CheckResult:
+    def output(check: str, status: Status, **fields: object) -> CheckResult:
         return CheckResult.model_validate({"check": check, "status": status, "reason": "r", **fields})
 
     results = [
-        said("a", Status.PASS),
-        *(said("b", Status.INSUFFICIENT_DATA, leg=str(number)) for number in range(3)),
-        said("c", Status.FAILED, leg="1"),
-        said("c", Status.FAILED, leg="2"),
-        said("d", Status.FAILED, gating=False),
+        output("a", Status.PASS),
+        *(output("b", Status.INSUFFICIENT_DATA, leg=str(number)) for number in range(3)),
+        output("c", Status.FAILED, leg="1"),
+        output("c", Status.FAILED, leg="2"),
+        output("d", Status.FAILED, gating=False),
     ]
     found = group_results(results)
     assert [(one.check, one.status.value, len(one.results)) for one in found] == [

@@ -52,9 +52,9 @@ def test_an_unknown_host_key_names_its_file(server):
     shown = subprocess.run(
         ["ssh-keygen", "-lf", str(server.folder / "host_key.pub")], capture_output=True, text=True, check=True
     ).stdout.split()[1]
-    said = refusal(server.node())
-    assert f"(ssh-ed25519 {shown}) is not in {file}" in said
-    assert f"ssh-keyscan -p {server.port} 127.0.0.1 >> {file}" in said
+    result = refusal(server.node())
+    assert f"(ssh-ed25519 {shown}) is not in {file}" in result
+    assert f"ssh-keyscan -p {server.port} 127.0.0.1 >> {file}" in result
     file.unlink()
     assert f"is not in {file}" in refusal(server.node())
 
@@ -69,15 +69,15 @@ def test_the_advice_for_an_unknown_key_helps(server):
 
 def test_changed_host_key(server):
     server.learn(server.folder / "stranger")
-    said = refusal(server.node())
-    assert f"the host key of {whoami()}@127.0.0.1:{server.port} has changed: SHA256:" in said
-    assert f"ssh-keygen -f {server.folder}/known_hosts -R '[127.0.0.1]:{server.port}'" in said
+    result = refusal(server.node())
+    assert f"the host key of {whoami()}@127.0.0.1:{server.port} has changed: SHA256:" in result
+    assert f"ssh-keygen -f {server.folder}/known_hosts -R '[127.0.0.1]:{server.port}'" in result
 
 
 def test_refused_key(server):
-    said = refusal(server.node(identity_file=str(server.folder / "stranger")))
-    assert f"refuses the login with {server.folder}/stranger" in said
-    assert "authorized_keys" in said
+    result = refusal(server.node(identity_file=str(server.folder / "stranger")))
+    assert f"refuses the login with {server.folder}/stranger" in result
+    assert "authorized_keys" in result
 
 
 def test_missing_key(server):
@@ -108,8 +108,8 @@ def test_a_server_that_never_speaks(server):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         sock.listen(8)
-        said = refusal(server.node(port=sock.getsockname()[1]), timeout=0.3, patience=1.0)
-    assert "accepts connections but sends no banner" in said
+        result = refusal(server.node(port=sock.getsockname()[1]), timeout=0.3, patience=1.0)
+    assert "accepts connections but sends no banner" in result
 
 
 def test_a_server_that_always_hangs_up(server):
@@ -125,10 +125,10 @@ def test_a_server_that_always_hangs_up(server):
                 pass
 
         threading.Thread(target=serve, daemon=True).start()
-        said = refusal(server.node(port=front.getsockname()[1]), patience=1.0)
+        result = refusal(server.node(port=front.getsockname()[1]), patience=1.0)
         front.shutdown(socket.SHUT_RDWR)
-    assert "closes the connection before its banner" in said
-    assert "MaxStartups" in said
+    assert "closes the connection before its banner" in result
+    assert "MaxStartups" in result
 
 
 def test_a_server_that_hangs_up_is_tried_again(server):
@@ -218,7 +218,7 @@ def test_every_message(server):
         sock.bind(("127.0.0.1", 0))
         closed = sock.getsockname()[1]
         good = {"known_hosts": str(server.folder / "other")}
-        said = [
+        result = [
             refusal(server.node(known_hosts=str(server.folder / "empty"))),
             refusal(server.node()),
             refusal(server.node(**good, identity_file=str(server.folder / "stranger"))),
@@ -226,7 +226,7 @@ def test_every_message(server):
             refusal(server.node(**good, port=closed)),
             refusal(server.node(**good, host="no-such-host.invalid")),
         ]
-    text = "\n\n".join(said) + "\n"
+    text = "\n\n".join(result) + "\n"
     for found, name in [(str(server.folder), "FOLDER"), (str(server.port), "PORT"), (str(closed), "CLOSED")]:
         text = text.replace(found, name)
     text = re.sub(r"SHA256:[\w+/]{43}", "SHA256:…", text).replace(f"{whoami()}@", "USER@")
@@ -236,8 +236,8 @@ def test_every_message(server):
 def test_failing_proxy_command(server, tmp_path):
     config = tmp_path / "config"
     config.write_text("Host trainer\n  ProxyCommand /bin/false\n")
-    said = refusal(server.node(alias="trainer"), config_file=config, timeout=1.0, patience=1.0)
-    assert "no SSH server responds through: /bin/false" in said
+    result = refusal(server.node(alias="trainer"), config_file=config, timeout=1.0, patience=1.0)
+    assert "no SSH server responds through: /bin/false" in result
 
 
 def test_jump_host(make_server, tmp_path):

@@ -35,19 +35,21 @@ class Attribution:
             cost: how many times worse than the baseline, above 1.
             limit: relative change that is noise.
         """
-        sick = {node: degraded for node, degraded in self.health.sick.items() if key.step in degraded.steps}
-        if metric(key.plain_metric).family != "speed" or not sick:
+        degraded_nodes = {
+            node: degraded for node, degraded in self.health.sick.items() if key.step in degraded.steps
+        }
+        if metric(key.plain_metric).family != "speed" or not degraded_nodes:
             return ""
         where = self.places.get(key, frozenset())
         repeats = repeats_of(self.facts, key.step)
         if any(step.kind is StepKind.TRAIN and len(step.nodes) > 1 for step in repeats):
             where = frozenset(node for step in repeats for node in step.nodes)
-        elif not where or where - set(sick):
+        elif not where or where - set(degraded_nodes):
             return ""
-        blamed = where & set(sick)
-        if not blamed:
+        named = where & set(degraded_nodes)
+        if not named:
             return ""
-        worst = max((sick[node] for node in blamed), key=lambda degraded: degraded.factor)
+        worst = max((degraded_nodes[node] for node in named), key=lambda degraded: degraded.factor)
         if cost - 1 > _AT_MOST * (worst.factor - 1) + limit:
             return ""
         return f"explained by node {worst.node}: {worst.slowdown} (node_health)"

@@ -73,7 +73,7 @@ def health_of(facts: Facts, context: CheckContext) -> Health:
     """Return the nodes whose own probes were slower than in accepted earlier runs."""
     probes = probed(facts, context)
     kinds: dict[str, list[Kind]] = {}
-    sick = {}
+    degraded_nodes = {}
     for node, steps in probes.items():
         slow = {step: entry for step, entry in steps.items() if entry.slow}
         if not slow:
@@ -83,8 +83,10 @@ def health_of(facts: Facts, context: CheckContext) -> Health:
         if slower and slower >= context.policy.node_health.share * len(kinds[node]):
             worst = max(slow.values(), key=lambda entry: entry.factor)
             probe = max(worst.slow, key=lambda name: worst.factors[name])
-            sick[node] = DegradedNode(node, worst.factor, probe, frozenset(slow), slower, len(kinds[node]))
-    return Health(probes, kinds, sick)
+            degraded_nodes[node] = DegradedNode(
+                node, worst.factor, probe, frozenset(slow), slower, len(kinds[node])
+            )
+    return Health(probes, kinds, degraded_nodes)
 
 
 def node_health(facts: Facts, context: CheckContext) -> list[CheckResult]:

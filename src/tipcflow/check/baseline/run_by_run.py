@@ -79,7 +79,7 @@ def judge_run_by_run(
 
 
 class _Judge:
-    """Judges the points of a series.
+    """Evaluates the points of a series.
 
     Attributes:
         accepted: index and value of the points in the history, oldest first.

@@ -91,9 +91,9 @@ def _judged(facts: Facts, step: Step, leg: Leg, golden: GoldenAnswers, context: 
 
     if not scores:
         return result(Status.FAILED, f"the leg printed no predictions; a golden of {golden.leg} is stored")
-    odd = different_images(scores, golden.scores)
-    if odd:
-        return result(Status.FAILED, f"other images than the golden's: {odd}")
+    outliers = different_images(scores, golden.scores)
+    if outliers:
+        return result(Status.FAILED, f"other images than the golden's: {outliers}")
     worst = compare(scores, golden.scores, allowed)
     if worst.problem:
         reason = f"{worst.problem} (image {worst.picture}, against the golden of {golden.leg})"

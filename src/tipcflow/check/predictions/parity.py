@@ -43,9 +43,9 @@ def _judged(facts: Facts, step: Step, on: Leg, off: Leg, rule: ParityRule) -> Ch
     if open_question:
         return result(Status.INSUFFICIENT_DATA, open_question)
     scores, expected = (facts.predictions[leg_key(step, leg.id)] for leg in (on, off))
-    odd = different_images(scores, expected)
-    if odd:
-        return result(Status.FAILED, odd)
+    outliers = different_images(scores, expected)
+    if outliers:
+        return result(Status.FAILED, outliers)
     worst = compare(scores, expected, rule)
     values = comparison_values(worst, expected)
     if worst.problem:

@@ -90,10 +90,10 @@ def _compared(
 
     if not scores:
         return result(Status.INSUFFICIENT_DATA, "the leg printed no predictions")
-    odd = different_images(scores, expected)
-    if odd:
+    outliers = different_images(scores, expected)
+    if outliers:
         status = Status.FAILED if same_data else Status.INSUFFICIENT_DATA
-        return result(status, f"not the same images as in {source}: {odd}")
+        return result(status, f"not the same images as in {source}: {outliers}")
     worst = compare(scores, expected, allowed)
     values = comparison_values(worst, expected)
     if worst.problem:

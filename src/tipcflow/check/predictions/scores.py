@@ -77,8 +77,8 @@ def distance(picture: str, scores: tuple[float, ...], expected: tuple[float, ...
 
 def different_images(scores: Scores, expected: Scores) -> str:
     """Return a message if the two sides have different images; '' otherwise."""
-    odd = sorted(set(scores) ^ set(expected))
-    return f"{len(odd)} images have predictions on one side only, first {odd[0]}" if odd else ""
+    outliers = sorted(set(scores) ^ set(expected))
+    return f"{len(outliers)} images have predictions on one side only, first {outliers[0]}" if outliers else ""
 
 
 def class_count(scores: Scores) -> int:

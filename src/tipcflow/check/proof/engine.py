@@ -120,15 +120,15 @@ def _reported_precision(facts: Facts, step: Step, leg: str) -> str:
 
 
 def _compared(
-    leg: Leg, actual: dict[str, str], told_precision: str
+    leg: Leg, actual: dict[str, str], reported_precision: str
 ) -> tuple[list[tuple[str, str, str]], list[str]]:
     """(settings that differ: name, declared, actual), (settings without evidence)."""
     wrong, unknown = [], []
     for name, declared in _declared(leg).items():
         real = actual.get(name, "")
-        if name == "precision" and not real and (told_precision != declared or declared == "fp32"):
+        if name == "precision" and not real and (reported_precision != declared or declared == "fp32"):
             # A report of another precision is proof enough of a difference, and fp32 is what engines do untold.
-            real = told_precision
+            real = reported_precision
         if not real:
             unknown.append(name)
         elif not _equal(declared, real):

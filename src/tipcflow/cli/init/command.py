@@ -95,9 +95,9 @@ class _Proposal:
     @property
     def unclear(self) -> list[str]:
         """Questions to the user."""
-        asked = [f"{value.key}: {value.unclear}" for value in self.values if value.unclear]
+        requested = [f"{value.key}: {value.unclear}" for value in self.values if value.unclear]
         broken = [file for file in self.files if file.is_broken]
-        return [*asked, *(f"cannot be planned: {file.reason.splitlines()[0]}" for file in broken)]
+        return [*requested, *(f"cannot be planned: {file.reason.splitlines()[0]}" for file in broken)]
 
     @property
     def runs(self) -> list["Imported"]:

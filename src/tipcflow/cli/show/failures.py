@@ -18,7 +18,7 @@ def failure_lines(data: "RunData", logs: Path, width: int | None) -> list[str]:
             failure.failure_class.value,
             short_step(data.plan, step) if step else "(before)",
             str(attempt) if attempt else "",
-            failure.culprit,
+            failure.root_cause,
             " ".join(filter(None, map(_sentence, (failure.remedy.means, failure.then, failure.remedy.advice)))),
         )
         for (step, attempt), failure in failures.items()

@@ -225,6 +225,6 @@ class ExitRecord(Record):
         )
 
     @property
-    def victim(self) -> bool:
+    def is_collateral(self) -> bool:
         """Whether it aborted because of a peer's abort: Paddle's launcher then exits with 250."""
         return self.reason is EndReason.EXITED and self.exit_code == 250

@@ -201,7 +201,7 @@ class Failure(Record):
         return REMEDIES[self.failure_class]
 
     @property
-    def culprit(self) -> str:
+    def root_cause(self) -> str:
         """The root cause as text: `node b, rank 3`; '' if unknown."""
         rank = f"rank {self.rank}" if self.rank >= 0 else ""
         return ", ".join(filter(None, (f"node {self.node}" if self.node else "", rank, self.leg)))
@@ -209,7 +209,7 @@ class Failure(Record):
     @property
     def headline(self) -> str:
         """Class, meaning and root cause in one line."""
-        who = f"; root cause: {self.culprit}" if self.culprit else ""
+        who = f"; root cause: {self.root_cause}" if self.root_cause else ""
         return f"{self.failure_class.value} ({self.remedy.means}){who}"
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from tipcflow.domain import EndReason, JobSpec, StoppedBy
-from tipcflow.execute.failure.root_cause import by_a_user, culprit, is_culprit, is_failed
+from tipcflow.execute.failure.root_cause import by_a_user, find_root_cause, is_failed, is_root_cause
 from tipcflow.execute.job.member import Member
 
 # Peers of a crashed Paddle worker abort within 2-3 s (the launcher polls every few seconds), later on a loaded
@@ -58,7 +58,7 @@ def decide(
         return Decision(gather=True, stop="no exit record in time", by=StoppedBy.CONTROLLER)
     hung = any(map(_hangs, members))
     if together and any(map(is_failed, members)):
-        if any(map(is_culprit, members)):
+        if any(map(is_root_cause, members)):
             return Decision(gather=hung, stop="a peer failed", by=StoppedBy.PEER)
         if trouble_s > PEER_GRACE_S:
             reason = "peers exited; this rank did not (likely hung)"
@@ -72,8 +72,8 @@ def is_cancelled(members: Collection[Member], *, requested: bool) -> bool:
     Args:
         requested: whether this process received a user's stop request; otherwise the exit records show it.
     """
-    blamed = None if requested else culprit(list(members))
-    return requested or (blamed is not None and by_a_user(blamed))
+    named = None if requested else find_root_cause(list(members))
+    return requested or (named is not None and by_a_user(named))
 
 
 def latest_end(spec: JobSpec, began_at: float) -> float:

@@ -32,7 +32,7 @@ from tipcflow.execute.collect.kept_files import record_kept
 from tipcflow.execute.failure import outcome
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.outcome import Outcome
-from tipcflow.execute.failure.preparation import blamed_on_preparation, reported
+from tipcflow.execute.failure.preparation import attributed_to_preparation, reported
 from tipcflow.execute.failure.root_cause import is_failed
 from tipcflow.execute.job.evidence import gathered
 from tipcflow.execute.job.member import Member
@@ -313,7 +313,7 @@ class StepCloser:
             skew = {fact.node: fact.clock_skew_s for fact in facts}
             result = outcome.step_outcome(members, collected.diagnoses, cancelled=cancelled, skew=skew, late=late)
             result = outcome.with_short_rank(result, collected.losses)
-            result = blamed_on_preparation(result, self._suspicions())
+            result = attributed_to_preparation(result, self._suspicions())
         folder = step_folder(self._home, self._run, step.id)
         return outcome.with_evidence(result, *gathered(folder, step.nodes), root=folder.parent)
 
@@ -329,7 +329,7 @@ class StepCloser:
             diagnosis = collected.diagnoses.get(leg.id, LogDiagnosis())
             garbled = "; ".join(collected.garbled)
             result = outcome.leg_outcome(leg, member, diagnosis, cancelled=cancelled, late=late, garbled=garbled)
-            result = blamed_on_preparation(result, self._suspicions())
+            result = attributed_to_preparation(result, self._suspicions())
             results.append(result)
             record = member.legs.get(leg.id)
             status = outcome.stored_leg_status(result.status)

@@ -55,16 +55,16 @@ def class_of(record: ExitRecord | None, diagnosis: LogDiagnosis, late: str = "")
     known_end = diagnosis.left is not None and diagnosis.left.exit_code is not None
     if record.oom and not known_end and _may_be_oom(record, diagnosis):
         return FailureClass.OOM_HOST
-    if diagnosis.trouble is not None and not diagnosis.trouble.victim:
+    if diagnosis.trouble is not None and not diagnosis.trouble.is_collateral:
         return diagnosis.trouble.failure_class
     number = signal_of(record, diagnosis)
-    if number and not diagnosis.victim:
+    if number and not diagnosis.is_collateral:
         return FailureClass.KILLED if number in _FROM_OUTSIDE else FailureClass.CODE_ERROR
     if diagnosis.silent >= 0:
         # The rank exited without a message, or was still running: in both cases the others waited for it.
         left = diagnosis.left is not None or diagnosis.code > 0
         return FailureClass.HANG if diagnosis.waited and not left else FailureClass.CODE_ERROR
-    if diagnosis.victim or record.victim:
+    if diagnosis.is_collateral or record.is_collateral:
         return FailureClass.COMMUNICATION
     return FailureClass.CODE_ERROR if record.exit_code else FailureClass.OUTPUT_MISSING
 
@@ -86,8 +86,8 @@ def _may_be_oom(record: ExitRecord, diagnosis: LogDiagnosis) -> bool:
         record.oom_named
         or signal_of(record, diagnosis) == signal.SIGKILL
         or diagnosis.silent >= 0
-        or diagnosis.victim
-        or record.victim
+        or diagnosis.is_collateral
+        or record.is_collateral
         or not diagnosis.text.strip()
         or _KILLED.search(diagnosis.text) is not None
     )

@@ -39,9 +39,9 @@ class LogDiagnosis:
     collectives: Mapping[int, Collective] = field(default_factory=dict)
 
     @property
-    def victim(self) -> bool:
+    def is_collateral(self) -> bool:
         """Whether the log only reports the loss of a peer."""
-        return self.trouble is not None and self.trouble.victim and self.silent < 0
+        return self.trouble is not None and self.trouble.is_collateral and self.silent < 0
 
 
 def diagnose_logs(
@@ -59,26 +59,26 @@ def diagnose_logs(
     """
     launch = parse_launch(output)
     named = launch.log.rpartition("workerlog.")[2] if launch else ""
-    blamed = first + int(named) if named.isdigit() else -1
+    root_cause = first + int(named) if named.isdigit() else -1
     code = launch.code if launch else 0
     troubles = {rank: find_failure(text) for rank, text in sorted(workers.items())}
-    own = [rank for rank, trouble in troubles.items() if trouble is not None and not trouble.victim]
+    own = [rank for rank, trouble in troubles.items() if trouble is not None and not trouble.is_collateral]
     if own:
-        rank = blamed if blamed in own else own[0]
-        return LogDiagnosis(workers[rank], rank, troubles[rank], code if rank == blamed else 0)
+        rank = root_cause if root_cause in own else own[0]
+        return LogDiagnosis(workers[rank], rank, troubles[rank], code if rank == root_cause else 0)
     whole = find_failure(output)
-    if whole is not None and not whole.victim:
+    if whole is not None and not whole.is_collateral:
         return LogDiagnosis(output, -1, whole, code)
     if any(troubles.values()):
-        victim = _among_victims(workers, troubles, blamed, code, ends)
+        collateral = _among_collateral_failures(workers, troubles, root_cause, code, ends)
         waiting = {rank: timed_out_collective(text) for rank, text in sorted(workers.items())}
-        return replace(victim, collectives={rank: known for rank, known in waiting.items() if known})
-    if blamed not in workers and not error_excerpt(output):
+        return replace(collateral, collectives={rank: known for rank, known in waiting.items() if known})
+    if root_cause not in workers and not error_excerpt(output):
         # A launcher whose workers all ended between two of its polls may name none of them.
-        blamed = _unnamed(workers, ends)
+        root_cause = _unnamed(workers, ends)
     mute = () if launch or ends or whole else tuple(sorted(workers))
-    if blamed in workers:
-        return LogDiagnosis(workers[blamed], blamed, whole, code, mute=mute)
+    if root_cause in workers:
+        return LogDiagnosis(workers[root_cause], root_cause, whole, code, mute=mute)
     return LogDiagnosis(output, -1, whole, code, mute=mute)
 
 
@@ -90,10 +90,10 @@ def _unnamed(workers: Mapping[int, str], ends: Sequence[RankEnd]) -> int:
     return next((rank for rank in bad if rank in workers), -1)
 
 
-def _among_victims(
+def _among_collateral_failures(
     workers: Mapping[int, str],
     troubles: Mapping[int, LogFailure | None],
-    blamed: int,
+    root_cause: int,
     code: int,
     ends: Sequence[RankEnd],
 ) -> LogDiagnosis:
@@ -106,17 +106,19 @@ def _among_victims(
     waited = any(trouble.waited for trouble in spoken.values())
     rank = next((rank for rank, trouble in spoken.items() if trouble.waited), next(iter(spoken)))
     mute = tuple(rank for rank, trouble in troubles.items() if trouble is None)
-    victim = LogDiagnosis(workers[rank], rank, spoken[rank], mute=mute, waited=waited)
+    collateral = LogDiagnosis(workers[rank], rank, spoken[rank], mute=mute, waited=waited)
     if not mute:
-        return victim
+        return collateral
     if ends and ends[0].rank in mute:
         first = ends[0]
         unknown = first.exit_code is None and first.signal is None
-        return replace(victim, silent=first.rank, left=first, code=code if unknown and first.rank == blamed else 0)
-    if not ends and blamed in mute:
-        return replace(victim, silent=blamed, code=code)
+        return replace(
+            collateral, silent=first.rank, left=first, code=code if unknown and first.rank == root_cause else 0
+        )
+    if not ends and root_cause in mute:
+        return replace(collateral, silent=root_cause, code=code)
     if ends and not waited:
-        return victim  # all were running when a neighbor timed out: the missing rank is on another node
+        return collateral  # all were running when a neighbor timed out: the missing rank is on another node
     # After a timeout, the logs of all nodes show which rank is missing (mark_missing_rank).
     suspects = [rank for rank in mute if rank in accused] or ([] if accused or waited else list(mute))
-    return replace(victim, silent=suspects[0]) if suspects else victim
+    return replace(collateral, silent=suspects[0]) if suspects else collateral

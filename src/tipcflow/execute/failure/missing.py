@@ -21,7 +21,9 @@ def mark_missing_rank(
         exited: nodes whose part ended by itself: if none of their workers reports anything, none of them hangs.
     """
     marked = dict(diagnoses)
-    own = any(diagnosis.trouble is not None and not diagnosis.trouble.victim for diagnosis in diagnoses.values())
+    own = any(
+        diagnosis.trouble is not None and not diagnosis.trouble.is_collateral for diagnosis in diagnoses.values()
+    )
     if (
         own
         or any(diagnosis.left is not None for diagnosis in diagnoses.values())

@@ -10,7 +10,7 @@ from tipcflow.domain.run.failure import REMEDIES, Failure, FailureClass
 from tipcflow.execute.failure.classify import class_of, names_full_disk
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.missing import mark_missing_rank
-from tipcflow.execute.failure.root_cause import culprit, ended_from_outside, is_failed, was_stopped
+from tipcflow.execute.failure.root_cause import ended_from_outside, find_root_cause, is_failed, was_stopped
 from tipcflow.execute.failure.sentence import root_cause
 from tipcflow.execute.job.member import Member
 from tipcflow.parse import error_excerpt
@@ -85,20 +85,20 @@ def step_outcome(
     by_itself = (EndReason.EXITED, EndReason.SIGNALED)
     exited = [m.name for m in members if m.record is not None and m.record.reason in by_itself]
     diagnoses = mark_missing_rank(diagnoses, exited)
-    blamed = culprit(members, diagnoses, skew)
-    if blamed is None:
+    named = find_root_cause(members, diagnoses, skew)
+    if named is None:
         return Outcome(Status.PASS)
-    others = tuple(m.name for m in members if m is not blamed and is_failed(m) and not m.lost)
-    diagnosis = diagnoses.get(blamed.name, _NOTHING)
-    if blamed.record is None:
-        lost = Failure(failure_class=_lost_class(blamed), node=blamed.name, followers=others)
-        return Outcome(Status.INFRA_FAILURE, blamed.lost, lost)
+    others = tuple(m.name for m in members if m is not named and is_failed(m) and not m.lost)
+    diagnosis = diagnoses.get(named.name, _NOTHING)
+    if named.record is None:
+        lost = Failure(failure_class=_lost_class(named), node=named.name, followers=others)
+        return Outcome(Status.INFRA_FAILURE, named.lost, lost)
     peers_ended = any(m.record is not None and not was_stopped(m) for m in members if m.name in others)
-    unknown = blamed.record.stopped_by is None and not peers_ended
-    if was_stopped(blamed) and not ended_from_outside(blamed) and not unknown:
-        return _stayed_behind(blamed, diagnosis, others)
-    status, reason = status_of(blamed.record, diagnosis, late)
-    failure = failure_of(blamed.record, diagnosis, node=blamed.name, late=late)
+    unknown = named.record.stopped_by is None and not peers_ended
+    if was_stopped(named) and not ended_from_outside(named) and not unknown:
+        return _stayed_behind(named, diagnosis, others)
+    status, reason = status_of(named.record, diagnosis, late)
+    failure = failure_of(named.record, diagnosis, node=named.name, late=late)
     if failure is not None and failure.failure_class is FailureClass.HANG and diagnosis.silent < 0:
         pass  # its log ends with its stacks, which are part of the evidence
     elif diagnosis.silent >= 0 and diagnosis.trouble is not None:
@@ -163,7 +163,7 @@ def with_short_rank(outcome: Outcome, losses: Mapping[tuple[str, int], int]) -> 
 
 def _stayed_behind(member: Member, diagnosis: LogDiagnosis, others: tuple[str, ...]) -> Outcome:
     """A member that was running after its peers had exited: a hang, unless its log names another cause."""
-    own = diagnosis.trouble is not None and not diagnosis.trouble.victim
+    own = diagnosis.trouble is not None and not diagnosis.trouble.is_collateral
     kind = diagnosis.trouble.failure_class if own and diagnosis.trouble else FailureClass.HANG
     failure = Failure(
         failure_class=kind,

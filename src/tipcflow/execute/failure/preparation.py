@@ -7,7 +7,7 @@ from tipcflow.domain.run.failure import REMEDIES, FailureClass, Suspicion
 from tipcflow.execute.failure.outcome import Outcome
 
 
-def blamed_on_preparation(outcome: Outcome, suspicions: Iterable[Suspicion]) -> Outcome:
+def attributed_to_preparation(outcome: Outcome, suspicions: Iterable[Suspicion]) -> Outcome:
     """Return the outcome of a step that misses a file with the failed preparation as its cause.
 
     Any other failure, and a step that succeeds, are not changed: a script may have a second source.

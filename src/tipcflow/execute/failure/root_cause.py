@@ -35,20 +35,20 @@ def ended_from_outside(member: Member) -> bool:
     return record.stopped_by in STOPPED or (record.stopped_by is None and record.disk_full)
 
 
-def is_culprit(member: Member) -> bool:
+def is_root_cause(member: Member) -> bool:
     """Whether a member failed in a way that no peer can cause, as far as known now."""
     if member.lost:
         return True
     if ended_from_outside(member):
         return True
     record = member.record
-    if record is None or record.ok or record.victim or record.reason is EndReason.STOPPED:
+    if record is None or record.ok or record.is_collateral or record.reason is EndReason.STOPPED:
         return False
     failure = find_failure(member.recent) if record.reason is EndReason.EXITED else None
-    return failure is None or not failure.victim
+    return failure is None or not failure.is_collateral
 
 
-def culprit(
+def find_root_cause(
     members: Sequence[Member],
     diagnoses: Mapping[str, LogDiagnosis] | None = None,
     skew: Mapping[str, float] | None = None,
@@ -80,7 +80,7 @@ def culprit(
 def _gone_first(bad: Sequence[Member]) -> Member | None:
     """Return the member whose link broke first: a peer that fails later fails because of it, whatever its exit
     code."""
-    first_end = min((m.known_at for m in bad if is_culprit(m) and not m.lost), default=float("inf"))
+    first_end = min((m.known_at for m in bad if is_root_cause(m) and not m.lost), default=float("inf"))
     gone = [m for m in bad if m.lost and 0 < m.down_since < first_end]
     return min(gone, key=lambda m: m.down_since, default=None)
 
@@ -94,15 +94,15 @@ def _strength(member: Member, diagnosis: LogDiagnosis, bad: Sequence[Member]) ->
         return 0
     if record.reason is EndReason.STOPPED:
         # It was still training or waiting after its peers had exited: without another cause, this is the hang.
-        return 3 if any(_victim(other.record) for other in bad) else 5
-    if diagnosis.trouble is not None and not diagnosis.trouble.victim:
+        return 3 if any(_is_collateral(other.record) for other in bad) else 5
+    if diagnosis.trouble is not None and not diagnosis.trouble.is_collateral:
         return 0
     if diagnosis.silent >= 0:
         return 2
-    return 4 if diagnosis.victim or record.victim else 0
+    return 4 if diagnosis.is_collateral or record.is_collateral else 0
 
 
-def _victim(record: ExitRecord | None) -> bool:
+def _is_collateral(record: ExitRecord | None) -> bool:
     return record is not None and record.reason is EndReason.EXITED and not record.ok
 
 

@@ -93,7 +93,7 @@ class Nodes:
                     peers[name] = f"{other.node.address}:{port}"
             deadline = time.monotonic() + SHORT_QUERY_S
             facts = session.facts(peers)
-            # Not tenacity, which raises at the deadline unless told otherwise: the last facts are the result.
+            # Not tenacity, which raises at the deadline by default: the last facts are the result.
             while facts.unreachable and time.monotonic() < deadline:
                 time.sleep(PEER_EVERY_S)
                 facts = session.facts(peers)

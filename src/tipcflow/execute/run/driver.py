@@ -164,12 +164,12 @@ class ChainRun:
         )
         if queued is None:
             return None
-        asked, request = queued
-        self._note(f"confirming {', '.join(asked.keys)}: run {asked.run}")
+        requested, request = queued
+        self._note(f"confirming {', '.join(requested.keys)}: run {requested.run}")
         # Its steps have the names of this run's steps: only its messages are shown.
         listener = confirm.note_listener(self._note)
         return ChainRun(
-            request, self._store, home=self._home, listener=listener, cancel=self.cancel, run=asked.run
+            request, self._store, home=self._home, listener=listener, cancel=self.cancel, run=requested.run
         )
 
     def _finish(self, status: Status, reason: str) -> Run:

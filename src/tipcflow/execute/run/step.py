@@ -182,7 +182,7 @@ class StepTask:
         if member.record is None:
             return Status.INFRA_FAILURE, member.lost
         status, reason = outcome.status_of(member.record)
-        if status is Status.FAILED and member.record.victim:
+        if status is Status.FAILED and member.record.is_collateral:
             reason = f"{reason}; collateral failure after a peer failed"
         return status, reason
 

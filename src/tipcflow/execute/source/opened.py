@@ -33,8 +33,8 @@ def note_opened(store: "Store", run_id: str, home: Path) -> None:
     request, source = documents.get(RequestDocument), documents.get(SourceDocument)
     if documents.get(MergeBaseDocument) or source is None or request is None:
         return
-    asked = request.root
-    if asked.drop or asked.only or asked.evaluates:
+    requested = request.root
+    if requested.drop or requested.only or requested.evaluates:
         return
     if store.opened.has(run.chain, run.mode, run.suite_commit):
         return

@@ -4,9 +4,9 @@ The judge requests one; a separate run then executes only the suspected steps an
 nodes in another order: work of the first node runs on the second one; with one node, at a later time. Until then
 the confirmed run has no status. A confirm run never joins a baseline.
 
-Speeds of a training on the full data set are confirmed by a training on little data, whose batches take the same
+Speeds of a training on the full dataset are confirmed by a training on little data, whose batches take the same
 time but which is not comparable in accuracy, loss and memory. Evaluations are confirmed by repeating them on their
-node with the run's trained weights; other metrics by a run on the full data set if time permits, or not at all.
+node with the run's trained weights; other metrics by a run on the full dataset if time permits, or not at all.
 """
 
 import time

@@ -27,8 +27,8 @@ class _BriefRetry(GithubRetry):
         Raises:
             RateLimitExceededException: GitHub requests to wait longer than `LONGEST_WAIT_S`.
         """
-        asked = self.get_retry_after(response) if response is not None else None
-        wait = asked if asked is not None else self.get_backoff_time()
+        requested = self.get_retry_after(response) if response is not None else None
+        wait = requested if requested is not None else self.get_backoff_time()
         if wait > LONGEST_WAIT_S:
             headers = {"retry-after": f"{wait:.0f}"}
             raise RateLimitExceededException(429, {"message": "rate limit"}, headers)

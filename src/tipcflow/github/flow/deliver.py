@@ -102,8 +102,8 @@ def _deliver_message(
 
 def wait_s(tries: int, error: InfraError) -> float:
     """Seconds until the next attempt: what GitHub requests, otherwise twice the last pause."""
-    asked = error.wait_s if isinstance(error, LimitedError) else 0.0
-    return max(asked, min(LONGEST_WAIT_S, 5.0 * 2.0 ** min(tries, 10)))
+    requested = error.wait_s if isinstance(error, LimitedError) else 0.0
+    return max(requested, min(LONGEST_WAIT_S, 5.0 * 2.0 ** min(tries, 10)))
 
 
 def _send(client: Writer, message: Message, repository: Repository) -> None:

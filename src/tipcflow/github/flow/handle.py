@@ -65,14 +65,14 @@ def handle(
         if row.takes < MOST_REFUSALS:
             store.outbox.leave(row.delivery, error.message, wait_s=REFUSED_S)
             return error.message, False
-        outcome = f"given up: {error.message}"
+        outcome = f"dropped: {error.message}"
     except Exception as error:
         # A response of GitHub with an unknown form must not stop the other deliveries.
         _LOG.exception("delivery %s", row.delivery)
         if row.takes < MOST_REFUSALS:
             store.outbox.leave(row.delivery, f"internal error: {mask(repr(error))}", wait_s=REFUSED_S)
             return f"internal error: {mask(repr(error))}", False
-        outcome = f"given up: internal error: {mask(repr(error))}"
+        outcome = f"dropped: internal error: {mask(repr(error))}"
     store.outbox.done(row.delivery, outcome)
     return outcome, True
 

@@ -145,11 +145,11 @@ class Columns:
 def _lay_out(batch: BatchBuilder, template: Template, digits: Digits, lines: Indices, rest: Indices) -> list[int]:
     """Parse lines of one shape; return the numbers of lines that turn out to be of another kind."""
     values = template.read(digits, lines)
-    odd = template.odd(values)
+    outliers = template.odd(values)
     left: list[int] = []
-    if odd is not None:
-        left = [int(number) for number in lines[odd]]
-        values = values.without(odd)
+    if outliers is not None:
+        left = [int(number) for number in lines[outliers]]
+        values = values.without(outliers)
     if len(values.lines):
         batch.add_block(template.form, template.readings, rest[values.lines], values)
     return left

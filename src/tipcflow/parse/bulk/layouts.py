@@ -50,8 +50,8 @@ class Layout:
     def fits(self, block: Block) -> Bools:
         """Return which of these lines have this layout."""
         # A byte below the minimum wraps around and is far above the spread.
-        odd = np.asarray(np.subtract(block, self._least) > self._spread)
-        fits: Bools = ~np.any(odd, axis=1) if odd.any() else np.ones(len(block), np.bool_)
+        outliers = np.asarray(np.subtract(block, self._least) > self._spread)
+        fits: Bools = ~np.any(outliers, axis=1) if outliers.any() else np.ones(len(block), np.bool_)
         return fits
 
     def read(self, block: Block) -> "Laid":

@@ -91,8 +91,8 @@ class Template:
             return None
         other = values.integers[: len(self.names)] != self._named
         other |= values.lengths[: len(self.names)] != self._lengths
-        odd: Bools = other.any(axis=0)
-        return odd if odd.any() else None
+        outliers: Bools = other.any(axis=0)
+        return outliers if outliers.any() else None
 
     def has_names_of(self, raw: bytes) -> bool:
         """Return whether a line of the shape has the template's names."""
@@ -110,9 +110,9 @@ class Values:
     lengths: "np.ndarray[tuple[int, int], np.dtype[np.intp]]"
     numbers: dict[Span, Number]
 
-    def without(self, odd: Bools) -> "Values":
+    def without(self, outliers: Bools) -> "Values":
         """Return the values of the other lines."""
-        keep = ~odd
+        keep = ~outliers
         return Values(self.digits, self.lines[keep], self.integers[:, keep], self.lengths[:, keep], self.numbers)
 
     def floats(self, span: Span) -> Floats:

@@ -43,7 +43,7 @@ class LogFailure(Frozen):
 
     Attributes:
         said: the line that reports it, at most 300 characters.
-        victim: whether it only reports that a peer disconnected.
+        is_collateral: whether it only reports that a peer disconnected.
         waited: whether it reports that a peer did not arrive in time: no process had ended by then.
         peer: the rank that it reports as missing, -1 for none.
         rule: the name of the rule, '' for an exception that matches no rule.
@@ -51,7 +51,7 @@ class LogFailure(Frozen):
 
     failure_class: FailureClass
     said: str
-    victim: bool = False
+    is_collateral: bool = False
     waited: bool = False
     peer: int = -1
     rule: str = ""
@@ -89,7 +89,7 @@ def _end_of(lines: list[str]) -> LogFailure | None:
     failure = first_of(RULES, lines[-_LAST_LINES:])
     if failure is not None and failure.rule == ABORT:
         # C++ code that fails because a peer ended aborts, with its own message above a long stack.
-        return first_of((rule for rule in RULES if rule.victim), lines[-_ABORT_LINES:]) or failure
+        return first_of((rule for rule in RULES if rule.is_collateral), lines[-_ABORT_LINES:]) or failure
     return failure
 
 
@@ -157,9 +157,9 @@ def first_of(rules: Iterable[Rule], lines: list[str]) -> LogFailure | None:
             return LogFailure(
                 failure_class=rule.failure_class,
                 said=mask(matched_line.strip())[:_SAID],
-                victim=rule.victim,
+                is_collateral=rule.is_collateral,
                 waited=rule.waited,
-                peer=_peer(matched_line) if rule.victim else -1,
+                peer=_peer(matched_line) if rule.is_collateral else -1,
                 rule=rule.name,
             )
     return None

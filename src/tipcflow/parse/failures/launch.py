@@ -41,7 +41,7 @@ class LaunchFailure(Frozen):
     log: str = ""
 
     @property
-    def victim(self) -> bool:
+    def is_collateral(self) -> bool:
         """Return whether the worker aborted only because a peer did; the root cause is then on another node."""
         return self.exit_code == PEER_ABORTED or self.code == -6
 

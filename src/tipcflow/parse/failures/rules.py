@@ -23,7 +23,7 @@ class Rule:
     """One kind of line.
 
     Attributes:
-        victim: whether it only reports that a peer disconnected: the root cause is in another process.
+        is_collateral: whether it only reports that a peer disconnected: the root cause is in another process.
         waited: whether it reports that a peer did not arrive in time, so that no process had ended by then.
         anywhere: whether it applies at any position in the end of a log; otherwise only to the exception
             that ended the process, or if no exception did: handled errors are printed, too.
@@ -36,7 +36,7 @@ class Rule:
     pattern: Pattern[str]
     sample: str
     source: str
-    victim: bool = False
+    is_collateral: bool = False
     waited: bool = False
     anywhere: bool = False
 
@@ -274,7 +274,7 @@ RULES = (
         "RuntimeError: [/paddle/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:80] TIMEOUT "
         "self_rank = none pair_rank = -1 peer_str = none",
         "gloo in Paddle 3.3.1, 30 s after a rank hung; PyTorch's gloo has `Timed out waiting 1800000ms`",
-        victim=True,
+        is_collateral=True,
         waited=True,
     ),
     Rule(
@@ -289,7 +289,7 @@ RULES = (
         "RuntimeError: [/paddle/third_party/gloo/gloo/transport/tcp/pair.cc:576] Read error [127.0.0.1]:50304: "
         "Connection reset by peer",
         "gloo in Paddle 3.3.1, on the rank whose peer was killed",
-        victim=True,
+        is_collateral=True,
     ),
     Rule(
         "peer is behind",
@@ -302,7 +302,7 @@ RULES = (
         "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, "
         "Timeout(ms)=600000) ran for 600042 milliseconds before timing out.",
         "PyTorch's NCCL watchdog; Paddle's has `Find timeout start but not finish task:group_key:…`",
-        victim=True,
+        is_collateral=True,
         waited=True,
     ),
     Rule(

@@ -109,7 +109,7 @@ class BashPlanner:
             )
             after = {"after": (step.id,)}
             yield step
-        legs = _told_apart([self._leg(call, first) for call in calls if call.leg])
+        legs = _distinguished([self._leg(call, first) for call in calls if call.leg])
         ends: tuple[str, ...] = after.get("after", ("prepare",) if self.options.prepare else ())  # type: ignore[assignment]
         yield from infer_steps(name, legs, first, after=ends, step=self._step, **common)
 
@@ -128,7 +128,7 @@ class BashPlanner:
         return make_leg(device, words, self._command(call, host), host, self.options)
 
 
-def _told_apart(legs: list[Leg]) -> list[Leg]:
+def _distinguished(legs: list[Leg]) -> list[Leg]:
     """Return legs with unique ids: the script runs a value that is listed twice twice."""
     count: Counter[str] = Counter()
     unique = []

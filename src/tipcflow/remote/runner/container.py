@@ -60,6 +60,6 @@ def sweep(workspace: str, alive: set[str], job: str) -> list[Json]:
         trouble = remove(spec)
         if not trouble:
             unmark(path)
-        told = {"job": job_id(spec), "container": spec["container"], "removed": not trouble, "message": trouble}
-        found.append(told)
+        report = {"job": job_id(spec), "container": spec["container"], "removed": not trouble, "message": trouble}
+        found.append(report)
     return found

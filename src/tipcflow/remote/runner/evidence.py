@@ -100,17 +100,17 @@ class Evidence:
 
     def __init__(self, folder: str, spec: Json, why: str, message: str) -> None:
         self.folder, self.spec = folder, spec
-        told = describe(folder)
+        report = describe(folder)
         runner = (
-            told["pid"] if told["state"] in RUNNING_STATES else -1
+            report["pid"] if report["state"] in RUNNING_STATES else -1
         )  # the pid of a dead runner may have been reused
-        self.beat: Json = told["heartbeat"] or {}
+        self.beat: Json = report["heartbeat"] or {}
         found = [proc for proc in job_processes(scan({os.getpid()}), runner, spec) if proc.pid != runner]
         self.ranks = {proc.pid: rank_of(proc) for proc in found}
         self.procs = sorted(found, key=lambda proc: (not rank_of(proc), not self.main(proc), proc.pid))
         self.found: Json = {
             "schema_version": 1, "job": job_id(spec), "node": spec["node"], "t": time.time(),
-            "why": why, "message": message, "state": told["state"], "complete": False,
+            "why": why, "message": message, "state": report["state"], "complete": False,
             "logs": [], "processes": [], "sockets": [], "kernel": [], "gpus": "", "machine": {}, "files": [],
         }  # fmt: skip
 
@@ -207,8 +207,8 @@ def evidence(folder: str, why: str, message: str) -> Json:
         if known.get("complete") and known.get("why") == "hang":
             return dict(known)
         time.sleep(0.05)
-    told = describe(folder)
-    if told["state"] in ("ended", "absent"):
+    report = describe(folder)
+    if report["state"] in ("ended", "absent"):
         known = load(os.path.join(folder, "evidence.json"))
-        return known or dict(told, message="job has ended; no evidence was collected")
+        return known or dict(report, message="job has ended; no evidence was collected")
     return Evidence(folder, spec, "asked", "").collect()

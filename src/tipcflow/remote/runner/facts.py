@@ -113,9 +113,9 @@ def gpus() -> Json:
                 {"name": cells[0], "uuid": cells[1], "memory_bytes": size, "compute_capability": cells[4]}
             )
     driver = rows.splitlines()[0].split(",")[3].strip() if found else ""
-    told = {"gpus": found, "driver": driver}
+    report = {"gpus": found, "driver": driver}
     newest = re.search(r"CUDA Version: *([\d.]+)", output("nvidia-smi")) if found else None
-    return dict(told, cuda_of_driver=newest.group(1)) if newest else told
+    return dict(report, cuda_of_driver=newest.group(1)) if newest else report
 
 
 def engines() -> Json:
@@ -162,8 +162,8 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
         peers: `name=address,…`; an address may include its own port.
         port: default ssh port of the peers.
     """
-    asked = [tuple(peer.split("=", 1)) for peer in peers.split(",") if peer]
-    lost: dict[str, str] = {name: f"{address}: no response within {LIMIT_S:g} s" for name, address in asked}
+    requested = [tuple(peer.split("=", 1)) for peer in peers.split(",") if peer]
+    lost: dict[str, str] = {name: f"{address}: no response within {LIMIT_S:g} s" for name, address in requested}
     parts: dict[str, Json] = {}
 
     def reach(name: str, address: str) -> None:
@@ -182,7 +182,7 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
     # The framework's own CUDA comes after the system's.
     looks: list[tuple[Any, ...]] = [("libraries", libraries), ("machine", machine, workspace)]
     looks += [("addresses", addresses), ("gpus", gpus), ("software", software, python), ("engines", engines)]
-    jobs: list[tuple[Any, ...]] = [(part, *look) for look in looks] + [(reach, *peer) for peer in asked]
+    jobs: list[tuple[Any, ...]] = [(part, *look) for look in looks] + [(reach, *peer) for peer in requested]
     threads = [threading.Thread(target=job[0], args=job[1:], daemon=True) for job in jobs]
     until = time.monotonic() + LIMIT_S
     for thread in threads:
@@ -190,7 +190,7 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     there = dict(parts)  # a snapshot: a late thread may still add to it
-    told: Json = {"packages": {}, "unfinished": [look[0] for look in looks if look[0] not in there]}
+    report: Json = {"packages": {}, "unfinished": [look[0] for look in looks if look[0] not in there]}
     for look in looks:
-        told.update(there.get(look[0], {}))
-    return dict(told, unreachable=dict(lost), clock=time.time())
+        report.update(there.get(look[0], {}))
+    return dict(report, unreachable=dict(lost), clock=time.time())

@@ -52,14 +52,14 @@ def software(python: str) -> Json:
         found = json.loads(done.stdout.decode())
     except (OSError, ValueError):
         return {}
-    told = {"python": found["python"], "packages": found["packages"], "frameworks": {}}
+    report = {"python": found["python"], "packages": found["packages"], "frameworks": {}}
     for name in FRAMEWORKS:
         origin = found["origins"].get(name)
         if origin:
             values = version_of(name, os.path.dirname(origin))
-            told = dict(values, **told)
-            told["frameworks"][name] = values["framework_version"]
-    return told
+            report = dict(values, **report)
+            report["frameworks"][name] = values["framework_version"]
+    return report
 
 
 def version_of(name: str, folder: str) -> Json:
@@ -74,8 +74,8 @@ def version_of(name: str, folder: str) -> Json:
     except OSError:
         values = {}
     version = values.get("full_version") or values.get("__version__", "")
-    told = {"framework": name, "framework_version": version}
-    told["framework_commit"] = values.get("commit") or values.get("git_version", "")
+    report = {"framework": name, "framework_version": version}
+    report["framework_commit"] = values.get("commit") or values.get("git_version", "")
     for ours, theirs in (
         ("cuda", ("cuda_version", "cuda")),
         ("cudnn", ("cudnn_version",)),
@@ -83,28 +83,28 @@ def version_of(name: str, folder: str) -> Json:
     ):
         value = next((values[key] for key in theirs if values.get(key) not in (None, "", "False", "0")), "")
         if value:
-            told[ours] = value
-    return told
+            report[ours] = value
+    return report
 
 
 def libraries() -> Json:
     """Return CUDA, cuDNN and NCCL of the system; those of the framework are in its version file."""
-    told = {}
+    report = {}
     version = toolkit_version(CUDA) or compiler_version(os.path.join(CUDA, "bin", "nvcc"))
     if version:
-        told["cuda"] = version
+        report["cuda"] = version
     try:
         from ctypes.util import find_library
     except ImportError:  # a Python that was built without it
-        return told
+        return report
     for name in ("cudnn", "nccl"):
         library = find_library(name)
         if library:
-            told[name] = library
+            report[name] = library
     version = next(filter(None, map(cudnn_version, CUDNN)), "")
     if version:
-        told["cudnn"] = version
-    return told
+        report["cudnn"] = version
+    return report
 
 
 def toolkit_version(folder: str) -> str:

@@ -84,8 +84,8 @@ class Guard:
             self.reap()
             found = look.find()
             seen.update({proc.pid: proc for proc in found})
-            told = signal.sigtimedwait(WAKE - {signal.SIGCHLD}, 0)
-            self.hurry = self.hurry or bool(told)  # another process also ends this job, and waits
+            report = signal.sigtimedwait(WAKE - {signal.SIGCHLD}, 0)
+            self.hurry = self.hurry or bool(report)  # another process also ends this job, and waits
             if self.hurry:
                 look.kill()
             return found

@@ -135,9 +135,9 @@ class Job:
 
     def stop_reason(self) -> tuple[str, str]:
         """Return the reason and the initiator from the file `stop`."""
-        told = load(self.path("stop"))
-        told = told if isinstance(told, dict) else {}
-        return str(told.get("reason", "")).strip() or "stopped", str(told.get("by", ""))
+        report = load(self.path("stop"))
+        report = report if isinstance(report, dict) else {}
+        return str(report.get("reason", "")).strip() or "stopped", str(report.get("by", ""))
 
     def end_reason(self) -> str:
         """Return why the job has to end now, '' if it may continue."""

@@ -53,10 +53,10 @@ class RecordedProcesses:
 def recorded_pids(folder: str, table: Iterable[Proc]) -> set[int]:
     """Return the pids of the table that a job's runner has recorded, and all in their sessions: each command
     has its own."""
-    told = load(os.path.join(folder, PROCESSES_FILE))
-    if not isinstance(told, dict) or told.get("boot") != boot_id():
+    report = load(os.path.join(folder, PROCESSES_FILE))
+    if not isinstance(report, dict) or report.get("boot") != boot_id():
         return set()
-    known = {tuple(one) for one in told["processes"]}
+    known = {tuple(one) for one in report["processes"]}
     alive = [proc for proc in table if (proc.pid, proc.start) in known]
     sessions = {proc.sid for proc in alive} - {0}  # 0 is a session outside this pid namespace
     return {proc.pid for proc in alive} | {proc.pid for proc in table if proc.sid in sessions}
@@ -106,7 +106,7 @@ class OrphanedJob:
     def __init__(self, wanted: dict[str, str], folder: str, *, parent: int = -1) -> None:
         self.wanted, self.folder, self.parent = wanted, folder, parent
         self.group: Group | None = group_of(folder)
-        self.victims: set[tuple[int, int]] = set()
+        self.killed: set[tuple[int, int]] = set()
 
     def find(self) -> list[Proc]:
         """Return the job's processes except this one. A process once found stays in the result, even if the
@@ -119,12 +119,12 @@ class OrphanedJob:
             return (
                 proc.pid in known
                 or proc.ppid == self.parent
-                or (proc.pid, proc.start) in self.victims
+                or (proc.pid, proc.start) in self.killed
                 or has_variables(proc, self.wanted)
             )
 
         found = with_descendants(table, mine)
-        self.victims |= {(proc.pid, proc.start) for proc in found}
+        self.killed |= {(proc.pid, proc.start) for proc in found}
         return found
 
     def kill(self) -> None:

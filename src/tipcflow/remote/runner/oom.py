@@ -23,7 +23,7 @@ def kills() -> int:
 MACHINE = "pid:[4026531836]"
 
 
-def victims() -> set[int] | None:
+def killed_pids() -> set[int] | None:
     """Return the pids that the kernel log names as killed; None without permission or in another pid namespace."""
     known = records() if os.readlink("/proc/self/ns/pid") == MACHINE else None
     if known is None:
@@ -34,7 +34,7 @@ def victims() -> set[int] | None:
 
 def is_named() -> bool:
     """Return whether the kernel names killed processes by comparable pids; inside a container, it does not."""
-    return victims() is not None
+    return killed_pids() is not None
 
 
 def killed(before: int, pids: set[int]) -> bool:
@@ -42,5 +42,5 @@ def killed(before: int, pids: set[int]) -> bool:
     kernel names them."""
     if kills() <= before:
         return False
-    named = victims()
+    named = killed_pids()
     return True if named is None else bool(named & pids)

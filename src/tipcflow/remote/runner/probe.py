@@ -26,13 +26,13 @@ def probes(folder: str) -> Json:
     Args:
         folder: where the disk is probed; no file remains there.
     """
-    told: Json = {}
+    report: Json = {}
     for name, work in (("cpu", cpu), ("memory", memory), ("disk", lambda: disk(folder))):
         try:
-            told[name] = round(work(), 6)
+            report[name] = round(work(), 6)
         except (OSError, MemoryError, RuntimeError):
             continue
-    return told
+    return report
 
 
 def cpu() -> float:

@@ -68,10 +68,10 @@ class RankEnds:
     def learn(self, procs: list[Proc]) -> None:
         """Record the ranks of the job's living processes; the children of a rank belong to it."""
         ranks = {proc.pid: rank_of(proc) for proc in procs}
-        told = {end["rank"] for end in self.ended} | set(self.alive.values())
+        report = {end["rank"] for end in self.ended} | set(self.alive.values())
         for proc in procs:
             rank = ranks[proc.pid]
-            if rank.isdigit() and not ranks.get(proc.ppid) and int(rank) not in told:
+            if rank.isdigit() and not ranks.get(proc.ppid) and int(rank) not in report:
                 self.alive[proc.pid] = int(rank)
 
     def look(self) -> None:

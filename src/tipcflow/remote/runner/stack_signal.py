@@ -140,9 +140,9 @@ def collect(folder: str) -> list[Json]:
             small = os.stat(os.path.join(place, name)).st_size <= MAX_BYTES
         except OSError:
             continue
-        told = load(os.path.join(place, name)) if small else None
-        if isinstance(told, dict):
-            found.append(clean(told))
+        report = load(os.path.join(place, name)) if small else None
+        if isinstance(report, dict):
+            found.append(clean(report))
     found.sort(key=lambda one: (not one["rank"], int(one["rank"] or 0), not one["steps"]))
     return found[:MOST]
 
@@ -157,19 +157,19 @@ def is_class(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -1 <= value < GREATEST
 
 
-def clean(told: Json) -> Json:
+def clean(report: Json) -> Json:
     """Return a report with the known fields only, each of its type and a limited size."""
-    one: Json = {name: str(told.get(name) or "")[:LONGEST] for name in WORDS}
+    one: Json = {name: str(report.get(name) or "")[:LONGEST] for name in WORDS}
     one["rank"] = one["rank"] if one["rank"].isdigit() and len(one["rank"]) < 10 else ""
-    one.update({name: number(told.get(name)) for name in NUMBERS}, initialized=told.get("initialized") is True)
+    one.update({name: number(report.get(name)) for name in NUMBERS}, initialized=report.get("initialized") is True)
     for name in LISTS:
-        values = told.get(name)
+        values = report.get(name)
         one[name] = [str(value)[:LONGEST] for value in values[:ENTRIES]] if isinstance(values, list) else []
-    for name, values in (("collectives", [told.get("collectives")]), ("predictors", told.get("predictors"))):
+    for name, values in (("collectives", [report.get("collectives")]), ("predictors", report.get("predictors"))):
         dicts = [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
         one[name] = [{str(key)[:40]: number(value[key]) for key in list(value)[:ENTRIES]} for value in dicts[:8]]
     one["collectives"] = one["collectives"][0] if one["collectives"] else {}
-    classes = told.get("classes")
+    classes = report.get("classes")
     valid = isinstance(classes, list) and len(classes) <= MOST_CLASSES and all(map(is_class, classes))
     one["classes"] = classes if valid else []
     return one

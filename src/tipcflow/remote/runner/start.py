@@ -64,16 +64,16 @@ def start(folder: str) -> Json:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:  # a runner, another start, or a process that checks whether a runner exists
-            told = describe(folder)
-            if told["state"] in ("staged", "running") or time.monotonic() > until:
+            report = describe(folder)
+            if report["state"] in ("staged", "running") or time.monotonic() > until:
                 touch_lease(folder)
-                return told
+                return report
             time.sleep(0.01)
             continue
-        told = describe(folder)
-        if told["record"] or told["pid"]:  # it ran before: an attempt is never started twice
+        report = describe(folder)
+        if report["record"] or report["pid"]:  # it ran before: an attempt is never started twice
             os.close(lock)  # this process may continue with `watch`, and would mistake its own lock for a runner's
-            return dict(told, state="ended" if told["record"] else "lost")
+            return dict(report, state="ended" if report["record"] else "lost")
         return launch(folder, spec, lock)
 
 
@@ -91,17 +91,19 @@ def launch(folder: str, spec: Json, lock: int) -> Json:
     os.close(writer)
     os.close(lock)
     os.waitpid(child, 0)
-    said = b""
+    messages = b""
     until = time.monotonic() + PATIENCE_S
     while select.select([reader], [], [], max(0.0, until - time.monotonic()))[0]:
         piece = os.read(reader, 65536)
         if not piece:
             break
-        said += piece
-    told = describe(folder)
-    if said:  # a refusal whose record could perhaps not be written
-        return dict(told, state="ended", record=told["record"] or refusal(spec, said.decode("utf-8", "replace")))
-    return told
+        messages += piece
+    report = describe(folder)
+    if messages:  # a refusal whose record could perhaps not be written
+        return dict(
+            report, state="ended", record=report["record"] or refusal(spec, messages.decode("utf-8", "replace"))
+        )
+    return report
 
 
 def daemonise(folder: str, spec: Json, lock: int, writer: int) -> None:

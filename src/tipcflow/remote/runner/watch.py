@@ -194,13 +194,15 @@ class Watch:
                 self.news(ended or lost)
                 look = now if more else now + LOOK_S
             if (ended or lost) and not more:
-                told = describe(self.folder)
-                if told["record"]:
+                report = describe(self.folder)
+                if report["record"]:
                     if ended:
                         self.parcel()
-                        return self.say({"event": "end", "record": told["record"], "artefacts": told["artefacts"]})
-                elif told["state"] != "staging":
-                    return self.say({"event": told["state"] if told["state"] == "absent" else "lost"})
+                        return self.say(
+                            {"event": "end", "record": report["record"], "artefacts": report["artefacts"]}
+                        )
+                elif report["state"] != "staging":
+                    return self.say({"event": report["state"] if report["state"] == "absent" else "lost"})
             if now >= until:
                 return None
             if not more:

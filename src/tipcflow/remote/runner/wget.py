@@ -22,10 +22,10 @@ WITH_VALUE = {"-t", "--tries", "-T", "--timeout", "--retry-connrefused", "--wait
 
 def wget(words: List[str]) -> int:
     """Do what `wget` does with these arguments; return its exit code. Other uses of wget run the real one."""
-    asked = understood(words)
-    if asked is None:
+    requested = understood(words)
+    if requested is None:
         real(words)
-    folder, output, keep, urls = asked
+    folder, output, keep, urls = requested
     code = 0
     for url in urls:
         name = output or os.path.basename(url.split("?")[0].split("#")[0]) or "index.html"

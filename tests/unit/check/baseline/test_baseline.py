@@ -173,24 +173,24 @@ def test_a_node_with_slow_probes_explains_slow_numbers(build: ModuleType) -> Non
     result = busy_node(build, train=1.6, probe=1.4)["batch_cost"]
     assert result.status is Status.INSUFFICIENT_DATA
     assert result.reason.endswith("explained by node alpha: probe cpu 1.40x slower (node_health)")
-    # Where that does not make the run an infra_failure, the number stays in doubt.
+    # Where that does not make the run an infra_failure, the number stays unconfirmed.
     shown = busy_node(build, train=1.6, probe=1.4, gating=False)["batch_cost"]
     assert shown.status is Status.UNCONFIRMED
 
 
 def test_a_slower_model_is_not_a_busy_node(build: ModuleType) -> None:
-    doubted = (Status.REGRESSION, Status.UNCONFIRMED)
-    assert busy_node(build, train=3.0, probe=1.0)["batch_cost"].status in doubted
-    assert busy_node(build, train=3.0, probe=1.3)["batch_cost"].status in doubted
+    suspected = (Status.REGRESSION, Status.UNCONFIRMED)
+    assert busy_node(build, train=3.0, probe=1.0)["batch_cost"].status in suspected
+    assert busy_node(build, train=3.0, probe=1.3)["batch_cost"].status in suspected
     assert busy_node(build, train=1.0, probe=3.0)["batch_cost"].status is Status.PASS
 
 
 def test_a_slower_input_pipeline_is_judged_and_excuses_nothing(build: ModuleType) -> None:
     """Reading takes 3 x as long and a batch 1.3 x or more: that is the suite's code, not the node."""
-    doubted = (Status.REGRESSION, Status.UNCONFIRMED)
+    suspected = (Status.REGRESSION, Status.UNCONFIRMED)
     found = busy_node(build, train=1.4, probe=1.0, reader=3.0)
-    assert found["reader_cost"].status in doubted
-    assert found["batch_cost"].status in doubted
+    assert found["reader_cost"].status in suspected
+    assert found["batch_cost"].status in suspected
 
 
 def test_a_part_that_hardly_matters_is_not_a_change(build: ModuleType) -> None:

@@ -30,9 +30,9 @@ def test_a_regression_names_framework_and_commit(build: ModuleType) -> None:
     facts = build.facts(measurements=tuple(build.series((0.2,), "batch_cost")))
     (result,) = against_baseline(facts, _context(build, _history(*[0.05] * 6), 0.2))
     assert result.status is Status.REGRESSION
-    said = "since run r5: framework 3.3.0 -> 3.4.0, suite a1b2c3d -> d4e5f6a"
-    assert result.values["changed"] == said
-    assert said in result.reason
+    output = "since run r5: framework 3.3.0 -> 3.4.0, suite a1b2c3d -> d4e5f6a"
+    assert result.values["changed"] == output
+    assert output in result.reason
 
 
 def test_a_number_that_is_as_usual_names_nothing(build: ModuleType) -> None:

@@ -82,10 +82,10 @@ def test_no_history_is_too_young_for_a_run_that_takes_three_times_as_long(
     policy = load_yaml(CONFIGS / f"{name}.yaml", Policy)
     (result,) = against_baseline(facts, CheckContext(policy=policy, history=history))
     assert (result.status, result.values.get("confirm")) == (Status.UNCONFIRMED, True), result.reason
-    told = CheckContext(policy=policy, history=history, confirmation=confirmed(0.151))
-    assert against_baseline(facts, told)[0].status is Status.REGRESSION
-    told = CheckContext(policy=policy, history=history, confirmation=confirmed(0.0502))
-    assert against_baseline(facts, told)[0].status is Status.PASS
+    report = CheckContext(policy=policy, history=history, confirmation=confirmed(0.151))
+    assert against_baseline(facts, report)[0].status is Status.REGRESSION
+    report = CheckContext(policy=policy, history=history, confirmation=confirmed(0.0502))
+    assert against_baseline(facts, report)[0].status is Status.PASS
 
 
 def wavy(level: float, runs: int) -> list[float]:
@@ -102,9 +102,9 @@ def weekly(
 ) -> CheckResult:
     history = tuple(PastRun(run=f"r{at}", medians={KEY: one}) for at, one in enumerate(past))
     facts = build.facts(measurements=tuple(build.series((value,), "batch_cost")))
-    told = Confirmation(run="c1", medians={KEY: confirm} if confirm else {}, missing=missing)
+    report = Confirmation(run="c1", medians={KEY: confirm} if confirm else {}, missing=missing)
     policy = load_yaml(CONFIGS / f"{name}.yaml", Policy)
-    context = CheckContext(policy=policy, history=history, confirmation=told if confirm or missing else None)
+    context = CheckContext(policy=policy, history=history, confirmation=report if confirm or missing else None)
     (result,) = against_baseline(facts, context)
     return result
 
@@ -134,11 +134,11 @@ def test_an_unconfirmed_accepted_change_is_not_a_new_level(build: ModuleType) ->
     """The slow runs were not accepted: what is as slow is a regression, what is as fast as before is none."""
     past = wavy(0.5, 30)
     for value in wavy(0.65, 12):  # confirm runs are never to be had, and every run is let through
-        said = weekly(build, value, past, missing="is not waited for")
-        assert said.status is not Status.PASS, said.reason
+        output = weekly(build, value, past, missing="is not waited for")
+        assert output.status is not Status.PASS, output.reason
         past.append(value)
-    assert said.status is Status.REGRESSION
-    assert said.values["baseline"] == pytest.approx(0.5, rel=0.01)
+    assert output.status is Status.REGRESSION
+    assert output.values["baseline"] == pytest.approx(0.5, rel=0.01)
     assert weekly(build, 0.5, past).status is Status.PASS
     # Back at the old level for a while, that one counts again.
     assert weekly(build, 0.65, past + wavy(0.5, 6), 0.65).status is Status.REGRESSION
@@ -146,11 +146,11 @@ def test_an_unconfirmed_accepted_change_is_not_a_new_level(build: ModuleType) ->
 
 
 @pytest.mark.parametrize("name", ["pr", "weekly"])
-@pytest.mark.parametrize("odd", [2, 4, 7])
+@pytest.mark.parametrize("outliers", [2, 4, 7])
 def test_a_history_of_two_levels_hides_no_run_that_takes_ten_times_as_long(
-    build: ModuleType, odd: int, name: str
+    build: ModuleType, outliers: int, name: str
 ) -> None:
     """Where runs are of two levels, everything may be an outlier; this is not."""
-    past = wavy(0.5, 14) + wavy(0.4, odd)
+    past = wavy(0.5, 14) + wavy(0.4, outliers)
     assert weekly(build, 5.0, past, name=name).values.get("confirm")
     assert weekly(build, 5.0, past, 5.0, name=name).status is Status.REGRESSION

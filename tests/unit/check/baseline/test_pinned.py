@@ -10,7 +10,7 @@ from tipcflow.config.policy import Floors, NodeRule, Policy
 from tipcflow.domain import MetricKey, PastRun, Status
 
 
-def said(
+def output(
     build: ModuleType, past: list[float], *, pinned: float = 0.05, metric: str = "batch_cost", **rules: object
 ) -> tuple[Status, str]:
     key = MetricKey(build.TRAIN, "", metric)
@@ -42,7 +42,7 @@ def test_nothing_is_pinned(build: ModuleType) -> None:
 def test_three_runs_have_to_agree(
     build: ModuleType, past: list[float], pinned: float, status: Status, words: str
 ) -> None:
-    found, reason = said(build, past, pinned=pinned)
+    found, reason = output(build, past, pinned=pinned)
     assert (found, words in reason) == (status, True), reason
 
 
@@ -52,7 +52,7 @@ def test_a_slow_node_excuses_only_where_it_fails_the_run(
 ) -> None:
     excuse = SimpleNamespace(node=lambda *_: "but node alpha itself was 2.00 x slower")
     monkeypatch.setattr("tipcflow.check.baseline.pinned.attribution_of", lambda *_: excuse)
-    found, reason = said(build, [0.05, 0.05], pinned=0.02, node_health=NodeRule(gating=gating))
+    found, reason = output(build, [0.05, 0.05], pinned=0.02, node_health=NodeRule(gating=gating))
     assert (found, reason.endswith("but node alpha itself was 2.00 x slower")) == (status, True)
 
 

@@ -47,8 +47,8 @@ def test_a_steady_slowdown_is_a_regression(policy: str, step: float, by_run: int
     for run in range(1, 53):
         value = (1 + step) ** run * dice.gauss(1, noise)
         known = past[-rules.history :]
-        asked = BaselineComparison("batch_cost", value, known, MetricRule(), rules, Confirm(value))
-        if asked.answer()[0] is Status.REGRESSION:
+        requested = BaselineComparison("batch_cost", value, known, MetricRule(), rules, Confirm(value))
+        if requested.answer()[0] is Status.REGRESSION:
             assert run <= by_run, run
             return
         past.append(value)

@@ -33,8 +33,8 @@ def test_too_few_runs_have_no_result() -> None:
 @pytest.mark.parametrize(("sigma", "least", "runs"), [(0.005, 0.015, 30), (0.01, 0.025, 30), (0.03, 0.07, 45)])
 def test_the_smallest_change_is_found_as_often_as_claimed(sigma: float, least: float, runs: int) -> None:
     """Eighty series without confirm runs: nearly all show it within twelve runs, few show half of it."""
-    said = limits_of(history(sigma, runs), RULE, higher_is_better=True, years=0)
-    assert said.smallest == pytest.approx(least, rel=0.5)
+    result = limits_of(history(sigma, runs), RULE, higher_is_better=True, years=0)
+    assert result.smallest == pytest.approx(least, rel=0.5)
     # What the history says depends on its luck; the promise is made for a noise, so it is asked for this one.
     true = _smallest(runs, sigma, 0.0, RULE)
     assert found(true, sigma, runs) >= 0.93

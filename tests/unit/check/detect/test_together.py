@@ -89,16 +89,16 @@ def test_missing_or_repeated_run_ids_do_not_affect_later_runs(name: str) -> None
 @given(st.integers(0, 99))
 def test_unrequested_confirm_runs_change_nothing(seed: int) -> None:
     (series,) = fleet("x", {15: "c"}, seed, metrics=1, step=25)
-    asked: set[int] = set()
+    requested: set[int] = set()
     gate = Gate(True, PR)
     for at, point in enumerate(series.points):
-        gate.judge(at, point.value or 0.0, lambda at=at, point=point: asked.add(at) or point.confirm)
+        gate.judge(at, point.value or 0.0, lambda at=at, point=point: requested.add(at) or point.confirm)
     other = replace(
         series,
         points=tuple(
-            point if at in asked else point._replace(confirm=1e6) for at, point in enumerate(series.points)
+            point if at in requested else point._replace(confirm=1e6) for at, point in enumerate(series.points)
         ),
     )
-    assert 0 < len(asked) < len(series.points) / 2
+    assert 0 < len(requested) < len(series.points) / 2
     assert judged([other]) == judged([series])
     assert judged([series])[0], "the step was found"

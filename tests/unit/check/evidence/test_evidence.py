@@ -1,4 +1,4 @@
-"""Expected evidence: each missing piece is named, honest runs are not blamed."""
+"""Expected evidence: each missing piece is named, honest runs are not named."""
 
 import importlib.util
 import math
@@ -101,10 +101,10 @@ def test_what_all_earlier_runs_had(build: ModuleType, metric: str) -> None:
 @pytest.mark.parametrize(("metric", "value"), [("top1", math.nan), ("inference_time", 0.0)])
 def test_a_number_that_is_none_is_missing(build: ModuleType, metric: str, value: float) -> None:
     history = tuple(PastRun(run=f"r{n}", medians=numbers_of(build.measurements())) for n in range(5))
-    odd = tuple(
+    outliers = tuple(
         one.model_copy(update={"value": value}) if one.metric == metric else one for one in build.measurements()
     )
-    results = ran_evidence(build.facts(measurements=odd), CheckContext(history=history))
+    results = ran_evidence(build.facts(measurements=outliers), CheckContext(history=history))
     assert any(metric in one.reason and one.status is FAILED for one in results)
 
 
@@ -170,8 +170,8 @@ def test_a_rank_that_logs_iterations_without_a_loss(build: ModuleType) -> None:
     mute = [one for one in build.measurements() if one.rank != 1]
     speed = build.series((0.5,) * 8, "batch_cost", node="beta", rank=1)
     result = judged(build.facts(measurements=(*mute, *speed)))
-    said = "rank 1 on node beta logged no loss (logged by 1 other ranks)"
-    assert (result.status, result.reason) == (FAILED, said)
+    output = "rank 1 on node beta logged no loss (logged by 1 other ranks)"
+    assert (result.status, result.reason) == (FAILED, output)
 
 
 @pytest.mark.parametrize("trainer", ["pact_train", "fpgm_train"])

@@ -60,10 +60,10 @@ def test_of_onednn_and_threads_only_what_is_declared_counts(build: ModuleType) -
     """Paddle 3 enables oneDNN by itself."""
     (open_questions,) = ran_engine(seen(build, flags=({**FLAGS, "threads": 9},)), QUIET)
     assert open_questions.status is Status.INSUFFICIENT_DATA
-    told = {leg: names for leg, _, names in (text.partition(" ") for text in open_questions.values["legs"])}
-    assert "onednn" not in told[build.ON]
-    assert "onednn" in told[build.OFF]
-    assert "threads" in told[build.ON]
+    reported = {leg: names for leg, _, names in (text.partition(" ") for text in open_questions.values["legs"])}
+    assert "onednn" not in reported[build.ON]
+    assert "onednn" in reported[build.OFF]
+    assert "threads" in reported[build.ON]
 
 
 def test_settings_are_those_of_all_predictors(build: ModuleType) -> None:

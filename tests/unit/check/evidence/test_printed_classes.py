@@ -64,7 +64,7 @@ def test_legs_that_name_different_classes_differ() -> None:
     assert distance("a", only(3), only(4), Tolerance(rtol=0, atol=1)).problem == "class 3 against class 4"
 
 
-def doubted(build: ModuleType, facts: Facts) -> list[tuple[Status, str]]:
+def suspected(build: ModuleType, facts: Facts) -> list[tuple[Status, str]]:
     results = ran_evidence(facts, CheckContext())
     return [(one.status, one.reason) for one in results if one.status in (Status.FAILED, Status.UNCONFIRMED)]
 
@@ -92,7 +92,7 @@ def test_printed_results_need_a_predictor(
     reason: str,
 ) -> None:
     facts = unseen(build, scores, reports)
-    found = doubted(build, facts)
+    found = suspected(build, facts)
     assert [one for one, _ in found] == ([status] if status else []), found
     assert not status or reason in found[0][1]
 
@@ -114,17 +114,17 @@ def unseen(
 
 
 def test_without_the_probe_printed_results_are_accepted(build: ModuleType) -> None:
-    assert doubted(build, unseen(build, {"0.jpg": only(3)}, (), probed=False)) == []
+    assert suspected(build, unseen(build, {"0.jpg": only(3)}, (), probed=False)) == []
 
 
 def test_scores_of_all_classes_are_no_line_of_the_suite_s_file(build: ModuleType) -> None:
-    assert doubted(build, unseen(build, {"0.jpg": (0.25, 0.75)}, ())) == []
+    assert suspected(build, unseen(build, {"0.jpg": (0.25, 0.75)}, ())) == []
 
 
 def test_nodes_without_paddle_have_no_predictor(build: ModuleType) -> None:
     facts = unseen(build, {"0.jpg": only(3)}, ())
     nodes = tuple(fact.model_copy(update={"frameworks": {"torch": "2.9"}}) for fact in facts.node_facts)
-    assert doubted(build, facts.model_copy(update={"node_facts": nodes})) == []
+    assert suspected(build, facts.model_copy(update={"node_facts": nodes})) == []
 
 
 def test_a_result_is_not_a_class() -> None:

@@ -29,12 +29,12 @@ def honest(build: ModuleType) -> Facts:
     reports = iter([ProcessReport(rank="0", **TRAINED), ProcessReport(rank="1", **TRAINED)])
     records = []
     for record in build.records():
-        told: tuple[ProcessReport, ...] = ()
+        report: tuple[ProcessReport, ...] = ()
         if record.step == build.TRAIN:
-            told = (next(reports),)
+            report = (next(reports),)
         if record.step == build.EXPORT:
-            told = (ProcessReport(loaded=("a1",), exported=("a1",)),)
-        records.append(record.model_copy(update={"probed": True, "processes": told}))
+            report = (ProcessReport(loaded=("a1",), exported=("a1",)),)
+        records.append(record.model_copy(update={"probed": True, "processes": report}))
     facts: Facts = build.facts(records=tuple(records))
     legs = dict.fromkeys(facts.predictions, SCORES)
     return facts.model_copy(update={"predictions": {**legs, LegKey(build.EXPORT): SCORES}})

@@ -209,11 +209,11 @@ def test_an_evaluation_that_passed_must_have_logged_what_has_a_target(build: Mod
     assert result.reason == "v/eval passed, but logged no top1, which has a target"
 
 
-@pytest.mark.parametrize("said", [Status.FAILED, Status.INFRA_FAILURE, Status.BLOCKED, None])
-def test_an_evaluation_that_did_not_pass_is_not_judged_twice(build: ModuleType, said: Status | None) -> None:
+@pytest.mark.parametrize("output", [Status.FAILED, Status.INFRA_FAILURE, Status.BLOCKED, None])
+def test_an_evaluation_that_did_not_pass_is_not_judged_twice(build: ModuleType, output: Status | None) -> None:
     statuses = {key: status for key, status in build.facts().step_status.items() if key != build.EVAL}
-    if said:
-        statuses[build.EVAL] = said
+    if output:
+        statuses[build.EVAL] = output
     facts = build.facts(measurements=tuple(build.series(build.CURVE)), step_status=statuses)
     assert judged(facts).status is Status.INSUFFICIENT_DATA
 

@@ -33,10 +33,10 @@ def test_a_dropped_history_is_reported_first(build: ModuleType) -> None:
     facts, context = build.facts(), _context(build, 5)
     (result,) = environment_class(facts, context)
     assert result.status is Status.INSUFFICIENT_DATA
-    said = "new environment; not compared with 5 accepted runs of another one: hardware amd-epyc-0"
+    output = "new environment; not compared with 5 accepted runs of another one: hardware amd-epyc-0"
     status, reason = verdict(facts, judge(facts, context))
     assert status is Status.PASS
-    assert reason.startswith(said)
+    assert reason.startswith(output)
 
 
 def test_a_policy_may_refuse_a_new_environment(build: ModuleType) -> None:

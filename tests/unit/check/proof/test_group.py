@@ -132,8 +132,8 @@ def with_reports(facts: Facts, *reports: dict[str, Any]) -> Facts:
     records = list(facts.records)
     for at in (0, 1):
         mine = [(rank, words) for rank, words in enumerate(reports) if rank // each == at]
-        told = tuple(ProcessReport(rank=str(rank), **words) for rank, words in mine)
-        records[at] = records[at].model_copy(update={"probed": True, "processes": told})
+        reported = tuple(ProcessReport(rank=str(rank), **words) for rank, words in mine)
+        records[at] = records[at].model_copy(update={"probed": True, "processes": reported})
     return facts.model_copy(update={"records": tuple(records)})
 
 

@@ -1,4 +1,4 @@
-"""ran.*: nothing is believed that is not proven, and nothing is blamed on the model that is not its fault."""
+"""ran.*: nothing is believed that is not proven, and nothing is named on the model that is not its fault."""
 
 from types import ModuleType
 
@@ -143,12 +143,12 @@ def test_what_waits_for_a_step_that_went_wrong_may_be_blocked(build: ModuleType)
     assert result.status is INFRA
 
 
-def ranks(*told: tuple[str, int, int]) -> tuple[RankReport, ...]:
-    return tuple(RankReport(node=node, rank=rank, world_size=world, seed=2026) for node, rank, world in told)
+def ranks(*report: tuple[str, int, int]) -> tuple[RankReport, ...]:
+    return tuple(RankReport(node=node, rank=rank, world_size=world, seed=2026) for node, rank, world in report)
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("report", "words"),
     [
         ([("alpha", 0, 1), ("beta", 0, 1)], "rank 0 on alpha reported world size 1; declared: 2"),
         (
@@ -160,8 +160,8 @@ def ranks(*told: tuple[str, int, int]) -> tuple[RankReport, ...]:
         ([("alpha", 0, 2), ("beta", 1, 2), ("beta", 2, 2)], "unexpected rank 2; declared world size: 2"),
     ],
 )
-def test_a_wrong_world(build: ModuleType, told: list[tuple[str, int, int]], words: str) -> None:
-    result = one(ran_world_size(build.facts(ranks={build.TRAIN: ranks(*told)}), CONTEXT))
+def test_a_wrong_world(build: ModuleType, report: list[tuple[str, int, int]], words: str) -> None:
+    result = one(ran_world_size(build.facts(ranks={build.TRAIN: ranks(*report)}), CONTEXT))
     assert (result.status, result.reason) == (FAILED, words)
 
 
@@ -301,7 +301,7 @@ def test_any_evidence_shows_that_a_leg_ran(build: ModuleType, kept: str) -> None
 def test_a_silent_leg_among_others(build: ModuleType) -> None:
     key = LegKey(build.INFER, build.OFF)
     left = {
-        name: {at: said for at, said in getattr(build.facts(), name).items() if at != key}
+        name: {at: output for at, output in getattr(build.facts(), name).items() if at != key}
         for name in ("engine", "autolog", "predictions")
     }
     wrong, good = ran_engine(build.facts(**left), CONTEXT)
@@ -333,12 +333,12 @@ def test_a_reported_precision_proves_only_a_difference(build: ModuleType) -> Non
         for step in plan.steps
     )
     silent = {
-        key: {k: v for k, v in told.items() if k != "precision"} for key, told in build.facts().engine.items()
+        key: {k: v for k, v in report.items() if k != "precision"} for key, report in build.facts().engine.items()
     }
-    told = {key: {"precision": "int8"} for key in build.facts().engine}
-    facts = build.facts(plan=plan.model_copy(update={"steps": steps}), engine=silent, autolog=told)
+    report = {key: {"precision": "int8"} for key in build.facts().engine}
+    facts = build.facts(plan=plan.model_copy(update={"steps": steps}), engine=silent, autolog=report)
     assert one(ran_engine(facts, CONTEXT)).status is OPEN
-    lied = facts.model_copy(update={"autolog": {key: {"precision": "fp32"} for key in told}})
+    lied = facts.model_copy(update={"autolog": {key: {"precision": "fp32"} for key in report}})
     assert {result.status for result in ran_engine(lied, CONTEXT)} == {FAILED}
 
 
@@ -352,8 +352,8 @@ def gpu_leg(build: ModuleType, **really: str) -> CheckResult:
         if step.id != build.INFER
     )
     key = f"{build.GPU}/{leg.id}"
-    said = {"device": "gpu:0", "tensorrt": "True", "precision": "fp32", "batch_size": "1", **really}
-    facts = build.facts(plan=build.plan(steps=steps), leg_status={key: PASS}, engine={key: said}, autolog={})
+    output = {"device": "gpu:0", "tensorrt": "True", "precision": "fp32", "batch_size": "1", **really}
+    facts = build.facts(plan=build.plan(steps=steps), leg_status={key: PASS}, engine={key: output}, autolog={})
     return one(ran_engine(facts, CONTEXT))
 
 

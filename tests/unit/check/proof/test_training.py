@@ -18,10 +18,10 @@ def judged(build: ModuleType, facts: Facts, device: str = "cpu") -> CheckResult:
     return result
 
 
-def told(build: ModuleType, *words: dict[str, Any], precision: str = "", **changes: Any) -> Facts:
+def report(build: ModuleType, *words: dict[str, Any], precision: str = "", **changes: Any) -> Facts:
     ranks = tuple(
-        RankReport(node=node, rank=rank, world_size=2, **said)
-        for rank, (node, said) in enumerate(zip(build.NODES, words, strict=False))
+        RankReport(node=node, rank=rank, world_size=2, **output)
+        for rank, (node, output) in enumerate(zip(build.NODES, words, strict=False))
     )
     (variant,) = build.plan().variants
     plan = build.plan(variants=(variant.model_copy(update={"precision": precision}),))
@@ -51,7 +51,7 @@ CPU, GPU = {"device": "cpu"}, {"device": "gpu:0"}
 def test_reports_of_processes(
     build: ModuleType, words: tuple[Any, ...], device: str, precision: str, status: Status, why: str
 ) -> None:
-    result = judged(build, told(build, *words, precision=precision), device)
+    result = judged(build, report(build, *words, precision=precision), device)
     assert (result.status, result.reason) == (status, why)
 
 
@@ -87,13 +87,13 @@ def test_every_process_counts(build: ModuleType) -> None:
         OPEN,
         "device of rank 1 on beta (declared: gpu) not reported",
     )
-    result = judged(build, told(build, GPU, {}, node_facts=with_gpus(build)), "gpu")
+    result = judged(build, report(build, GPU, {}, node_facts=with_gpus(build)), "gpu")
     assert (result.status, result.reason) == (
         OPEN,
         "device of rank 1 on beta (declared: gpu) not reported",
     )
-    assert judged(build, told(build, GPU, {}), "gpu").status is FAILED, "beta has no GPU"
-    result = judged(build, told(build, {**CPU, "precision": "amp"}, CPU, precision="amp"))
+    assert judged(build, report(build, GPU, {}), "gpu").status is FAILED, "beta has no GPU"
+    result = judged(build, report(build, {**CPU, "precision": "amp"}, CPU, precision="amp"))
     assert (result.status, result.reason) == (
         OPEN,
         "precision of rank 1 on beta (declared: amp) not reported",
@@ -115,7 +115,7 @@ def test_ranks_of_one_node_are_distinguished(build: ModuleType, seen: set[str], 
 
 def test_a_group_may_request_the_cpu_of_a_gpu_cluster(build: ModuleType) -> None:
     plan = build.plan(variants=(Variant(id="v", trainer="norm_train", devices=("-1",)),))
-    facts = told(build, CPU, CPU).model_copy(update={"plan": plan})
+    facts = report(build, CPU, CPU).model_copy(update={"plan": plan})
     assert judged(build, facts, "gpu").status is PASS
 
 

@@ -22,11 +22,11 @@ EXPORTED: dict[str, Any] = {"loaded": ("a1", "b1", "m1"), "exported": ("a1", "b1
 
 def probed(build: ModuleType, training: dict[str, Any], export: dict[str, Any] | None = None) -> Facts:
     """Both ranks trained alike; the export is in a process of its own."""
-    told = {build.TRAIN: ProcessReport(rank="0", **training)}
+    report = {build.TRAIN: ProcessReport(rank="0", **training)}
     if export is not None:
-        told[build.EXPORT] = ProcessReport(**export)
+        report[build.EXPORT] = ProcessReport(**export)
     records = tuple(
-        one.model_copy(update={"probed": True, "processes": (told[one.step],) if one.step in told else ()})
+        one.model_copy(update={"probed": True, "processes": (report[one.step],) if one.step in report else ()})
         for one in build.records()
     )
     return build.facts(records=records)

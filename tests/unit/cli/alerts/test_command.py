@@ -56,8 +56,8 @@ def test_list_groups_by_cause(tipcflow: Callable[..., Any]) -> None:
 
 @pytest.mark.usefixtures("alerts")
 def test_set_assign_comment_and_show(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("alerts", "set", "1", "acknowledged", "--owner", "kernels", "--group", "--who", "mia")
-    assert said.out.splitlines() == [
+    output = tipcflow("alerts", "set", "1", "acknowledged", "--owner", "kernels", "--group", "--who", "mia")
+    assert output.out.splitlines() == [
         f"alert 1: acknowledged, owner kernels; sample/a/train in {MODE}",
         f"alert 2: acknowledged, owner kernels; sample/b/train in {MODE}",
     ]
@@ -100,7 +100,7 @@ def test_set_assign_comment_and_show(tipcflow: Callable[..., Any]) -> None:
 
 @pytest.mark.usefixtures("alerts")
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "output"),
     [
         (("show", "9"), "NUMBER: no such alert; found '9'; expected 1 to 3"),
         (("list", "--state", "red"), "--state: is not a state; found 'red'; expected one of open, new"),
@@ -112,7 +112,7 @@ def test_set_assign_comment_and_show(tipcflow: Callable[..., Any]) -> None:
         (("comment", "1", ""), "TEXT: is empty; expected a comment"),
     ],
 )
-def test_wrong_input_is_one_error(tipcflow: Callable[..., Any], words: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_one_error(tipcflow: Callable[..., Any], words: tuple[str, ...], output: str) -> None:
     result = tipcflow("alerts", *words)
     assert result.code == 2
-    assert said in " ".join(result.err.split())
+    assert output in " ".join(result.err.split())

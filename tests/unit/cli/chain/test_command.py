@@ -28,12 +28,12 @@ def test_the_page(runs: None, tipcflow: Callable[..., Any]) -> None:
 
 
 def test_json_and_csv_have_the_same_values(runs: None, tipcflow: Callable[..., Any]) -> None:
-    told = json.loads(tipcflow("chain", "mobilenet", "--json").out)
+    report = json.loads(tipcflow("chain", "mobilenet", "--json").out)
     rows = list(csv.DictReader(io.StringIO(tipcflow("chain", "mobilenet", "--csv").out)))
-    (speed,) = [row for row in told["metrics"] if row["metric"] == "batch_cost"]
+    (speed,) = [row for row in report["metrics"] if row["metric"] == "batch_cost"]
     assert [float(row["value"]) for row in rows if row["metric"] == "batch_cost"] == speed["values"]
     assert (speed["verdict"], len(speed["values"])) == ("worse", 10)
-    assert [run["id"] for run in told["runs"]] == [f"run-0{week}" for week in range(10)]
+    assert [run["id"] for run in report["runs"]] == [f"run-0{week}" for week in range(10)]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def stored(database: Path) -> None:
         tell(store, a_run(RUN, chain="clas/ResNet50/train_infer_python", created_at=T0))
 
 
-def asked(words: str, shell: str = "bash") -> dict[str, str]:
+def requested(words: str, shell: str = "bash") -> dict[str, str]:
     """The variables with which a shell asks for the last of the words."""
     by_shell = {
         "bash": {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)},
@@ -78,7 +78,7 @@ def answers(questions: Sequence[Mapping[str, str]]) -> list[list[str]]:
 
 
 def test_bash(stored: None) -> None:
-    given = answers([asked(words) for words in BASH])
+    given = answers([requested(words) for words in BASH])
     first = {words: choices[: len(BASH[words])] for words, choices in zip(BASH, given, strict=True)}
     assert first == BASH
     for words, choices in zip(BASH, given, strict=True):
@@ -86,13 +86,13 @@ def test_bash(stored: None) -> None:
 
 
 def test_zsh_and_fish_show_what_a_run_is(stored: None) -> None:
-    fish, zsh = answers([asked("tipcflow show 2026", shell) for shell in ("fish", "zsh")])
+    fish, zsh = answers([requested("tipcflow show 2026", shell) for shell in ("fish", "zsh")])
     assert fish == [f"{RUN}\tpass clas/ResNet50/train_infer_python"]
     assert f'"{RUN}":"pass clas/ResNet50/train_infer_python"' in zsh[0]
 
 
 def test_nothing_is_created_and_errors_are_silent(home: Path) -> None:
-    question = asked("tipcflow show ")
+    question = requested("tipcflow show ")
     urls = ("nonsense", "postgresql://user@127.0.0.1:1/none")
     given = answers([question, *(question | {"TIPCFLOW_DATABASE_URL": url} for url in urls)])
     assert given == [[""]] * 3

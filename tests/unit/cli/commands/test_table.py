@@ -45,9 +45,9 @@ def test_help_has_groups_and_fits_80_columns(
     flag: str, tipcflow: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    said = tipcflow(flag)
-    assert said.code == 0
-    lines = said.out.splitlines()
+    result = tipcflow(flag)
+    assert result.code == 0
+    lines = result.out.splitlines()
     assert max(map(len, lines)) <= 80
     titles = [line.split()[1:] for line in lines if line.startswith("╭─")]
     assert [" ".join(title[:-1]) for title in titles] == [
@@ -61,15 +61,15 @@ def test_help_has_groups_and_fits_80_columns(
     for entry in COMMANDS:
         (line,) = (line for line in lines if line.startswith(f"│ {entry.name} "))
         assert entry.summary in line, "one line per command"
-    assert "<bool>" not in said.out
+    assert "<bool>" not in result.out
 
 
 @pytest.mark.parametrize("name", [name for name, _ in leaves()])
 def test_every_command_has_an_example_of_itself(name: str, tipcflow: Callable[..., Said]) -> None:
-    said = tipcflow(*name.split(), "-h")
-    assert said.code == 0
-    assert "<bool>" not in said.out
-    printed = " ".join(said.out.split())
+    result = tipcflow(*name.split(), "-h")
+    assert result.code == 0
+    assert "<bool>" not in result.out
+    printed = " ".join(result.out.split())
     assert f"Example: {' '.join(EXAMPLES[name].split())}" in printed
     assert EXAMPLES[name].split()[: len(name.split()) + 1] == ["tipcflow", *name.split()] or "commands" in vars(
         dict(leaves())[name]
@@ -95,6 +95,6 @@ def test_the_module_runs_as_a_program() -> None:
 
 
 def test_a_misspelled_command_names_the_nearest(tipcflow: Callable[..., Said]) -> None:
-    said = tipcflow("histroy")
-    assert said.code == 2
-    assert "Did you mean 'history'" in said.err
+    result = tipcflow("histroy")
+    assert result.code == 2
+    assert "Did you mean 'history'" in result.err

@@ -44,13 +44,13 @@ def test_everything(slower: None, tipcflow: Callable[..., Any]) -> None:
 
 
 def test_json_and_csv_have_the_same_numbers(slower: None, tipcflow: Callable[..., Any]) -> None:
-    told = json.loads(tipcflow("compare", "run-00", "run-11", "run-12", "--json").out)
-    assert [run["id"] for run in told["runs"]] == ["run-00", "run-11", "run-12"]
+    report = json.loads(tipcflow("compare", "run-00", "run-11", "run-12", "--json").out)
+    assert [run["id"] for run in report["runs"]] == ["run-00", "run-11", "run-12"]
     rows = list(csv.DictReader(io.StringIO(tipcflow("compare", "run-00", "run-11", "run-12", "--csv").out)))
     assert [(row["step"], row["leg"], row["metric"]) for row in rows] == [
-        (row["step"], row["leg"], row["metric"]) for row in told["metrics"]
+        (row["step"], row["leg"], row["metric"]) for row in report["metrics"]
     ]
-    assert [float(row["change run-12"]) for row in rows] == [row["changes"][1] for row in told["metrics"]]
+    assert [float(row["change run-12"]) for row in rows] == [row["changes"][1] for row in report["metrics"]]
 
 
 @pytest.mark.parametrize(

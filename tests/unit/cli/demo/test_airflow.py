@@ -37,13 +37,13 @@ def test_the_password_is_for_terminals_alone(stack: SimpleNamespace) -> None:
 def test_without_a_terminal_no_password_is_printed(
     stack: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     monkeypatch.setattr(demo_airflow.time, "sleep", lambda _: _raise_once())
     with interrupt_guard.installed():
-        keep_running(stack, "r1", said.append)
-    assert "  this run   http://127.0.0.1:8080/certification/runs/r1" in said
-    assert said[-1] == "stopping Airflow and the nodes"
-    assert SECRET not in "\n".join(said)
+        keep_running(stack, "r1", messages.append)
+    assert "  this run   http://127.0.0.1:8080/certification/runs/r1" in messages
+    assert messages[-1] == "stopping Airflow and the nodes"
+    assert SECRET not in "\n".join(messages)
 
 
 def _raise_once() -> None:

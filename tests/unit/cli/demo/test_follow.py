@@ -33,7 +33,7 @@ class Airflows:
     """An api-server that answers what the test says; the last answer of a path stays."""
 
     def __init__(self, **answers: list[Any]) -> None:
-        self.answers = {path: list(told) for path, told in answers.items()}
+        self.answers = {path: list(report) for path, report in answers.items()}
         self.patched: list[dict[str, str]] = []
         self.client = Airflow(
             "http://airflow.test", token="t", deadline_s=0.5, transport=httpx.MockTransport(self._answer)
@@ -44,8 +44,8 @@ class Airflows:
             self.patched.append(json.loads(request.content))
             return httpx.Response(200, json={**RUN, "state": "failed"})
         left = self.answers[request.url.path]
-        told = left.pop(0) if len(left) > 1 else left[0]
-        return told if isinstance(told, httpx.Response) else httpx.Response(200, json=told)
+        report = left.pop(0) if len(left) > 1 else left[0]
+        return report if isinstance(report, httpx.Response) else httpx.Response(200, json=report)
 
 
 def states(*names: str) -> list[dict[str, Any]]:
@@ -213,10 +213,10 @@ def test_a_dag_that_there_is_not_brings_near_names(stack: Stack) -> None:
 def test_runs_of_killed_demos_are_ended_and_no_others(stack: Stack) -> None:
     left = [{**RUN, "dag_run_id": name} for name in ("demo__1", "manual__1", "ci__1")]
     airflow = Airflows(**{"/api/v2/dags/~/dagRuns": [{"dag_runs": left, "total_entries": 3}]})
-    said: list[str] = []
-    end_leftovers(airflow.client, said.append)
+    messages: list[str] = []
+    end_leftovers(airflow.client, messages.append)
     assert airflow.patched == [{"state": "failed"}]
-    assert said == [f"stopped run {DAG_RUN.run}, left behind by a killed demo"]
+    assert messages == [f"stopped run {DAG_RUN.run}, left behind by a killed demo"]
 
 
 def test_a_broken_tasks_log_is_shown_as_a_user_reads_it(stack: Stack) -> None:

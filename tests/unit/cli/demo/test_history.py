@@ -22,11 +22,11 @@ def test_the_history_is_in_a_database_of_its_own(
 ) -> None:
     with Store.open() as store:
         store.runs.create(a_run())
-    said = tipcflow("demo", "--history")
+    result = tipcflow("demo", "--history")
     url = f"sqlite:///{database.parent / 'sample-history.db'}"
-    assert said.code == 0
-    assert f"generated runs in {url}; no node executed them" in said.out
-    assert f"TIPCFLOW_DATABASE_URL={url}" in said.out
+    assert result.code == 0
+    assert f"generated runs in {url}; no node executed them" in result.out
+    assert f"TIPCFLOW_DATABASE_URL={url}" in result.out
     with Store.open() as store:
         assert len(store.runs.newest()) == 1
     monkeypatch.setenv("TIPCFLOW_DATABASE_URL", url)
@@ -36,13 +36,13 @@ def test_the_history_is_in_a_database_of_its_own(
 def test_a_database_with_real_runs_is_refused(tipcflow: Callable[..., Any], database: Path, short: None) -> None:
     with Store.open() as store:
         store.runs.create(a_run())
-    said = tipcflow("demo", "--history", "--database", f"sqlite:///{database}")
-    assert (said.code, said.out) == (2, "")
-    assert "the database has runs that are not generated" in said.err
-    assert "Traceback" not in said.err
+    result = tipcflow("demo", "--history", "--database", f"sqlite:///{database}")
+    assert (result.code, result.out) == (2, "")
+    assert "the database has runs that are not generated" in result.err
+    assert "Traceback" not in result.err
 
 
 def test_a_database_without_history_is_refused(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("demo", "--database", "sqlite:////tmp/x.db")
-    assert said.code == 2
-    assert "--database: needs --history" in said.err
+    result = tipcflow("demo", "--database", "sqlite:////tmp/x.db")
+    assert result.code == 2
+    assert "--database: needs --history" in result.err

@@ -97,9 +97,9 @@ def test_the_command_exits_with_5_and_its_json_is_complete(tmp_path: Path) -> No
         timeout=60,
     )
     assert done.returncode == 5, done.stderr
-    told = json.loads(done.stdout)
-    assert told["ok"] is False
+    report = json.loads(done.stdout)
+    assert report["ok"] is False
     assert {"Python", "git", "sshd", "uv", "node environment", "disk", "configs", "database"} <= {
-        found["what"] for found in told["findings"]
+        found["what"] for found in report["findings"]
     }
-    assert all(found["fix"] for found in told["findings"] if not found["ok"])
+    assert all(found["fix"] for found in report["findings"] if not found["ok"])

@@ -60,9 +60,9 @@ def bring(tipcflow: Import, repo: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_report_is_as_it_was_read_and_approved(bring: Import, tmp_path: Path) -> None:
-    said = bring()
-    assert (said.code, said.err) == (0, "")
-    page = said.out.replace(str(tmp_path), "HERE")
+    result = bring()
+    assert (result.code, result.err) == (0, "")
+    page = result.out.replace(str(tmp_path), "HERE")
     if os.environ.get("UPDATE_GOLDEN"):
         (GOLDEN / "cli" / "import.txt").write_text(page)
     assert page == (GOLDEN / "cli" / "import.txt").read_text()
@@ -86,8 +86,8 @@ def test_the_suites_file_is_written_once(bring: Import, tmp_path: Path) -> None:
         "log_format": "auto",
     }
     path.write_text(path.read_text().replace("log_format: auto", "") + "log_format: models\n")
-    said = bring()
-    assert "from its file" in said.out
+    result = bring()
+    assert "from its file" in result.out
     assert path.read_text().endswith("log_format: models\n")
 
 
@@ -122,9 +122,9 @@ def test_removed_files_of_the_suite_are_reported_and_kept(bring: Import, repo: P
     assert "kept: m/mine.txt" in bring().out
     assert extra.read_text() == "mine"
     (repo / GOOD).unlink()
-    said = bring("--update")
-    assert said.code == 2
-    assert "kept: m/train_infer_python.txt" in said.out
+    result = bring("--update")
+    assert result.code == 2
+    assert "kept: m/train_infer_python.txt" in result.out
     assert (tmp_path / CHAIN).exists()
 
 
@@ -156,9 +156,9 @@ def test_a_suites_name_becomes_a_modules_name_that_no_other_suite_takes(tmp_path
     code = path.read_text().replace("from tipcflow_operators.chain.dag import chain_dags", "")
     exec(compile(code, str(path), "exec"), {"chain_dags": lambda name: calls.append(name) or {}})
     assert calls == ["my-suite.v2"]
-    with pytest.raises(ConfigError, match="the name of another suite's") as told:
+    with pytest.raises(ConfigError, match="the name of another suite's") as report:
         write_dags("my_suite_v2", tmp_path / "configs")
-    assert "my_suite_v2 and my-suite.v2" in str(told.value)
+    assert "my_suite_v2 and my-suite.v2" in str(report.value)
 
 
 def test_files_of_the_suites_other_scripts_become_chains_with_their_own_modes(
@@ -170,8 +170,8 @@ def test_files_of_the_suites_other_scripts_become_chains_with_their_own_modes(
     for name in ("onnx", "blocks"):
         (configs / f"net_{name}.txt").write_text((GOLDEN / "plan" / "families" / f"{name}.txt").read_text())
     monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(tmp_path / "configs"))
-    said = tipcflow("import", str(tmp_path / "PaddleClas"), "--suite", "PaddleClas", "--json")
-    files = {Path(file["file"]).stem: file for file in json.loads(said.out)["files"]}
+    result = tipcflow("import", str(tmp_path / "PaddleClas"), "--suite", "PaddleClas", "--json")
+    files = {Path(file["file"]).stem: file for file in json.loads(result.out)["files"]}
     assert files["net_onnx"]["modes"] == ["paddle2onnx_infer"]
     assert files["net_blocks"]["modes"] == ["lite_train_lite_infer"]
     assert "whole_infer" in files["train_infer_python"]["modes"]
@@ -218,7 +218,7 @@ def test_json_gives_every_file_its_kind_and_reason(bring: Import) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "report"),
     [
         (["nowhere", "--suite", "S"], "no such folder"),
         (["empty", "--suite", "S"], "no params files"),
@@ -227,11 +227,16 @@ def test_json_gives_every_file_its_kind_and_reason(bring: Import) -> None:
     ],
 )
 def test_bad_input_is_one_message_and_writes_nothing(
-    tipcflow: Import, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
+    tipcflow: Import,
+    repo: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    report: str,
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(tmp_path / "configs"))
-    said = tipcflow("import", *arguments)
-    assert said.code == 2
-    assert told in said.err
+    result = tipcflow("import", *arguments)
+    assert result.code == 2
+    assert report in result.err
     assert not (tmp_path / "configs").exists()

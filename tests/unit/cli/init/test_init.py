@@ -49,14 +49,14 @@ def good_text() -> str:
     return (INPUTS / "norm_fleet.txt").read_text().replace("192.168.0.1,192.168.0.2;0,1|0", "0")
 
 
-def values(said: Any) -> dict[str, Any]:
-    assert said.code == 0, said.err
-    return {value["key"]: value for value in json.loads(said.out)["values"]}
+def values(result: Any) -> dict[str, Any]:
+    assert result.code == 0, result.err
+    return {value["key"]: value for value in json.loads(result.out)["values"]}
 
 
 def test_every_value_is_proposed_with_its_evidence(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
-    said = tipcflow("init", str(repo), "--json")
-    found = values(said)
+    result = tipcflow("init", str(repo), "--json")
+    found = values(result)
     assert {key: (value["value"], value["why"]) for key, value in found.items() if key != "dialects"} == {
         "framework": (None, "train.py imports paddle, the default"),
         "seed_argument": ("--seed={seed}", "train.py:5"),
@@ -64,10 +64,10 @@ def test_every_value_is_proposed_with_its_evidence(tipcflow: Command, repo: Path
         "log_format": ("clas", "recognizes 5 clas of 5 lines in 1 log"),
         "prints": ({"accuracy": "1"}, "the largest of 5 accuracies is 0.5"),
     }
-    told = json.loads(said.out)
-    assert [file["state"] for file in told["files"]].count("refused") == 1
-    assert len(told["unclear"]) == 1
-    assert told["unclear"][0].startswith("cannot be planned: test_tipc/configs/m/broken.txt")
+    report = json.loads(result.out)
+    assert [file["state"] for file in report["files"]].count("refused") == 1
+    assert len(report["unclear"]) == 1
+    assert report["unclear"][0].startswith("cannot be planned: test_tipc/configs/m/broken.txt")
     assert list((tmp_path / "configs").iterdir()) == []
 
 
@@ -96,20 +96,20 @@ def test_other_suites_get_other_values(
 )
 def test_unmeasurable_values_are_prompted_for(tipcflow: Command, repo: Path, file: str, key: str) -> None:
     (repo / file).unlink()
-    said = tipcflow("init", str(repo))
-    assert f"{key}: " in said.out.partition("unclear:")[2]
+    result = tipcflow("init", str(repo))
+    assert f"{key}: " in result.out.partition("unclear:")[2]
 
 
 def test_without_a_terminal_nothing_is_written(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
-    said = tipcflow("init", str(repo))
-    assert (said.code, said.err) == (0, "pass --yes to write it\n")
-    assert said.out.endswith("nothing was written\n")
+    result = tipcflow("init", str(repo))
+    assert (result.code, result.err) == (0, "pass --yes to write it\n")
+    assert result.out.endswith("nothing was written\n")
     assert list((tmp_path / "configs").iterdir()) == []
 
 
 def test_yes_writes_a_suite_that_can_be_planned(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
-    said = tipcflow("init", str(repo), "--yes")
-    assert said.code == 0, said.err
+    result = tipcflow("init", str(repo), "--yes")
+    assert result.code == 0, result.err
     file = tmp_path / "configs" / "suites" / "MySuite.yaml"
     written = yaml.safe_load(file.read_text())
     assert (written["name"], written["seed_argument"], written["log_format"]) == (
@@ -137,8 +137,8 @@ def test_a_repository_is_cloned_and_its_only_suite_found(tipcflow: Command, repo
     ):
         subprocess.run(["git", "-C", str(outer), *words], check=True)
     url = f"file://{outer}"
-    said = tipcflow("init", url, "--yes")
-    assert said.code == 0, said.err
+    result = tipcflow("init", url, "--yes")
+    assert result.code == 0, result.err
     written = yaml.safe_load((tmp_path / "configs" / "suites" / "outer.yaml").read_text())
     assert (written["git"], written["subfolder"]) == (url, "inner")
 
@@ -152,13 +152,13 @@ def test_scripts_outside_of_the_root_need_the_whole_repository(
     (outer / "tests" / "train.py").rename(outer / "package" / "train.py")
     file = outer / "tests" / "test_tipc/configs/m/train_infer_python.txt"
     file.write_text(file.read_text().replace("norm_train:train.py", "norm_train:../package/train.py"))
-    said = tipcflow("init", str(outer), "--yes")
-    assert said.code == 0, said.err
+    result = tipcflow("init", str(outer), "--yes")
+    assert result.code == 0, result.err
     written = yaml.safe_load((tmp_path / "configs" / "suites" / "outer.yaml").read_text())
     assert (written["folder"], written["subfolder"]) == (str(outer), "tests")
     assert (written["whole_repository"], written["pythonpath"]) == (True, [".."])
     assert written["seed_argument"] == "--seed={seed}"
-    assert "trainings run ../package/train.py, outside of the suite's root" in said.out
+    assert "trainings run ../package/train.py, outside of the suite's root" in result.out
     planned = tipcflow("plan", "test_tipc/configs/m/train_infer_python.txt", "--suite", "outer")
     assert planned.code == 0, planned.err
 
@@ -176,7 +176,7 @@ def test_bad_input_is_one_message(tipcflow: Command, repo: Path, arguments: list
     Path("empty").mkdir()
     other = Path("other/test_tipc/configs")
     other.mkdir(parents=True)
-    said = tipcflow("init", *arguments, "--yes", "--suite", "s")
-    assert said.code == (5 if words == "infra_failure" else 2)
-    assert words in said.err
+    result = tipcflow("init", *arguments, "--yes", "--suite", "s")
+    assert result.code == (5 if words == "infra_failure" else 2)
+    assert words in result.err
     assert list(Path("configs").iterdir()) == []

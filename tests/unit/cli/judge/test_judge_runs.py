@@ -37,9 +37,9 @@ def strict(database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> st
         for week in range(8):
             run = stored(store, week, slower if week == SLOW else lambda _: 1.0, NODES)
             store.documents.put(run, PolicyDocument(WIDE))
-            said = judgement.judge_run(store, run, rules=WIDE, references=References(suite="sample"))
-            store.runs.finish(run, said.status, said.reason, T0 + week * 100 + 50)
-            assert said.status is Status.PASS, said.reason
+            result = judgement.judge_run(store, run, rules=WIDE, references=References(suite="sample"))
+            store.runs.finish(run, result.status, result.reason, T0 + week * 100 + 50)
+            assert result.status is Status.PASS, result.reason
     path = tmp_path / "strict.yaml"
     path.write_text(STRICT)
     return str(path)
@@ -52,9 +52,9 @@ def dump(database: Path) -> list[str]:
 
 def test_a_stricter_policy_finds_the_slow_run(strict: str, database: Path, tipcflow: Callable[..., Any]) -> None:
     before = dump(database)
-    said = tipcflow("judge", "--since", "2026-01-01", "--policy", strict, "--json")
-    assert said.code == 0, said.err
-    found = {one["run"]: one for one in json.loads(said.out)}
+    result = tipcflow("judge", "--since", "2026-01-01", "--policy", strict, "--json")
+    assert result.code == 0, result.err
+    found = {one["run"]: one for one in json.loads(result.out)}
     assert sorted(found) == [f"run-{week:02}" for week in range(8)]
     slow = found[f"run-{SLOW:02}"]
     assert (slow["stored"]["status"], slow["now"]["status"], slow["policy"]) == ("pass", "regression", "strict")
@@ -69,17 +69,17 @@ def test_a_stricter_policy_finds_the_slow_run(strict: str, database: Path, tipcf
 
 
 def test_the_table_has_both_reasons(strict: str, tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("judge", f"run-{SLOW:02}", "--policy", strict)
-    assert said.code == 0, said.err
-    assert f"run-{SLOW:02}  pass    regression  speed.batch_cost ({TRAIN}): stored pass: " in said.out
-    assert "; now regression: " in said.out
-    assert "1 runs, 1 with another status now; nothing was changed" in said.out
+    result = tipcflow("judge", f"run-{SLOW:02}", "--policy", strict)
+    assert result.code == 0, result.err
+    assert f"run-{SLOW:02}  pass    regression  speed.batch_cost ({TRAIN}): stored pass: " in result.out
+    assert "; now regression: " in result.out
+    assert "1 runs, 1 with another status now; nothing was changed" in result.out
 
 
 def test_by_its_own_policy_nothing_differs(strict: str, tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("judge", "--since", "2026-01-01")
-    assert said.code == 0, said.err
-    assert "8 runs, 0 with another status now" in said.out
+    result = tipcflow("judge", "--since", "2026-01-01")
+    assert result.code == 0, result.err
+    assert "8 runs, 0 with another status now" in result.out
     assert json.loads(tipcflow("judge", "latest", "--json").out)[0]["differs"] == []
     assert "no judged run since 2099-01-01" in tipcflow("judge", "--since", "2099-01-01").out
 
@@ -94,8 +94,8 @@ def test_a_status_that_no_check_gave_stays(strict: str, tipcflow: Callable[..., 
 def test_a_run_that_has_not_ended(strict: str, tipcflow: Callable[..., Any]) -> None:
     with Store.open() as store:
         store.runs.create(a_run("run-99", created_at=T0 + 9999))
-    said = tipcflow("judge", "run-99")
-    assert (said.code, "run run-99 has not ended" in said.err) == (2, True)
+    result = tipcflow("judge", "run-99")
+    assert (result.code, "run run-99 has not ended" in result.err) == (2, True)
 
 
 def test_a_confirm_run_counts_as_it_did(strict: str, tipcflow: Callable[..., Any]) -> None:
@@ -120,9 +120,9 @@ def test_the_numbers_of_a_confirm_run_are_evaluated_by_the_run_that_it_confirms(
 ) -> None:
     with Store.open() as store:
         run = stored(store, 8, slower, NODES, trigger="confirm")
-        said = judgement.judge_run(store, run, rules=WIDE, references=References(suite="sample"))
-        store.runs.finish(run, said.status, said.reason, T0 + 850)
+        result = judgement.judge_run(store, run, rules=WIDE, references=References(suite="sample"))
+        store.runs.finish(run, result.status, result.reason, T0 + 850)
         store.documents.put(run, PolicyDocument(WIDE))
-        assert said.status is Status.PASS, said.reason
+        assert result.status is Status.PASS, result.reason
     (found,) = json.loads(tipcflow("judge", run, "--policy", strict, "--json").out)
     assert found["now"]["status"] == "pass", found

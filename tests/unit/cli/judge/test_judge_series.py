@@ -41,14 +41,14 @@ def judge(tmp_path: Path, tipcflow: Callable[..., Any], home: Any) -> Callable[.
     return run
 
 
-def points(said: Any) -> list[dict[str, Any]]:
-    assert said.code == 0, said.err
-    (found,) = [json.loads(one) for one in said.out.splitlines()]
+def points(result: Any) -> list[dict[str, Any]]:
+    assert result.code == 0, result.err
+    (found,) = [json.loads(one) for one in result.out.splitlines()]
     return found["points"]
 
 
-def statuses(said: Any) -> list[str]:
-    return [one["status"] for one in points(said)]
+def statuses(result: Any) -> list[str]:
+    return [one["status"] for one in points(result)]
 
 
 def test_a_short_history_then_an_unconfirmed_change_then_its_confirm_run(judge: Callable[..., Any]) -> None:
@@ -69,7 +69,7 @@ def test_a_short_history_then_an_unconfirmed_change_then_its_confirm_run(judge: 
 
 
 def test_runs_that_were_not_accepted_join_no_history(judge: Callable[..., Any]) -> None:
-    """Slow runs without a confirm run stay in doubt however many they are."""
+    """Slow runs without a confirm run stay unconfirmed however many they are."""
     assert statuses(judge(line([*LEVEL * 4, *[1.08] * 12])))[20:] == ["unconfirmed"] * 12
     assert statuses(judge(line([*LEVEL * 4, *[1.2] * 12])))[20:] == ["regression"] * 12
 
@@ -117,8 +117,8 @@ def test_values_other_than_measurements(judge: Callable[..., Any]) -> None:
 
 
 def test_one_line_per_series_and_a_table(judge: Callable[..., Any]) -> None:
-    said = judge(line(LEVEL, "a"), line([*LEVEL, 1.2], "b"), line([], "c"))
-    assert [json.loads(one)["id"] for one in said.out.splitlines()] == ["a", "b", "c"]
+    result = judge(line(LEVEL, "a"), line([*LEVEL, 1.2], "b"), line([], "c"))
+    assert [json.loads(one)["id"] for one in result.out.splitlines()] == ["a", "b", "c"]
     table = judge(line(LEVEL, "a"), line([*LEVEL, 1.2], "b"), as_json=False).out
     assert "5 insufficient_data" in table
     assert "r5" in table
@@ -174,10 +174,10 @@ def test_wrong_input_is_one_error(
     good.write_text(line(LEVEL) + "\n")
     bad.write_text(line(LEVEL) + "\n" + line([1.0, "x"]) + "\n")
     files = {"FILE": str(good), "BAD": str(bad)}
-    said = tipcflow("judge", *(files.get(word, word) for word in words))
-    assert (said.code, said.out) == (2, "")
-    assert message in said.err
-    assert len([line for line in said.err.splitlines() if not line.startswith("  ")]) == 1
+    result = tipcflow("judge", *(files.get(word, word) for word in words))
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert len([line for line in result.err.splitlines() if not line.startswith("  ")]) == 1
 
 
 @pytest.mark.process

@@ -42,15 +42,15 @@ def kept(home: Path, configs: Path, *, alive: bool = True, **fields: Any) -> Rec
 
 
 def services(tipcflow: Tipcflow, code: int) -> list[dict[str, Any]]:
-    said = tipcflow("status", "--json")
-    assert (said.code, said.err) == (code, "")
-    found: list[dict[str, Any]] = json.loads(said.out)["services"]
+    result = tipcflow("status", "--json")
+    assert (result.code, result.err) == (code, "")
+    found: list[dict[str, Any]] = json.loads(result.out)["services"]
     return found
 
 
 def test_nothing_is_running(tipcflow: Tipcflow, home: Path, configs: Path) -> None:
-    said = tipcflow("status")
-    assert (said.code, said.out) == (0, f"nothing is running (TIPCFLOW_HOME is {home})\n")
+    result = tipcflow("status")
+    assert (result.code, result.out) == (0, f"nothing is running (TIPCFLOW_HOME is {home})\n")
     assert services(tipcflow, 0) == []
 
 
@@ -80,9 +80,9 @@ def test_killed_keeper_is_stale(tipcflow: Tipcflow, home: Path, configs: Path) -
     (nodes,) = services(tipcflow, 5)
     assert nodes["condition"] == "stale"
     assert nodes["note"].endswith("was killed, or the machine was restarted: `tipcflow local down`")
-    said = tipcflow("status")
-    assert said.code == 5
-    assert said.out.splitlines()[0].split() == ["WHAT", "IS", "SINCE", "(UTC)", "WHERE"]
+    result = tipcflow("status")
+    assert result.code == 5
+    assert result.out.splitlines()[0].split() == ["WHAT", "IS", "SINCE", "(UTC)", "WHERE"]
 
 
 def test_cluster_file_without_nodes_is_stale(tipcflow: Tipcflow, home: Path, configs: Path) -> None:

@@ -44,10 +44,10 @@ def configs(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def test_wrong_option_is_one_error_and_starts_nothing(
     tipcflow: Tipcflow, home: Path, configs: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    said = tipcflow("local", "up", *arguments)
-    assert said.code == 2
-    assert message in said.err
-    assert "Traceback" not in said.err
+    result = tipcflow("local", "up", *arguments)
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
     assert list((configs / "clusters").iterdir()) == []
     assert read(home, "nodes") is None
 
@@ -55,9 +55,9 @@ def test_wrong_option_is_one_error_and_starts_nothing(
 def test_cluster_of_a_user_is_kept(tipcflow: Tipcflow, configs: Path) -> None:
     file = configs / "clusters" / "local.yaml"
     file.write_text("name: local\n")
-    said = tipcflow("local", "up")
-    assert said.code == 2
-    assert f"{file}: this cluster was not written by `tipcflow local up`" in said.err
+    result = tipcflow("local", "up")
+    assert result.code == 2
+    assert f"{file}: this cluster was not written by `tipcflow local up`" in result.err
     assert file.read_text() == "name: local\n"
 
 
@@ -67,9 +67,9 @@ def of_this_process(**fields: Any) -> Record:
 
 def test_second_start_is_refused(tipcflow: Tipcflow, home: Path) -> None:
     of_this_process(ready=True).save(home)
-    said = tipcflow("local", "up", "--python", sys.executable)
-    assert said.code == 2
-    assert f"local nodes are already running; found 'process {os.getpid()}, since" in said.err
+    result = tipcflow("local", "up", "--python", sys.executable)
+    assert result.code == 2
+    assert f"local nodes are already running; found 'process {os.getpid()}, since" in result.err
 
 
 @pytest.mark.parametrize("record", [None, Record("nodes", 1, 1, 0.0), of_this_process(failed="ended")])
@@ -80,8 +80,8 @@ def test_start_after_an_end_is_not_refused(record: Record | None) -> None:
 def test_down_without_nodes_removes_an_outdated_cluster_file(tipcflow: Tipcflow, configs: Path) -> None:
     file = configs / "clusters" / "local.yaml"
     file.write_text(f"{HEAD}name: local\n")
-    said = tipcflow("local", "down")
-    assert (said.code, said.err) == (0, "no local nodes are running\n")
+    result = tipcflow("local", "down")
+    assert (result.code, result.err) == (0, "no local nodes are running\n")
     assert not file.exists()
 
 

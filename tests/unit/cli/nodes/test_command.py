@@ -104,17 +104,17 @@ def test_nothing_is_going_on(view: View) -> None:
 
 
 def test_programs_get_the_same(view: View) -> None:
-    told = as_dict(view)
-    nodes = {node["name"]: node for node in told["nodes"]}
+    report = as_dict(view)
+    nodes = {node["name"]: node for node in report["nodes"]}
     assert [name for name, node in nodes.items() if node["troubles"]] == ["node-2", "node-3", "node-4"]
     assert (nodes["node-3"]["reachable"], nodes["node-3"]["free_slots"]) == (False, 0)
     assert nodes["small"]["clusters"] == ["cpu"]
     assert nodes["small"]["notes"] == [f"run {FOREIGN} of another controller (ann@host pid 7) is running there"]
-    assert [(lease["run"], lease["trigger"], lease["live"]) for lease in told["leases"]] == [
+    assert [(lease["run"], lease["trigger"], lease["live"]) for lease in report["leases"]] == [
         *[(WEEKLY, "weekly", True)] * 4,
         *[(LEFT, "manual", False)] * 2,
     ]
-    assert [(place["run"], place["position"], place["of"]) for place in told["queue"]] == [
+    assert [(place["run"], place["position"], place["of"]) for place in report["queue"]] == [
         (CHANGE, 1, 2),
         (BY_HAND, 2, 2),
     ]

@@ -24,9 +24,9 @@ def test_records_have_one_column_per_field(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_list_is_available_as_csv(tipcflow: Callable[..., Said], command: list[str]) -> None:
-    said = tipcflow(*command, "--csv")
-    rows = list(csv.reader(io.StringIO(said.out)))
-    assert len({len(row) for row in rows}) <= 1, said.err
+    result = tipcflow(*command, "--csv")
+    rows = list(csv.reader(io.StringIO(result.out)))
+    assert len({len(row) for row in rows}) <= 1, result.err
     if command in (["suites"], ["doctor"]):
         assert len(rows) > 3
 
@@ -35,6 +35,6 @@ def test_every_list_is_available_as_csv(tipcflow: Callable[..., Said], command: 
     "command", [*COMMANDS, ["nodes"], ["gate", "latest"], ["baseline", "show", "latest"]], ids=" ".join
 )
 def test_two_formats_are_refused(tipcflow: Callable[..., Said], command: list[str]) -> None:
-    said = tipcflow(*command, "--csv", "--json")
-    assert (said.code, said.out) == (2, "")
-    assert "give either --json or --csv" in said.err
+    result = tipcflow(*command, "--csv", "--json")
+    assert (result.code, result.out) == (2, "")
+    assert "give either --json or --csv" in result.err

@@ -54,9 +54,9 @@ def test_colors(runs: None, words: list[str]) -> None:
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 @pytest.mark.parametrize("words", [["runs"], ["show", "latest"], ["suites"]])
 def test_no_colors(runs: None, words: list[str], variables: dict[str, str]) -> None:
-    said = on_terminal(words, **variables)
-    assert said
-    assert "\x1b" not in said
+    result = on_terminal(words, **variables)
+    assert result
+    assert "\x1b" not in result
 
 
 def test_no_line_of_the_list_exceeds_80_columns(runs: None) -> None:

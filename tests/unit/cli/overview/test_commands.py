@@ -23,11 +23,11 @@ def history(database: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_json_and_csv(tipcflow: Callable[..., Any], history: None, command: str) -> None:
-    said = tipcflow(command, "--json")
-    assert said.code == 0
-    facts = json.loads(said.out)
+    result = tipcflow(command, "--json")
+    assert result.code == 0
+    facts = json.loads(result.out)
     assert facts["schema_version"] == 1
-    assert "generated runs" in said.err
+    assert "generated runs" in result.err
     rows = list(csv.DictReader(io.StringIO(tipcflow(command, "--csv").out)))
     assert [row["model" if command == "matrix" else "chain"] for row in rows] == _listed(command, facts)
     both = tipcflow(command, "--json", "--csv")
@@ -105,10 +105,10 @@ def test_flaky(tipcflow: Callable[..., Any], history: None) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_runs(tipcflow: Callable[..., Any], database: Path, command: str) -> None:
-    said = tipcflow(command)
-    assert said.code == 0
+    result = tipcflow(command)
+    assert result.code == 0
     if command == "today":
-        assert f"no runs in sqlite:///{database}" in said.err
+        assert f"no runs in sqlite:///{database}" in result.err
 
 
 def test_what_is_running(tipcflow: Callable[..., Any], database: Path) -> None:

@@ -29,8 +29,8 @@ def batch(tipcflow: Tipcflow, tmp_path: Path) -> Tipcflow:
         text = "".join(f"{line}\n" for line in lines).encode()
         path = tmp_path / name
         path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-        said = tipcflow("plan", "--batch", str(path), "--compat", "bash")
-        return said, [json.loads(line) for line in said.out.splitlines()]
+        result = tipcflow("plan", "--batch", str(path), "--compat", "bash")
+        return result, [json.loads(line) for line in result.out.splitlines()]
 
     return run
 
@@ -38,9 +38,9 @@ def batch(tipcflow: Tipcflow, tmp_path: Path) -> Tipcflow:
 @pytest.mark.parametrize("name", ["r.jsonl", "r.jsonl.gz", "named_wrongly.jsonl"])
 def test_every_record_is_planned_in_order(batch: Tipcflow, name: str) -> None:
     modes = ["lite_train_lite_infer", "whole_infer", "whole_train_whole_infer"]
-    said, answers = batch(*(json.dumps(record(mode=mode)) for mode in modes), name=name)
-    assert said.code == 0
-    assert said.err == ""
+    result, answers = batch(*(json.dumps(record(mode=mode)) for mode in modes), name=name)
+    assert result.code == 0
+    assert result.err == ""
     assert [each["mode"] for each in answers] == modes
     assert {each["config"] for each in answers} == {record()["config"]}
     assert all(each["commands"] and each["variant"] == "files" for each in answers)
@@ -50,14 +50,14 @@ def test_every_record_is_planned_in_order(batch: Tipcflow, name: str) -> None:
 
 def test_a_file_whose_script_does_nothing_has_a_result(batch: Tipcflow) -> None:
     text = str(record()["config_text"]).replace("trainer:", "trainer:\n:", 1)
-    said, (answer,) = batch(json.dumps(record(mutation="crlf")))
-    assert (said.code, answer["commands"]) == (0, [])
+    result, (answer,) = batch(json.dumps(record(mutation="crlf")))
+    assert (result.code, answer["commands"]) == (0, [])
     assert "error" not in answer
     assert batch(json.dumps(record(config_text=text)))[0].code == 0
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "report"),
     [
         ("{", "not a JSON object"),
         ("[1]", "not a JSON object"),
@@ -71,19 +71,19 @@ def test_a_file_whose_script_does_nothing_has_a_result(batch: Tipcflow) -> None:
         (json.dumps(record(config=7)), "config"),
     ],
 )
-def test_a_record_that_cannot_be_planned_does_not_stop_the_others(batch: Tipcflow, line: str, told: str) -> None:
+def test_a_record_that_cannot_be_planned_does_not_stop_the_others(batch: Tipcflow, line: str, report: str) -> None:
     good = json.dumps(record())
-    said, answers = batch(good, line, good)
-    assert said.code == 2
+    result, answers = batch(good, line, good)
+    assert result.code == 2
     assert [bool(each["commands"]) for each in answers] == [True, False, True]
-    assert told in answers[1]["error"]
-    assert "1 records could not be planned" in said.err
+    assert report in answers[1]["error"]
+    assert "1 records could not be planned" in result.err
 
 
 def test_a_record_without_a_mode_gets_the_default_one(batch: Tipcflow) -> None:
     bare = {key: value for key, value in record().items() if key not in ("mode", "variant")}
-    said, (answer,) = batch(json.dumps(bare))
-    assert (said.code, answer["mode"], answer["variant"]) == (0, "lite_train_lite_infer", "files")
+    result, (answer,) = batch(json.dumps(bare))
+    assert (result.code, answer["mode"], answer["variant"]) == (0, "lite_train_lite_infer", "files")
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_unreadable_records_are_bad_input(tipcflow: Tipcflow, tmp_path: Path, co
     path = tmp_path / "r.jsonl"
     if content is not None:
         path.write_bytes(content)
-    said = tipcflow("plan", "--batch", str(path), "--compat", "bash")
-    assert said.code == 2
-    assert str(path) in said.err
-    assert "expected JSON lines" in said.err
+    result = tipcflow("plan", "--batch", str(path), "--compat", "bash")
+    assert result.code == 2
+    assert str(path) in result.err
+    assert "expected JSON lines" in result.err
 
 
 @pytest.mark.parametrize("more", [["--compat", "spec"], ["--compat", "bash", "f.txt"], []])
 def test_batch_plans_only_what_scripts_run(tipcflow: Tipcflow, more: list[str]) -> None:
-    said = tipcflow("plan", "--batch", "r.jsonl", *more)
-    assert (said.code, said.out) == (2, "")
+    result = tipcflow("plan", "--batch", "r.jsonl", *more)
+    assert (result.code, result.out) == (2, "")

@@ -21,9 +21,9 @@ def plan(tipcflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Calla
 
 
 def test_without_history_every_step_is_unknown(plan: Callable[..., Any], home: Path) -> None:
-    said = plan("--budget", "600", "--json")
-    assert said.code == 0, said.err
-    found = json.loads(said.out)
+    result = plan("--budget", "600", "--json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
     steps = [step.id for step in Plan.model_validate_json(plan("--json").out).steps if not step.not_run]
     assert set(steps) <= set(found["unknown"])
     assert (found["runs"], found["unproven"]) == (True, [])
@@ -52,6 +52,6 @@ def test_past_runs_predict_and_a_short_budget_drops_legs(plan: Callable[..., Any
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "inf", "nan", "unknown"])
 def test_a_wrong_budget_is_refused(plan: Callable[..., Any], home: Path, wrong: str) -> None:
-    said = plan("--budget", wrong)
-    assert said.code == 2
-    assert "--budget" in said.err
+    result = plan("--budget", wrong)
+    assert result.code == 2
+    assert "--budget" in result.err

@@ -27,17 +27,17 @@ def two_plans(text: str, file: str, dialect: str, mode: str = "lite_train_lite_i
 
 
 def test_the_page_is_as_it_was_read_and_approved(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("plan", str(INPUT), "--suite", "mobilenet_v3_small", "--diff")
-    assert (said.code, said.err) == (0, "")
-    page = re.sub(r"^\S+/norm_fleet", "norm_fleet", said.out)
+    result = tipcflow("plan", str(INPUT), "--suite", "mobilenet_v3_small", "--diff")
+    assert (result.code, result.err) == (0, "")
+    page = re.sub(r"^\S+/norm_fleet", "norm_fleet", result.out)
     if os.environ.get("UPDATE_GOLDEN"):
         (GOLDEN / "cli" / "plan_diff.txt").write_text(page)
     assert page == (GOLDEN / "cli" / "plan_diff.txt").read_text()
 
 
 def test_json_has_the_same_differences(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("plan", str(INPUT), "--suite", "mobilenet_v3_small", "--diff", "--json")
-    page = json.loads(said.out)
+    result = tipcflow("plan", str(INPUT), "--suite", "mobilenet_v3_small", "--diff", "--json")
+    page = json.loads(result.out)
     bash, spec = two_plans(INPUT.read_text(), "f.txt", "models/template")
     assert len(page["differences"]) == len(differences(bash, spec))
     ips = [each for each in page["differences"] if each["quirks"] == ["ips-by-length"] and each["bash"] == ""]

@@ -56,18 +56,18 @@ def golden(name: str, text: str) -> None:
 
 
 def test_without_history_the_table_has_no_minutes(table: Callable[..., Any], home: Path) -> None:
-    said = table("--format", "table")
-    assert (said.code, said.err) == (0, "")
-    golden("plan_table.txt", said.out)
+    result = table("--format", "table")
+    assert (result.code, result.err) == (0, "")
+    golden("plan_table.txt", result.out)
     assert not list(home.rglob("*.db")), "planning must not make a database"
 
 
 def test_with_history_every_step_has_its_median(table: Callable[..., Any], planned: Plan) -> None:
     for number, minutes in enumerate((1.0, 2.0, 30.0)):
         remember(planned, minutes, f"run-{number}")
-    said = table("--format", "table")
-    golden("plan_table_minutes.txt", said.out)
-    assert "predicted 12.0 minutes, the median of 3 past runs" in said.out
+    result = table("--format", "table")
+    golden("plan_table_minutes.txt", result.out)
+    assert "predicted 12.0 minutes, the median of 3 past runs" in result.out
 
 
 def test_only_good_runs_of_the_same_mode_and_chain_count(table: Callable[..., Any], planned: Plan) -> None:
@@ -79,8 +79,8 @@ def test_only_good_runs_of_the_same_mode_and_chain_count(table: Callable[..., An
 
 def test_new_steps_are_reported(table: Callable[..., Any], planned: Plan) -> None:
     remember(planned.model_copy(update={"steps": tuple(s for s in planned.steps if s.id == TRAIN)}), 3.0, "run")
-    said = table("--format", "table")
-    assert "predicted 3.0 minutes, the median of 1 past run; 5 of 6 steps have no history" in said.out
+    result = table("--format", "table")
+    assert "predicted 3.0 minutes, the median of 1 past run; 5 of 6 steps have no history" in result.out
 
 
 def test_a_database_that_cannot_be_read_is_no_obstacle(
@@ -88,17 +88,17 @@ def test_a_database_that_cannot_be_read_is_no_obstacle(
 ) -> None:
     home.mkdir()
     (home / "tipcflow.db").write_bytes(b"this is no database" * 99)
-    said = table("--format", "table")
-    assert said.code == 0
-    assert "no predicted minutes: " in said.err
+    result = table("--format", "table")
+    assert result.code == 0
+    assert "no predicted minutes: " in result.err
     assert (home / "tipcflow.db").read_bytes() == b"this is no database" * 99
 
 
 @pytest.mark.parametrize("missing", [[PARAMS], ["--suite", "mobilenet_v3_small"]])
 def test_missing_values_are_reported(tipcflow: Tipcflow, missing: list[str]) -> None:
-    said = tipcflow("plan", *missing)
-    assert (said.code, said.out) == (2, "")
-    assert "is missing" in said.err
+    result = tipcflow("plan", *missing)
+    assert (result.code, result.out) == (2, "")
+    assert "is missing" in result.err
 
 
 SERVING = """===========================serving_params===========================
@@ -116,10 +116,10 @@ def test_a_file_that_is_not_run_is_shown_with_types_before_it_is_refused(
     monkeypatch.chdir(ROOT)
     path = tmp_path / "net_serving.txt"
     path.write_text(SERVING)
-    said = tipcflow("plan", str(path), "--suite", "mobilenet_v3_small")
-    assert said.code == 2
-    assert "files of kind 'serving' are read but not run: a service is started in the background" in said.err
-    name, *rows = said.out.splitlines()
+    result = tipcflow("plan", str(path), "--suite", "mobilenet_v3_small")
+    assert result.code == 2
+    assert "files of kind 'serving' are read but not run: a service is started in the background" in result.err
+    name, *rows = result.out.splitlines()
     assert name.endswith("net_serving.txt: a service and its client, 5 lines; it is not run")
     assert [" ".join(row.split()) for row in rows] == [
         "LINE KEY TYPE VALUE",
@@ -137,9 +137,9 @@ def test_as_json_it_has_values_of_their_types(
     monkeypatch.chdir(ROOT)
     path = tmp_path / "net_serving.txt"
     path.write_text(SERVING)
-    said = tipcflow("plan", str(path), "--suite", "mobilenet_v3_small", "--json")
-    assert said.code == 2
-    page = json.loads(said.out)
+    result = tipcflow("plan", str(path), "--suite", "mobilenet_v3_small", "--json")
+    assert result.code == 2
+    page = json.loads(result.out)
     assert (page["kind"], bool(page["refused"])) == ("serving", True)
     assert [entry["value"] for entry in page["entries"]] == ["net", "python3.7", [None, 0], [True, False], 9993]
 
@@ -151,10 +151,10 @@ def test_a_benchmark_is_selected_by_its_case(
     families = ROOT / "tests" / "golden" / "plan" / "families"
     monkeypatch.chdir(ROOT)
     case = "benchmark_train:dynamic_bs16_fp32_DP_N1C2"
-    said = tipcflow(
+    result = tipcflow(
         "plan", str(families / "benchmark.txt"), "--suite", str(tmp_path / "ocr.yaml"), "--mode", case,
         "--format", "commands",
     )  # fmt: skip
-    assert (said.code, said.err) == (0, "")
-    assert "# norm_train_bs16_fp32_DP_N1C2/train" in said.out
-    assert said.out.count("tools/train.py") == 1
+    assert (result.code, result.err) == (0, "")
+    assert "# norm_train_bs16_fp32_DP_N1C2/train" in result.out
+    assert result.out.count("tools/train.py") == 1

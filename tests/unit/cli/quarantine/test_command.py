@@ -52,9 +52,9 @@ def runs(database: Any) -> None:
 
 @pytest.mark.usefixtures("runs")
 def test_add_show_list_and_release(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow(*ADD, "--json")
-    assert said.code == 0, said.err
-    made = json.loads(said.out)
+    result = tipcflow(*ADD, "--json")
+    assert result.code == 0, result.err
+    made = json.loads(result.out)
     assert (made["number"], made["who"], made["owner"], made["run"]) == (1, "mia", "kernels", "run-8")
     assert (made["state"], made["clean_runs"], made["clean_runs_needed"]) == ("active", 0, 29)
     shown = tipcflow("quarantine", "show", "1").out
@@ -69,8 +69,8 @@ def test_add_show_list_and_release(tipcflow: Callable[..., Any]) -> None:
     row = tipcflow("quarantine", "list").out.splitlines()[1]
     assert row.split()[:2] == ["1", "active"]
     assert "0 of 29     kernels  parity.onednn (v/infer_cpu cpu)" in row
-    said = tipcflow("quarantine", "release", "1", "--because", "fixed", "--who", "tom")
-    assert said.out == f"released: quarantine 1, parity.onednn (v/infer_cpu cpu) of {CHAIN} in {a_run().mode}\n"
+    result = tipcflow("quarantine", "release", "1", "--because", "fixed", "--who", "tom")
+    assert result.out == f"released: quarantine 1, parity.onednn (v/infer_cpu cpu) of {CHAIN} in {a_run().mode}\n"
     assert tipcflow("quarantine", "list").out == "no active quarantines\n"
     assert "1       released" in tipcflow("quarantine", "list", "--all").out
     assert tipcflow("quarantine", "show", "1").out.endswith(" by tom: fixed\n")
@@ -122,10 +122,10 @@ def test_wrong_input(tipcflow: Callable[..., Any], arguments: tuple[str, ...], t
         given = dict.fromkeys(arguments)
         arguments += () if "--owner" in given else ("--owner", "kernels")
         arguments += () if "--because" in given else ("--because", "x")
-    said = tipcflow("quarantine", *arguments)
-    assert (said.code, said.out) == (2, "")
-    assert text in said.err
-    assert "Traceback" not in said.err
+    result = tipcflow("quarantine", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert text in result.err
+    assert "Traceback" not in result.err
     with Store.open() as store:
         assert store.quarantines.all() == []
 
@@ -133,12 +133,13 @@ def test_wrong_input(tipcflow: Callable[..., Any], arguments: tuple[str, ...], t
 @pytest.mark.usefixtures("runs")
 def test_twice(tipcflow: Callable[..., Any]) -> None:
     tipcflow(*ADD)
-    said = tipcflow(*ADD)
-    assert said.code == 2
+    result = tipcflow(*ADD)
+    assert result.code == 2
     assert (
-        "this failure of parity.onednn (v/infer_cpu cpu) is in quarantine; found 'quarantine 1 of kern" in said.err
+        "this failure of parity.onednn (v/infer_cpu cpu) is in quarantine; found 'quarantine 1 of kern"
+        in result.err
     )
     tipcflow("quarantine", "release", "1", "--because", "fixed")
-    said = tipcflow("quarantine", "release", "1", "--because", "fixed")
-    assert said.code == 2
-    assert "the quarantine has ended; found '1: released'; expected an active quarantine" in said.err
+    result = tipcflow("quarantine", "release", "1", "--because", "fixed")
+    assert result.code == 2
+    assert "the quarantine has ended; found '1: released'; expected an active quarantine" in result.err

@@ -17,11 +17,11 @@ def answer(tipcflow: Command, tmp_path: Path) -> Callable[..., tuple[dict[str, A
 
     def read(text: str, *more: str) -> tuple[dict[str, Any], list[str]]:
         (tmp_path / "speeds").write_text(text)
-        said = tipcflow("scaling", str(tmp_path / "speeds"), *B, *more)
-        assert (said.code, said.err) == (0, "")
-        told = json.loads(said.out)
-        (rows,) = told["models"].values()
-        return rows, told["notes"]
+        result = tipcflow("scaling", str(tmp_path / "speeds"), *B, *more)
+        assert (result.code, result.err) == (0, "")
+        report = json.loads(result.out)
+        (rows,) = report["models"].values()
+        return rows, report["notes"]
 
     return read
 
@@ -50,8 +50,8 @@ def test_logs_of_two_batch_sizes_do_not_take_each_others_place(tipcflow: Command
     for path, ips in zip(paths, (300.0, 400.0), strict=True):
         path.write_text("".join(f"[Epoch 1, iter: {step}] loss: 1, avg_ips: {ips}\n" for step in range(150)))
     for order in (paths, paths[::-1]):
-        told = json.loads(tipcflow("scaling", *map(str, order), *B).out)
-        assert told["models"]["r50"]["1n1g"]["speeds"] == {"1": 400.0}
+        report = json.loads(tipcflow("scaling", *map(str, order), *B).out)
+        assert report["models"]["r50"]["1n1g"]["speeds"] == {"1": 400.0}
 
 
 def test_a_repeat_that_comes_again(answer: Answer) -> None:
@@ -87,8 +87,8 @@ def test_spellings_of_a_result(answer: Answer, speeds: str) -> None:
 def test_an_unparsable_result_is_reported(tipcflow: Command, tmp_path: Path) -> None:
     file = tmp_path / "speeds"
     file.write_text("1n1g/r50_b128_fp32_1.log {1: 100.0}\n" + "1n8g/r50_b128_fp32_1.log {one: 800.0}\n" * 3)
-    said = tipcflow("scaling", str(file), "--batch-size-per-device", "128")
-    assert said.out.splitlines()[-1] == (
+    result = tipcflow("scaling", str(file), "--batch-size-per-device", "128")
+    assert result.out.splitlines()[-1] == (
         f"note: {file}: cannot parse a line that looks like a result: "
         "1n8g/r50_b128_fp32_1.log {one: 800.0} (and 2 more such lines)"
     )
@@ -107,14 +107,14 @@ def log(path: Path, speeds: list[str], every: int = 1) -> str:
 @pytest.mark.parametrize("rule", ["printed", "time"])
 def test_nan_in_a_log_is_left_out_of_the_mean(tipcflow: Command, tmp_path: Path, rule: str) -> None:
     name = log(tmp_path / "1n1g" / "r50_b128_fp32_1.log", ["2.0", "nan", "2.0", "inf"] * 50)
-    told = json.loads(tipcflow("scaling", name, *B, "--rule", rule).out)
-    (rows,) = told["models"].values()
-    assert told["notes"] == [f"{name}: 50 lines with nan or inf excluded from the mean"]
+    report = json.loads(tipcflow("scaling", name, *B, "--rule", rule).out)
+    (rows,) = report["models"].values()
+    assert report["notes"] == [f"{name}: 50 lines with nan or inf excluded from the mean"]
     assert rows["1n1g"]["median_speed"] == (2.0 if rule == "printed" else 64.0)
     log(Path(name), ["nan"] * 200)
-    said = tipcflow("scaling", name, "--batch-size-per-device", "128")
-    assert said.code == 2
-    assert "prints no ips that is a number" in said.err
+    result = tipcflow("scaling", name, "--batch-size-per-device", "128")
+    assert result.code == 2
+    assert "prints no ips that is a number" in result.err
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,14 @@ TABLE = {
 }
 
 
-def told(said: Any) -> dict[str, Any]:
-    return {name: dict(rows) for name, rows in json.loads(said.out)["models"].items()}
+def report(result: Any) -> dict[str, Any]:
+    return {name: dict(rows) for name, rows in json.loads(result.out)["models"].items()}
 
 
 def test_the_seeds_table_from_its_lines(tipcflow: Command) -> None:
-    said = tipcflow("scaling", str(SEED), *B, "--json")
-    assert (said.code, said.err) == (0, "")
-    rows = told(said)["r50"]
+    result = tipcflow("scaling", str(SEED), *B, "--json")
+    assert (result.code, result.err) == (0, "")
+    rows = report(result)["r50"]
     assert {
         name: (row["average_speed"], row["median_speed"], row["speedup"]) for name, row in rows.items()
     } == TABLE
@@ -44,8 +44,8 @@ def test_lines_in_several_files_and_in_any_order(tipcflow: Command, tmp_path: Pa
     lines = SEED.read_text().splitlines()
     (tmp_path / "a").write_text("noise\n" + "\n".join(reversed(lines[:11])) + "\n")
     (tmp_path / "b").write_text("\r\n".join(lines[11:]))
-    said = tipcflow("scaling", str(tmp_path / "b"), str(tmp_path / "a"), *B, "--json")
-    assert {name: row["speedup"] for name, row in told(said)["r50"].items()} == {
+    result = tipcflow("scaling", str(tmp_path / "b"), str(tmp_path / "a"), *B, "--json")
+    assert {name: row["speedup"] for name, row in report(result)["r50"].items()} == {
         name: row[2] for name, row in TABLE.items()
     }
 
@@ -53,10 +53,10 @@ def test_lines_in_several_files_and_in_any_order(tipcflow: Command, tmp_path: Pa
 def test_without_one_device_there_is_no_speed_up(tipcflow: Command, tmp_path: Path) -> None:
     lines = SEED.read_text().splitlines()
     (tmp_path / "some").write_text("\n".join(line for line in lines if "1n1g" not in line))
-    said = tipcflow("scaling", str(tmp_path / "some"), *B, "--json")
-    assert said.code == 0
-    assert {(row["speedup"], row["efficiency"]) for row in told(said)["r50"].values()} == {(None, None)}
-    assert json.loads(said.out)["notes"] == [
+    result = tipcflow("scaling", str(tmp_path / "some"), *B, "--json")
+    assert result.code == 0
+    assert {(row["speedup"], row["efficiency"]) for row in report(result)["r50"].values()} == {(None, None)}
+    assert json.loads(result.out)["notes"] == [
         "r50: no speed-up, because no run used 1n1g",
         "r50: 2n8g is 2.34 times as fast as 1n8g with 2 times the devices, more than linear: "
         "check the measurement of 1n8g",
@@ -86,10 +86,10 @@ def test_training_logs(tipcflow: Command, tmp_path: Path, every: int) -> None:
         log(tmp_path, "2n4g", ips=700.0, cost=1.6, every=every),
         log(tmp_path, "2n4g", ips=702.0, cost=1.6, repeat=2, every=every),
     ]
-    rows = told(tipcflow("scaling", *logs, *B, "--json"))["r50"]
+    rows = report(tipcflow("scaling", *logs, *B, "--json"))["r50"]
     assert rows["1n1g"]["median_speed"] == 100.0
     assert (rows["2n4g"]["average_speed"], rows["2n4g"]["speedup"]) == (701.0, 7.01)
-    rows = told(tipcflow("scaling", *logs, *B, "--rule", "time", "--json"))["r50"]
+    rows = report(tipcflow("scaling", *logs, *B, "--rule", "time", "--json"))["r50"]
     assert (rows["1n1g"]["median_speed"], rows["2n4g"]["median_speed"]) == (100.0, 640.0)
 
 
@@ -101,16 +101,16 @@ def test_time_from_stamps(tipcflow: Command, tmp_path: Path) -> None:
         for step in range(150)
     ]
     path.write_text("\n".join(rows))
-    said = tipcflow("scaling", str(path), *B, "--rule", "time", "--json")
-    assert told(said)[""]["1n1g"]["median_speed"] == 128.0
+    result = tipcflow("scaling", str(path), *B, "--rule", "time", "--json")
+    assert report(result)[""]["1n1g"]["median_speed"] == 128.0
 
 
 def test_a_log_that_is_too_short(tipcflow: Command, tmp_path: Path) -> None:
-    said = tipcflow("scaling", log(tmp_path, "1n1g", ips=1, cost=1, steps=40), *B)
-    assert said.code == 2
-    assert "has 40 iterations, and the first 50 do not count" in said.err
-    said = tipcflow("scaling", log(tmp_path, "1n1g", ips=1, cost=1, steps=40), *B, "--skip", "10")
-    assert said.code == 0
+    result = tipcflow("scaling", log(tmp_path, "1n1g", ips=1, cost=1, steps=40), *B)
+    assert result.code == 2
+    assert "has 40 iterations, and the first 50 do not count" in result.err
+    result = tipcflow("scaling", log(tmp_path, "1n1g", ips=1, cost=1, steps=40), *B, "--skip", "10")
+    assert result.code == 0
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_a_log_that_is_too_short(tipcflow: Command, tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(tipcflow: Command, arguments: tuple[str, ...], message: str) -> None:
-    said = tipcflow("scaling", *arguments)
-    assert said.code == 2
-    assert message in said.err
+    result = tipcflow("scaling", *arguments)
+    assert result.code == 2
+    assert message in result.err
 
 
 def test_speeds_of_tipc_benchmarks(tipcflow: Command, tmp_path: Path) -> None:
@@ -143,5 +143,5 @@ def test_speeds_of_tipc_benchmarks(tipcflow: Command, tmp_path: Path) -> None:
         for device, ips in (("N1C1", 100.0), ("N4C32", 2800.0))
     ]
     (tmp_path / "speeds").write_text("\n".join(map(json.dumps, rows)))
-    said = tipcflow("scaling", str(tmp_path / "speeds"), *B, "--json")
-    assert told(said)["ResNet50"]["4n8g"]["speedup"] == 28.0
+    result = tipcflow("scaling", str(tmp_path / "speeds"), *B, "--json")
+    assert report(result)["ResNet50"]["4n8g"]["speedup"] == 28.0

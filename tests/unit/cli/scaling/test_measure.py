@@ -28,11 +28,11 @@ def refused(tipcflow: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Mo
         nodes = "".join(NODE % (f"node-{number}", number, framework) for number in (1, 2))
         (tmp_path / "lab.yaml").write_text(f"name: lab\nnodes:\n{nodes}")
         where = ("--suite", "mobilenet_v3_small_benchmark", "--cluster", str(tmp_path / "lab.yaml"))
-        said = tipcflow("scaling", "run", params, *where, *words)
-        assert (said.code, said.out) == (2, "")
+        output = tipcflow("scaling", "run", params, *where, *words)
+        assert (output.code, output.out) == (2, "")
         with Store.open() as store:
             assert store.runs.newest(limit=1) == []
-        (line,) = [line for line in said.err.splitlines() if not line.startswith("  hint:")]
+        (line,) = [line for line in output.err.splitlines() if not line.startswith("  hint:")]
         return str(line)
 
     return run

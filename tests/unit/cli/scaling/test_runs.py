@@ -61,9 +61,9 @@ def kept(store: Store, run_id: str, plan: Plan, speeds: Iterable[float], **field
         store.measurements.add(samples(run_id, step, speed, **fields))
 
 
-def rows(said: Any) -> dict[str, Any]:
-    assert said.code == 0, said.err
-    return dict(json.loads(said.out)["models"]["r50"])
+def rows(result: Any) -> dict[str, Any]:
+    assert result.code == 0, result.err
+    return dict(json.loads(result.out)["models"]["r50"])
 
 
 @pytest.mark.parametrize("rule", ["printed", "time"])
@@ -74,16 +74,16 @@ def test_runs_on_several_topologies(tipcflow: Tipcflow, database: Path, rule: st
             plan = trained(int(topology[0]), int(topology[2]), len(speeds))
             kept(store, f"20261121t093005-r50-{topology}", plan, speeds, every=every)
     runs = [f"20261121t093005-r50-{topology}" for topology in SPEEDS]
-    said = tipcflow("scaling", *runs, *B, "--rule", rule, "--json")
+    result = tipcflow("scaling", *runs, *B, "--rule", rule, "--json")
     assert {
         name: (row["average_speed"], row["median_speed"], row["speedup"], row["repeats"])
-        for name, row in rows(said).items()
+        for name, row in rows(result).items()
     } == {
         "1n1g": (397.71, 397.64, 1.0, 3),
         "1n4g": (1543.15, 1539.66, 3.87, 3),
         "2n4g": (2920.0, 2910.0, 7.32, 3),
     }
-    assert json.loads(said.out)["notes"] == []
+    assert json.loads(result.out)["notes"] == []
 
 
 def test_several_runs_of_one_topology_are_repeats(tipcflow: Tipcflow, database: Path) -> None:
@@ -98,9 +98,9 @@ def test_several_runs_of_one_topology_are_repeats(tipcflow: Tipcflow, database: 
 def test_a_run_whose_first_rank_alone_prints(tipcflow: Tipcflow, database: Path) -> None:
     with Store.open() as store:
         kept(store, "20261121t093005-r50-a", trained(2, 4, 1), [800.0], ranks=[0])
-    said = tipcflow("scaling", "20261121t093005-r50-a", *B, "--json")
-    assert rows(said)["2n4g"]["median_speed"] == 800.0
-    assert json.loads(said.out)["notes"] == [
+    result = tipcflow("scaling", "20261121t093005-r50-a", *B, "--json")
+    assert rows(result)["2n4g"]["median_speed"] == 800.0
+    assert json.loads(result.out)["notes"] == [
         "20261121t093005-r50-a norm_train_repeat_1/train: 1 of 8 ranks print a speed; assumed for all",
         "r50: no speed-up, because no run used 1n1g",
     ]
@@ -109,9 +109,9 @@ def test_a_run_whose_first_rank_alone_prints(tipcflow: Tipcflow, database: Path)
 def test_a_run_that_ended_too_early(tipcflow: Tipcflow, database: Path) -> None:
     with Store.open() as store:
         kept(store, "20261121t093005-r50-a", trained(1, 1, 1), [800.0])
-    said = tipcflow("scaling", "20261121t093005-r50-a", *B, "--skip", "150")
-    assert said.code == 2
-    assert "has no ips after the first 150 iterations" in said.err
+    result = tipcflow("scaling", "20261121t093005-r50-a", *B, "--skip", "150")
+    assert result.code == 2
+    assert "has no ips after the first 150 iterations" in result.err
 
 
 def write(folder: Path, topology: str, repeat: int, ips: float) -> None:
@@ -128,16 +128,16 @@ def test_a_folder_of_logs(tipcflow: Tipcflow, tmp_path: Path) -> None:
             write(tmp_path / "logs", topology, repeat, ips + repeat)
     (tmp_path / "logs" / "README.md").write_text("no log\n")
     (tmp_path / "logs" / "2n8g" / "nccl.log").write_text("NCCL INFO\n")
-    said = tipcflow("scaling", str(tmp_path / "logs"), *B, "--json")
-    assert {name: (row["median_speed"], row["repeats"]) for name, row in rows(said).items()} == {
+    result = tipcflow("scaling", str(tmp_path / "logs"), *B, "--json")
+    assert {name: (row["median_speed"], row["repeats"]) for name, row in rows(result).items()} == {
         "1n1g": (101.5, 2),
         "2n8g": (1501.5, 2),
     }
-    (note,) = json.loads(said.out)["notes"]
+    (note,) = json.loads(result.out)["notes"]
     assert "nccl.log: has no training line" in note
 
 
 def test_a_folder_without_logs(tipcflow: Tipcflow, tmp_path: Path) -> None:
-    said = tipcflow("scaling", str(tmp_path), *B)
-    assert (said.code, said.out) == (2, "")
-    assert "is a folder without a log that has both speed and topology (0 logs)" in said.err
+    result = tipcflow("scaling", str(tmp_path), *B)
+    assert (result.code, result.out) == (2, "")
+    assert "is a folder without a log that has both speed and topology (0 logs)" in result.err

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.bad_day import tell_failure
+from tests.support.bad_day import record_failure
 from tests.support.stories import T0, a_plan, a_run, tell
 
 from tipcflow.cli.runs import run_lines
@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
 def failed(home: Path, database: Path) -> str:
     with Store.open() as store:
         tell(store)
-        return tell_failure(store, home).id
+        return record_failure(store, home).id
 
 
 def shown(wanted: str) -> tuple[RunData, Path]:
@@ -69,19 +69,19 @@ def test_the_list_of_runs(failed: str, home: Path, width: int | None) -> None:
 
 
 def test_show_prints_the_page_on_stdout(failed: str, tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("show", "20261122")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith(f"failed  {failed}\nran.steps: train failed\n")
-    assert "\x1b" not in said.out
+    result = tipcflow("show", "20261122")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"failed  {failed}\nran.steps: train failed\n")
+    assert "\x1b" not in result.out
 
 
 def test_show_as_json(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
-    said = tipcflow("show", "20261122", "--json")
+    result = tipcflow("show", "20261122", "--json")
 
     def refuse(word: str) -> None:
         raise AssertionError(word)
 
-    shown = json.loads(said.out, parse_constant=refuse)
+    shown = json.loads(result.out, parse_constant=refuse)
     assert shown["run"]["id"] == failed
     assert shown["counts"]["checks"] == {"failed": 1, "insufficient_data": 1, "pass": 1}
     assert shown["steps"]["norm_train_cpu/infer_cpu"] == {"status": "blocked", "reason": "train failed"}
@@ -101,20 +101,20 @@ def test_a_run_without_a_plan_is_shown(home: Path, tipcflow: Callable[..., Any])
     with Store.open() as store:
         store.runs.create(a_run())
         store.runs.finish(a_run().id, Status.CONFIG_ERROR, "no such mode: lite", T0 + 1)
-    said = tipcflow("show", "latest")
-    assert said.code == 0
-    assert said.out.startswith(f"config_error  {a_run().id}\nno such mode: lite\n")
-    assert "STEPS" not in said.out
-    assert "REPRODUCE" not in said.out
+    result = tipcflow("show", "latest")
+    assert result.code == 0
+    assert result.out.startswith(f"config_error  {a_run().id}\nno such mode: lite\n")
+    assert "STEPS" not in result.out
+    assert "REPRODUCE" not in result.out
 
 
 @pytest.mark.parametrize("command", [["show"], ["logs"], ["certificate", "show"]])
 def test_an_unknown_run_is_a_config_error_with_the_latest_runs(
     failed: str, tipcflow: Callable[..., Any], command: list[str]
 ) -> None:
-    said = tipcflow(*command, "unknown")
-    assert (said.code, said.out) == (2, "")
-    assert said.err == (
+    result = tipcflow(*command, "unknown")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
         "config_error: run: no such run; found 'unknown'; expected a run id, its first characters, or latest\n"
         f"  hint: the latest runs are\n    {failed}\n    {a_run().id}\n"
     )
@@ -124,28 +124,28 @@ def test_runs_filters(failed: str, tipcflow: Callable[..., Any]) -> None:
     assert [one["id"] for one in json.loads(tipcflow("runs", "--json").out)] == [failed, a_run().id]
     assert [one["id"] for one in json.loads(tipcflow("runs", "--json", "--status", "pass").out)] == [a_run().id]
     assert json.loads(tipcflow("runs", "--json", "-n", "1").out)[0]["status"] == "failed"
-    said = tipcflow("runs", "--chain", "other")
-    assert (said.code, said.out) == (2, "")
-    assert "--chain: no run of a chain with this name; found 'other'; expected one of " in said.err
-    said = tipcflow("runs", "--status", "improvement")
-    assert (said.code, said.out) == (0, "")
-    assert said.err.startswith("no matching runs in sqlite:///")
+    result = tipcflow("runs", "--chain", "other")
+    assert (result.code, result.out) == (2, "")
+    assert "--chain: no run of a chain with this name; found 'other'; expected one of " in result.err
+    result = tipcflow("runs", "--status", "improvement")
+    assert (result.code, result.out) == (0, "")
+    assert result.err.startswith("no matching runs in sqlite:///")
     assert "'blocked' is not one of" in tipcflow("runs", "--status", "blocked").err.replace("│", "")
 
 
 def test_no_runs_yet(tipcflow: Callable[..., Any]) -> None:
-    said = tipcflow("runs")
-    assert (said.code, said.out) == (0, "")
-    assert said.err.startswith("no runs in sqlite:///")
-    assert "tipcflow demo" in said.err
+    result = tipcflow("runs")
+    assert (result.code, result.out) == (0, "")
+    assert result.err.startswith("no runs in sqlite:///")
+    assert "tipcflow demo" in result.err
     assert json.loads(tipcflow("runs", "--json").out) == []
 
 
 def test_runs_by_model_and_as_csv(failed: str, tipcflow: Callable[..., Any]) -> None:
     with Store.open() as store:
         store.runs.create(a_run("20261123t093005-other-0000", chain="s/other/train", created_at=T0 + 90000))
-    said = tipcflow("runs", "--chain", "OTHER", "--csv")
-    rows = list(csv.DictReader(said.out.splitlines()))
+    result = tipcflow("runs", "--chain", "OTHER", "--csv")
+    rows = list(csv.DictReader(result.out.splitlines()))
     assert [(row["run"], row["status"], row["chain"]) for row in rows] == [
         ("20261123t093005-other-0000", "", "s/other/train")
     ]

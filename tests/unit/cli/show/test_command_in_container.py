@@ -20,10 +20,10 @@ def test_it_runs_without_a_job_around_it(tmp_path: Path) -> None:
     command = Command(text="make it", cwd="deploy", env={"GPU": "0"})
     line = command_line(command.model_copy(update={"container": container_words(node, command)}))
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    said = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", f"{line}; echo $TIPCFLOW_BIN"], cwd=root, env=env, capture_output=True, text=True
     )
-    words = said.stdout.splitlines()
+    words = result.stdout.splitlines()
     assert words[0] == "0"
     assert words[words.index("-w") + 1] == f"{root}/deploy"
     assert words[words.index("--name") + 1]

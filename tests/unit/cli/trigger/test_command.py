@@ -25,8 +25,8 @@ pytestmark = pytest.mark.slow
 
 def test_a_run_is_made_and_not_waited_for(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG)
-    said = tipcflow("trigger", CHAIN, "--mode", "lite_train_lite_infer", "--suite-ref", COMMIT, "--seed", "7")
-    golden("trigger.txt", told(said, airflow))
+    result = tipcflow("trigger", CHAIN, "--mode", "lite_train_lite_infer", "--suite-ref", COMMIT, "--seed", "7")
+    golden("trigger.txt", told(result, airflow))
     ((_, run_id), run), *_ = airflow.runs.items()
     assert run["conf"] == {"mode": "lite_train_lite_infer", "suite_ref": COMMIT, "seed": 7}
     assert re.fullmatch(r"ci__[0-9a-f]{16}", run_id)
@@ -36,20 +36,20 @@ def test_failures_as_a_user_reads_them(tipcflow: Tipcflow, airflow: FakeAirflow,
     airflow.add(DAG, ("queued", None), ("running", facts(None)), ("running", bad_day()), ("failed", bad_day()))
     airflow.add(OTHER, ("running", facts(None)), passing())
     outputs = [tmp_path / "out.xml", tmp_path / "out.md"]
-    said = tipcflow(
+    result = tipcflow(
         *("trigger", "sample/*/*", "--suite-ref", COMMIT, "--wait"),
         *("--junit", str(outputs[0]), "--markdown", str(outputs[1])),
     )
-    golden("trigger-wait.txt", told(said, airflow))
+    golden("trigger-wait.txt", told(result, airflow))
     golden("trigger.xml", outputs[0].read_text())
     golden("trigger.md", outputs[1].read_text().replace(airflow.url, "AIRFLOW"))
-    assert said.code == 1
+    assert result.code == 1
 
 
 def test_json_has_what_the_text_has(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("failed", bad_day()))
-    said = tipcflow("trigger", DAG, "--suite-ref", COMMIT, "--wait", "--json")
-    shown = json.loads(said.out)
+    result = tipcflow("trigger", DAG, "--suite-ref", COMMIT, "--wait", "--json")
+    shown = json.loads(result.out)
     (run,) = shown["runs"]
     assert (shown["status"], run["status"], run["reason"]) == ("failed", "failed", "training diverged")
     assert run["dag_run_id"] == airflow.run_id(DAG)
@@ -73,8 +73,8 @@ def test_the_exit_code_is_that_of_the_status(
     tipcflow: Tipcflow, airflow: FakeAirflow, status: str, state: str, code: int
 ) -> None:
     airflow.add(DAG, (state, facts(status, "because")))
-    said = tipcflow("trigger", CHAIN, "--suite-ref", COMMIT, "--wait")
-    assert (said.code, said.out.splitlines()[-1]) == (code, status)
+    result = tipcflow("trigger", CHAIN, "--suite-ref", COMMIT, "--wait")
+    assert (result.code, result.out.splitlines()[-1]) == (code, status)
 
 
 def test_a_neutral_unconfirmed_run_does_not_block(
@@ -83,8 +83,8 @@ def test_a_neutral_unconfirmed_run_does_not_block(
     doubt = {"check": "speed.ips", "status": "unconfirmed", "reason": "70 of 100, no confirm run"}
     neutral = facts("unconfirmed", "speed.ips: 70 of 100", checks=[doubt], neutral=True)
     airflow.add(DAG, ("success", neutral))
-    said = tipcflow("trigger", DAG, "--wait", "--junit", str(tmp_path / "o.xml"))
-    assert (said.code, said.out.splitlines()[-1]) == (0, "unconfirmed")
+    result = tipcflow("trigger", DAG, "--wait", "--junit", str(tmp_path / "o.xml"))
+    assert (result.code, result.out.splitlines()[-1]) == (0, "unconfirmed")
     root = ElementTree.fromstring((tmp_path / "o.xml").read_text())
     assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "0", "2")
 
@@ -98,8 +98,8 @@ def test_a_neutral_unconfirmed_run_hides_no_other_run(tipcflow: Tipcflow, airflo
 def test_of_several_runs_the_worst_counts(tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path) -> None:
     airflow.add(DAG, ("failed", facts("failed", "nan")))
     airflow.add(OTHER, ("failed", facts("infra_failure", "node away")))
-    said = tipcflow("trigger", DAG, OTHER, "--wait", "--junit", str(tmp_path / "o.xml"))
-    assert (said.code, said.out.splitlines()[-1]) == (1, "failed")
+    result = tipcflow("trigger", DAG, OTHER, "--wait", "--junit", str(tmp_path / "o.xml"))
+    assert (result.code, result.out.splitlines()[-1]) == (1, "failed")
     root = ElementTree.fromstring((tmp_path / "o.xml").read_text())
     assert (root.get("failures"), root.get("errors")) == ("1", "1")
 
@@ -122,17 +122,17 @@ def test_a_commit_whose_run_is_inconclusive_is_run_again(
     tipcflow: Tipcflow, airflow: FakeAirflow, status: str
 ) -> None:
     airflow.add(DAG, ("failed", facts(status, "node away")))
-    asked = ("trigger", CHAIN, "--suite-ref", COMMIT, "--wait")
-    first = tipcflow(*asked)
+    requested = ("trigger", CHAIN, "--suite-ref", COMMIT, "--wait")
+    first = tipcflow(*requested)
     assert (first.code, len(airflow.runs)) == ({"infra_failure": 5, "cancelled": 3}[status], 1)
-    assert tipcflow(*asked).code == first.code
+    assert tipcflow(*requested).code == first.code
     airflow.add(DAG, ("running", facts(None)), passing())
-    said = tipcflow(*asked)
-    assert said.code == 0
-    assert said.err.count(f"is {status}: starting a new run") == 2
+    result = tipcflow(*requested)
+    assert result.code == 0
+    assert result.err.count(f"is {status}: starting a new run") == 2
     (own, *later) = [run_id for _, run_id in airflow.runs]
     assert later == [f"{own}-2", f"{own}-3"]
-    assert tipcflow(*asked).code == 0
+    assert tipcflow(*requested).code == 0
     assert len(airflow.runs) == 3, "the last one has a verdict"
 
 
@@ -169,16 +169,16 @@ def test_files_that_may_have_changed_are_run_again(
 def test_a_chain_named_twice_is_run_once(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG)
     airflow.add("weekly")
-    said = tipcflow("trigger", CHAIN, DAG, "*", "*/mobilenet*/*", "sample/mobilenet_v3_small/*", "--json")
-    (run,) = json.loads(said.out)["runs"]
+    result = tipcflow("trigger", CHAIN, DAG, "*", "*/mobilenet*/*", "sample/mobilenet_v3_small/*", "--json")
+    (run,) = json.loads(result.out)["runs"]
     assert run["chain"] == CHAIN
 
 
 def test_a_file_without_a_dag_goes_to_the_generic_one(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add("certify")
-    said = tipcflow("trigger", "--suite", "sample", "--params-file", "t/new.txt", "--mode", "whole_infer")
+    result = tipcflow("trigger", "--suite", "sample", "--params-file", "t/new.txt", "--mode", "whole_infer")
     ((dag_id, _), run), *_ = airflow.runs.items()
-    assert (said.code, dag_id) == (0, "certify")
+    assert (result.code, dag_id) == (0, "certify")
     assert run["conf"] == {"suite": "sample", "params_file": "t/new.txt", "mode": "whole_infer"}
 
 
@@ -204,9 +204,9 @@ def test_errors_are_reported_and_nothing_is_started(
     airflow.add(DAG)
     airflow.add("weekly")
     airflow.add("paused.m.f", paused=True)
-    said = tipcflow("trigger", *arguments)
-    assert (said.code, said.out, airflow.runs) == (2, "", {})
-    assert words in said.err
+    result = tipcflow("trigger", *arguments)
+    assert (result.code, result.out, airflow.runs) == (2, "", {})
+    assert words in result.err
 
 
 def test_a_paused_chain_is_unpaused_on_request(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
@@ -219,16 +219,16 @@ def test_one_refused_chain_does_not_stop_the_others(tipcflow: Tipcflow, airflow:
     airflow.add(DAG)
     airflow.add(OTHER, passing())
     airflow.refused[DAG] = "Invalid input for param mode: 'x'"
-    said = tipcflow("trigger", DAG, OTHER, "--mode", "x", "--wait")
-    assert said.code == 2
-    assert said.out.startswith(f"config_error  {CHAIN}")
-    assert "Invalid input for param mode: 'x'" in said.out
-    assert f"pass  {OTHER.replace('.', '/')}" in said.out
+    result = tipcflow("trigger", DAG, OTHER, "--mode", "x", "--wait")
+    assert result.code == 2
+    assert result.out.startswith(f"config_error  {CHAIN}")
+    assert "Invalid input for param mode: 'x'" in result.out
+    assert f"pass  {OTHER.replace('.', '/')}" in result.out
 
 
 def test_without_the_page_nothing_is_started(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG)
     airflow.has_page = False
-    said = tipcflow("trigger", CHAIN, "--wait")
-    assert (said.code, airflow.runs) == (2, {})
-    assert "has no Certification page" in said.err
+    result = tipcflow("trigger", CHAIN, "--wait")
+    assert (result.code, airflow.runs) == (2, {})
+    assert "has no Certification page" in result.err

@@ -15,23 +15,23 @@ pytestmark = pytest.mark.slow
 
 def test_a_green_dag_run_without_a_run_of_ours_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("success", None))
-    said = tipcflow("trigger", CHAIN, "--wait")
-    assert (said.code, said.out.splitlines()[-1]) == (5, "infra_failure")
-    assert "no run in the metrics database: see the log of resolve" in said.out
+    result = tipcflow("trigger", CHAIN, "--wait")
+    assert (result.code, result.out.splitlines()[-1]) == (5, "infra_failure")
+    assert "no run in the metrics database: see the log of resolve" in result.out
 
 
 def test_a_red_dag_run_after_a_pass_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("failed", facts("pass")))
-    said = tipcflow("trigger", CHAIN, "--wait")
-    assert (said.code, said.out.splitlines()[-1]) == (5, "infra_failure")
+    result = tipcflow("trigger", CHAIN, "--wait")
+    assert (result.code, result.out.splitlines()[-1]) == (5, "infra_failure")
 
 
 def test_a_red_dag_run_after_a_neutral_unconfirmed_run_is_not_green(
     tipcflow: Tipcflow, airflow: FakeAirflow
 ) -> None:
     airflow.add(DAG, ("failed", facts("unconfirmed", "slower", neutral=True)))
-    said = tipcflow("trigger", CHAIN, "--wait")
-    assert (said.code, said.out.splitlines()[-1]) == (5, "infra_failure")
+    result = tipcflow("trigger", CHAIN, "--wait")
+    assert (result.code, result.out.splitlines()[-1]) == (5, "infra_failure")
 
 
 def test_a_verdict_that_is_being_confirmed_is_waited_for(
@@ -43,18 +43,24 @@ def test_a_verdict_that_is_being_confirmed_is_waited_for(
 
 
 def test_a_waiting_user_is_notified_of_the_confirm_run(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
-    asked = {"run": "again", "keys": ["norm_train/train"], "until": 9e9, "refused": "", "a_field_of_tomorrow": 1}
+    requested = {
+        "run": "again",
+        "keys": ["norm_train/train"],
+        "until": 9e9,
+        "refused": "",
+        "a_field_of_tomorrow": 1,
+    }
     airflow.add(
-        DAG, *[("running", facts(None, confirming=asked))] * 3, ("success", facts("pass", confirming=None))
+        DAG, *[("running", facts(None, confirming=requested))] * 3, ("success", facts("pass", confirming=None))
     )
-    said = tipcflow("trigger", CHAIN, "--wait")
-    assert said.code == 0
-    assert said.err.count("no verdict yet: re-measuring: norm_train/train (confirm run again)") == 1
+    result = tipcflow("trigger", CHAIN, "--wait")
+    assert result.code == 0
+    assert result.err.count("no verdict yet: re-measuring: norm_train/train (confirm run again)") == 1
 
 
 def test_who_stops_a_run_stops_its_confirm_run_too(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
-    asked = {"run": "again", "dag_run_id": "confirm__x"}
-    airflow.add(DAG, ("running", facts(None, confirming=asked)))
+    requested = {"run": "again", "dag_run_id": "confirm__x"}
+    airflow.add(DAG, ("running", facts(None, confirming=requested)))
     airflow.add("confirm", ("running", None))
     airflow._trigger("confirm", {"dag_run_id": "confirm__x", "conf": {}})
     tipcflow("trigger", CHAIN, "--wait", "--timeout", "0.005", "--stop")
@@ -71,20 +77,20 @@ def test_a_change_names_its_branch(tipcflow: Tipcflow, airflow: FakeAirflow) -> 
 
 def test_a_verdict_that_never_comes_ends_the_waiting(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("success", facts(None)))
-    said = tipcflow("trigger", CHAIN, "--wait")
-    assert said.code == 5
-    assert "left the run without a status" in said.out
+    result = tipcflow("trigger", CHAIN, "--wait")
+    assert result.code == 5
+    assert "left the run without a status" in result.out
 
 
 @pytest.mark.parametrize("stop", [[], ["--stop"]])
 def test_out_of_time(tipcflow: Tipcflow, airflow: FakeAirflow, stop: list[str]) -> None:
     airflow.add(DAG, ("running", facts(None)))
-    said = tipcflow("trigger", CHAIN, "--wait", "--timeout", "0.005", *stop)
-    assert said.code == 5
-    assert "not finished after 0.3 s; the DAG run is" in said.out
+    result = tipcflow("trigger", CHAIN, "--wait", "--timeout", "0.005", *stop)
+    assert result.code == 5
+    assert "not finished after 0.3 s; the DAG run is" in result.out
     assert next(iter(airflow.runs.values()))["state"] == ("failed" if stop else "running")
-    assert ("stop requested" if stop else "the run continues in Airflow") in said.err
-    assert ("; stop requested" in said.out) == bool(stop)
+    assert ("stop requested" if stop else "the run continues in Airflow") in result.err
+    assert ("; stop requested" in result.out) == bool(stop)
 
 
 def test_an_unavailable_airflow_is_polled_again(
@@ -99,9 +105,9 @@ def test_an_unavailable_airflow_is_polled_again(
         return trigger(*arguments)
 
     monkeypatch.setattr(airflow, "_trigger", go_away)
-    said = tipcflow("trigger", CHAIN, "--wait")
-    assert said.code == 0
-    assert said.err.count("retrying") == 1
+    result = tipcflow("trigger", CHAIN, "--wait")
+    assert result.code == 0
+    assert result.err.count("retrying") == 1
 
 
 @pytest.mark.parametrize("stop", [[], ["--stop"]])
@@ -118,8 +124,8 @@ def test_cancelled_by_a_signal(
 
     monkeypatch.setattr(airflow, "_advance", then_term)
     before = signal.getsignal(signal.SIGTERM)
-    said = tipcflow("trigger", CHAIN, "--wait", *stop)
-    assert (said.code, said.out.splitlines()[-1]) == (3, "cancelled")
+    result = tipcflow("trigger", CHAIN, "--wait", *stop)
+    assert (result.code, result.out.splitlines()[-1]) == (3, "cancelled")
     assert next(iter(airflow.runs.values()))["state"] == ("failed" if stop else "running")
     assert signal.getsignal(signal.SIGTERM) == before
 
@@ -140,10 +146,10 @@ def test_a_login_that_is_wrong(
 ) -> None:
     airflow.add(DAG)
     monkeypatch.setenv(f"TIPCFLOW_AIRFLOW_{name}", value)
-    said = tipcflow("trigger", CHAIN)
-    assert (said.code, airflow.runs) == (2, {})
-    assert words in said.err
-    assert "word" not in said.err.replace("PASSWORD", "").replace("a password", "")
+    result = tipcflow("trigger", CHAIN)
+    assert (result.code, airflow.runs) == (2, {})
+    assert words in result.err
+    assert "word" not in result.err.replace("PASSWORD", "").replace("a password", "")
 
 
 def test_a_token_is_enough(tipcflow: Tipcflow, airflow: FakeAirflow, monkeypatch: pytest.MonkeyPatch) -> None:

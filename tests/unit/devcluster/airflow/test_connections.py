@@ -30,11 +30,16 @@ def test_a_connection_names_the_key_file_and_holds_the_host_key(tmp_path: Path, 
     known.write_text(line + "\n")
     (item,) = connections_env(cluster(known, port=port)).items()
     assert item[0] == "AIRFLOW_CONN_LAB_A"
-    told = json.loads(item[1])
-    assert (told["conn_type"], told["host"], told["port"], told["login"]) == ("ssh", "10.0.0.2", port, "me")
-    assert told["extra"]["key_file"] == "/keys/id"
-    assert told["extra"]["host_key"] == f"ssh-ed25519 {KEY}"
-    assert told["extra"]["no_host_key_check"] == "false"
+    report = json.loads(item[1])
+    assert (report["conn_type"], report["host"], report["port"], report["login"]) == (
+        "ssh",
+        "10.0.0.2",
+        port,
+        "me",
+    )
+    assert report["extra"]["key_file"] == "/keys/id"
+    assert report["extra"]["host_key"] == f"ssh-ed25519 {KEY}"
+    assert report["extra"]["no_host_key_check"] == "false"
 
 
 @pytest.mark.parametrize("line", ["", f"10.0.0.22 ssh-ed25519 {KEY}", f"[10.0.0.2]:2222 ssh-ed25519 {KEY}"])

@@ -58,11 +58,11 @@ def test_a_corrupt_passwords_file_is_rewritten(made: AirflowHome, text: str) -> 
 
 
 def test_no_secret_is_in_the_environment(made: AirflowHome) -> None:
-    said = "\n".join(env_of(made).values())
+    result = "\n".join(env_of(made).values())
     secrets = [
         line.split(" = ")[1] for line in (made.folder / "airflow.cfg").read_text().splitlines() if " = " in line
     ]
-    assert [secret for secret in [*secrets, made.password] if secret in said] == []
+    assert [secret for secret in [*secrets, made.password] if secret in result] == []
 
 
 def test_another_airflows_settings_do_not_leak_in(made: AirflowHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ def known() -> dict[tuple[str, str], dict[str, Any]]:
     sections = yaml.load(text, yaml.CSafeLoader)
     return {
         (section, option): facts
-        for section, said in sections.items()
-        for option, facts in (said["options"] or {}).items()
+        for section, result in sections.items()
+        for option, facts in (result["options"] or {}).items()
     }
 
 

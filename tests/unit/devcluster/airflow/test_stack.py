@@ -43,10 +43,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def stack(home: Path) -> Iterator[Stack]:
     """Shared, for a start takes half a minute; the last test closes it."""
-    said: list[str] = []
+    messages: list[str] = []
     (home / "dags").mkdir()
-    with airflow_stack(home, dags=home / "dags", configs=CONFIGS, report=said.append) as made:
-        assert made.password not in "\n".join(said)
+    with airflow_stack(home, dags=home / "dags", configs=CONFIGS, report=messages.append) as made:
+        assert made.password not in "\n".join(messages)
         yield made
 
 

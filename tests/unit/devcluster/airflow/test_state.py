@@ -46,14 +46,14 @@ def test_leftovers_are_ended_and_others_are_not(
     other = sleeper(**dict([states.new_state("").marker.split("=")]))
     state.owner, state.keeper = (1, 1), (keeper.pid, processes.start_time(keeper.pid) - 1)  # a pid used again
     state.save(tmp_path)
-    said: list[str] = []
-    states.remove_leftovers(tmp_path, said.append)
-    assert said == ["ended the Airflow that a killed process (pid 1) left behind"]
+    messages: list[str] = []
+    states.remove_leftovers(tmp_path, messages.append)
+    assert messages == ["ended the Airflow that a killed process (pid 1) left behind"]
     assert left.wait(10) == -9
     assert (keeper.poll(), other.poll()) == (None, None)
     assert not (tmp_path / "stack.json").exists()
-    states.remove_leftovers(tmp_path, said.append)
-    assert len(said) == 1
+    states.remove_leftovers(tmp_path, messages.append)
+    assert len(messages) == 1
 
 
 @pytest.mark.parametrize("text", ["", "{half", '{"id": "x"}', "[]"])

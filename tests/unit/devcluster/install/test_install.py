@@ -57,9 +57,9 @@ def test_failures_are_explained(output: str, message: str) -> None:
 
 
 def test_lines_are_reported_as_they_arrive() -> None:
-    told: list[str] = []
-    run_installer(["sh", "-c", "echo one; echo two >&2"], what="it", folder=HOME, report=told.append)
-    assert told == ["one", "two"]
+    messages: list[str] = []
+    run_installer(["sh", "-c", "echo one; echo two >&2"], what="it", folder=HOME, report=messages.append)
+    assert messages == ["one", "two"]
 
 
 def test_missing_installer() -> None:
@@ -97,18 +97,18 @@ def requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_environment_is_made_once(tmp_path: Path, requirements: Path) -> None:
-    told: list[str] = []
-    python = node_environment(tmp_path, told.append)
+    messages: list[str] = []
+    python = node_environment(tmp_path, messages.append)
     assert (
         subprocess.run(
             [python, "-c", "import sys; sys.exit(sys.prefix == sys.base_prefix)"], check=False
         ).returncode
         == 0
     )
-    assert told
-    told.clear()
-    assert node_environment(tmp_path, told.append) == python
-    assert told == []
+    assert messages
+    messages.clear()
+    assert node_environment(tmp_path, messages.append) == python
+    assert messages == []
 
 
 def test_environment_is_made_again_when_requirements_change_or_it_was_cut_short(

@@ -28,9 +28,9 @@ def script(path: Path, text: str) -> None:
 
 def test_nothing_is_done_when_all_is_here(bin_dir: Path) -> None:
     script(bin_dir / MISSING.program, "")
-    told: list[str] = []
-    ensure([MISSING], told.append)
-    assert told == []
+    messages: list[str] = []
+    ensure([MISSING], messages.append)
+    assert messages == []
 
 
 def test_without_root_one_line_lists_what_to_install(bin_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,9 +52,11 @@ def test_without_apt_one_line_lists_what_to_install(bin_dir: Path) -> None:
 
 
 def test_an_optional_program_is_reported_and_not_required(bin_dir: Path) -> None:
-    told: list[str] = []
-    ensure([MISSING._replace(optional=True)], told.append)
-    assert told == ["no-such-program (does nothing) is not installed: install what Debian calls no-such-package"]
+    messages: list[str] = []
+    ensure([MISSING._replace(optional=True)], messages.append)
+    assert messages == [
+        "no-such-program (does nothing) is not installed: install what Debian calls no-such-package"
+    ]
 
 
 def test_root_installs_and_no_service_starts_meanwhile(
@@ -68,9 +70,9 @@ def test_root_installs_and_no_service_starts_meanwhile(
         'echo "Setting up no-such-package (1.0) ..."; echo noise',
     )
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    told: list[str] = []
-    ensure([MISSING], told.append)
-    assert told == [
+    messages: list[str] = []
+    ensure([MISSING], messages.append)
+    assert messages == [
         "installing no-such-package (services are not started)",
         "Setting up no-such-package (1.0) ...",
         "Setting up no-such-package (1.0) ...",

@@ -113,9 +113,9 @@ def test_autolog_is_installed_by_hash(made: tuple[Path, Path, Path], tmp_path: P
     uv, python, wheel = made
     requirements = tmp_path / "node-autolog.txt"
     requirements.write_text(f"auto-log==1.2.0 --hash=sha256:{sha256(wheel.read_bytes()).hexdigest()}\n")
-    said: list[str] = []
-    assert add_autolog(uv, python, requirements, said.append)
-    assert said == ["AutoLog 1.2.0 installed: the sample suite uses it"]
+    messages: list[str] = []
+    assert add_autolog(uv, python, requirements, messages.append)
+    assert messages == ["AutoLog 1.2.0 installed: the sample suite uses it"]
     subprocess.run([python, "-c", "import auto_log"], check=True)
 
 

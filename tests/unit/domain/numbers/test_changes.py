@@ -17,7 +17,7 @@ def _with(**values: object) -> Origin:
 
 
 @pytest.mark.parametrize(
-    ("now", "said"),
+    ("now", "messages"),
     [
         (_with(framework="paddle 3.4.0"), ["framework 3.3.1 -> 3.4.0"]),
         (_with(framework="torch 2.9"), ["framework paddle 3.3.1 -> torch 2.9"]),
@@ -30,8 +30,8 @@ def _with(**values: object) -> Origin:
         (Origin(), []),
     ],
 )
-def test_what_changed_is_named(now: Origin, said: list[str]) -> None:
-    assert changes(GOOD, now) == said
+def test_what_changed_is_named(now: Origin, messages: list[str]) -> None:
+    assert changes(GOOD, now) == messages
 
 
 def test_a_phrase_names_the_last_good_run() -> None:

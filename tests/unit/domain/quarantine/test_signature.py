@@ -105,5 +105,5 @@ def test_what_proves_that_work_was_done_is_never_quarantined(check: str) -> None
     ],
 )
 def test_missing_evidence_is_never_quarantined(fields: dict[str, Any], why: str) -> None:
-    said = refusal(result(**fields))
-    assert (said == "") if not why else (why in said)
+    output = refusal(result(**fields))
+    assert (output == "") if not why else (why in output)

@@ -33,7 +33,7 @@ def test_what_is_the_models_fault_is_not_tried_again() -> None:
 
 def test_root_causes_in_words() -> None:
     failure = Failure(failure_class=FailureClass.HANG, node="b", rank=3)
-    assert failure.culprit == "node b, rank 3"
+    assert failure.root_cause == "node b, rank 3"
     assert failure.headline == "hang (no progress); root cause: node b, rank 3"
     assert Failure(failure_class=FailureClass.HANG).headline == "hang (no progress)"
     assert failure.model_copy(update={"again": True}).then == "retried"

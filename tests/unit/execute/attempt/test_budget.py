@@ -44,8 +44,8 @@ def test_the_suites_budget_replaces_the_policys() -> None:
 
 
 def test_a_confirmation_run_has_a_deadline_of_its_own() -> None:
-    asked = request(confirms="run-1", ends_at=5000.0)
-    assert budget_of(asked, SUITE, POLICY, attempts=attempts(1000.0)) == Budget(180, 5000.0)
+    requested = request(confirms="run-1", ends_at=5000.0)
+    assert budget_of(requested, SUITE, POLICY, attempts=attempts(1000.0)) == Budget(180, 5000.0)
 
 
 @pytest.mark.parametrize(("started", "deadline"), [(0.0, 100.0), (900.0, 100.0), (950.0, 50.0), (1200.0, 1.0)])

@@ -26,7 +26,7 @@ def gang(*ends: dict[str, Any] | str | None) -> list[Member]:
 
 FINE: dict[str, Any] = {}
 CRASHED = {"exit_code": 7}
-VICTIM = {"exit_code": 250}
+COLLATERAL = {"exit_code": 250}
 HUNG = {"reason": EndReason.HANG, "exit_code": None}
 
 
@@ -45,7 +45,7 @@ def test_independent_nodes_continue_after_a_failure() -> None:
 
 
 def test_a_collateral_failure_gives_the_others_the_grace_period() -> None:
-    ends = gang(VICTIM, None)
+    ends = gang(COLLATERAL, None)
     assert decide(ends, together=True, trouble_s=PEER_GRACE_S) == CONTINUE
     late = decide(ends, together=True, trouble_s=PEER_GRACE_S + 0.1)
     assert (late.gather, late.by) == (True, StoppedBy.PEER)

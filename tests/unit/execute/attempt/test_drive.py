@@ -20,7 +20,7 @@ from tipcflow.domain import (
 )
 from tipcflow.execute.attempt import decisions, drive
 from tipcflow.execute.attempt.drive import AttemptDriver
-from tipcflow.execute.failure.root_cause import culprit
+from tipcflow.execute.failure.root_cause import find_root_cause
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.progress import silent
 
@@ -214,30 +214,30 @@ def test_one_that_fails_ends_the_others_without_waiting() -> None:
     made, looks = run(bad, other)
     assert other.reason == "a peer failed"
     assert looks == []
-    blamed = culprit(made)
-    assert blamed is not None
-    assert blamed.name == "a"
+    root_cause = find_root_cause(made)
+    assert root_cause is not None
+    assert root_cause.name == "a"
 
 
 def test_a_member_that_continues_after_its_peers_failed_is_inspected_and_the_root_cause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(decisions, "PEER_GRACE_S", 0.2)
-    victim, stays = ToldNode("a", code=250), ToldNode("b")
-    made, looks = run(victim, stays)
+    lost, stays = ToldNode("a", code=250), ToldNode("b")
+    made, looks = run(lost, stays)
     assert looks == [True]
     assert "likely hung" in stays.reason
-    blamed = culprit(made)
-    assert blamed is not None
-    assert blamed.name == "b"
+    root_cause = find_root_cause(made)
+    assert root_cause is not None
+    assert root_cause.name == "b"
 
 
 def test_a_failure_within_the_grace_period_is_the_root_cause() -> None:
     made, looks = run(ToldNode("a", code=250), ToldNode("b", code=1))
     assert looks == []
-    blamed = culprit(made)
-    assert blamed is not None
-    assert blamed.name == "b"
+    root_cause = find_root_cause(made)
+    assert root_cause is not None
+    assert root_cause.name == "b"
 
 
 def test_all_members_are_inspected_once_when_one_hangs(monkeypatch: pytest.MonkeyPatch) -> None:

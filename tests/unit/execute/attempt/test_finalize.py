@@ -36,7 +36,7 @@ SPOILED = "log/workerlog.0 of node node-a could not be fetched: not readable for
 
 
 class Ended:
-    """A node whose job has ended well; one of its logs cannot be read, another path leads nowhere."""
+    """A node whose job has succeeded; one of its logs cannot be read, another path leads nowhere."""
 
     node = Node(name=NODE, address=NODE, ssh=SshTarget(alias=NODE), workspace="/w", python="/usr/bin/python3")
     exit_code = 0
@@ -108,13 +108,13 @@ def test_missing_files_are_reported(
     )  # fmt: skip
     member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
     member.follow(1.0)
-    said: list[Event] = []
-    closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=said.append)
+    messages: list[Event] = []
+    closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=messages.append)
     assert closer.close(step, attempt, [member], node) == ended
     kept = store.documents.get(RUN, FailuresDocument)
     assert kept
     assert [(one.failure_class, one.node) for one in kept.root.values()] == [(kind, NODE)]
-    assert words in [event.text for event in said if event.kind is Kind.NOTE]
+    assert words in [event.text for event in messages if event.kind is Kind.NOTE]
 
 
 def ended_with_0(spec: JobSpec, leg: str = "") -> dict[str, Any]:
@@ -231,8 +231,8 @@ def test_a_garbled_leg_record_is_an_infra_failure_and_the_others_count(
 
 def test_a_garbled_line_next_to_all_leg_records_is_an_infra_failure_too(store: Store, tmp_path: Path) -> None:
     status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), "rubbish"))
-    said = f"node {NODE}: legs.jsonl line 3 is not an exit record: found 'rubbish'"
-    assert (status, reason) == (Status.INFRA_FAILURE, said)
+    messages = f"node {NODE}: legs.jsonl line 3 is not an exit record: found 'rubbish'"
+    assert (status, reason) == (Status.INFRA_FAILURE, messages)
 
 
 def test_a_failed_leg_is_failed_next_to_a_garbled_line(store: Store, tmp_path: Path) -> None:
@@ -242,8 +242,8 @@ def test_a_failed_leg_is_failed_next_to_a_garbled_line(store: Store, tmp_path: P
 
 def test_a_garbled_exit_record_of_the_job_names_the_node(store: Store, tmp_path: Path) -> None:
     status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), end={"reason": "?"}))
-    said = f'node {NODE}: exit.json is not an exit record: found \'{{"reason": "?"}}\''
-    assert (status, reason) == (Status.INFRA_FAILURE, said)
+    messages = f'node {NODE}: exit.json is not an exit record: found \'{{"reason": "?"}}\''
+    assert (status, reason) == (Status.INFRA_FAILURE, messages)
 
 
 @pytest.mark.parametrize("other", [{"run": "20250101-000000-other"}, {"step": TRAIN}, {"attempt": 7}])
@@ -254,12 +254,12 @@ def test_exit_records_of_another_job_are_not_stored_as_this_ones(
     (field, value), *_ = other.items()
     end = {**leg_records(0)[0], "leg": "", **other, "peak_rss_bytes": {"total": 5}}
     status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), end=end))
-    said = f"node {NODE}: exit.json is the exit record of another job: found {field} '{value}', expected "
-    assert (status, reason.startswith(said)) == (Status.INFRA_FAILURE, True), reason
+    messages = f"node {NODE}: exit.json is the exit record of another job: found {field} '{value}', expected "
+    assert (status, reason.startswith(messages)) == (Status.INFRA_FAILURE, True), reason
 
 
 def test_a_leg_record_of_another_job_is_a_garbled_line(store: Store, tmp_path: Path) -> None:
     other = {**leg_records(0)[0], "attempt": 7, "peak_rss_bytes": {"total": 5}}
     status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), other))
-    said = f"node {NODE}: legs.jsonl line 3 is the exit record of another job: found attempt '7', expected '1'"
-    assert (status, reason) == (Status.INFRA_FAILURE, said)
+    messages = f"node {NODE}: legs.jsonl line 3 is the exit record of another job: found attempt '7', expected '1'"
+    assert (status, reason) == (Status.INFRA_FAILURE, messages)

@@ -74,8 +74,8 @@ def test_the_policy_limits_the_retries(store: Store) -> None:
 
 def test_every_class_is_tried_again_only_so_often(store: Store) -> None:
     tried(store, LOST.model_copy(update={"again": True}))
-    said = decide(store, policy(communication=1))
-    assert (said.again, said.why_not) == (False, "already retried once")
+    result = decide(store, policy(communication=1))
+    assert (result.again, result.why_not) == (False, "already retried once")
     assert decide(store, policy(communication=2)).again
     other = Failure(failure_class=FailureClass.KILLED)
     assert decide(store, policy(communication=1, killed=1), other).again
@@ -88,8 +88,8 @@ def test_a_restarted_step_counts_from_there(store: Store) -> None:
 
 
 def test_not_when_the_budget_has_no_room(store: Store) -> None:
-    said = decide(store, policy(communication=1), took_s=60, left_s=59)
-    assert said.then == "not retried: 59 s of the run's budget left; last attempt took 60 s"
+    result = decide(store, policy(communication=1), took_s=60, left_s=59)
+    assert result.then == "not retried: 59 s of the run's budget left; last attempt took 60 s"
 
 
 def test_not_before_every_node_is_empty_of_it(store: Store) -> None:
@@ -98,9 +98,9 @@ def test_not_before_every_node_is_empty_of_it(store: Store) -> None:
     rules = policy(communication=1)
     assert decide(store, rules, nodes=Listed(mine, other)).again  # what was left was ended
     assert "are left on node node-a" in decide(store, rules, nodes=Listed(mine, stubborn=True)).why_not
-    said = decide(store, rules, nodes=Listed(away="node-b"))
-    assert said.why_not == "node node-b could not be listed: node node-b does not answer"
-    assert not said.again
+    result = decide(store, rules, nodes=Listed(away="node-b"))
+    assert result.why_not == "node node-b could not be listed: node node-b does not answer"
+    assert not result.again
 
 
 @pytest.mark.parametrize(("took", "limit"), [(None, 600.0), (20.0, 120.0), (300.0, 300.0), (9000.0, 1800.0)])

@@ -45,15 +45,15 @@ class Chain:
             "mode": a_run().mode,
         }  # fmt: skip
         run = a_run(f"run-{number}", **{**known, **fields})
-        told = self.value(place)
-        if isinstance(told, Status):
-            if told is Status.CONFIG_ERROR:
+        report = self.value(place)
+        if isinstance(report, Status):
+            if report is Status.CONFIG_ERROR:
                 run = run.model_copy(update={"suite_commit": "", "environment": ""})
             self.store.runs.create(run)
-            self.store.runs.finish(run.id, told, f"it is {told.value}", run.created_at + 60)
+            self.store.runs.finish(run.id, report, f"it is {report.value}", run.created_at + 60)
         else:
             run = tell(self.store, run)
-            self.store.measurements.add(losses(run.id, [told], metric="batch_cost", unit="s"))
+            self.store.measurements.add(losses(run.id, [report], metric="batch_cost", unit="s"))
         if run.trigger == "bisect":
             self.store.documents.put(run.id, IncomparableDocument(why="bisection"))
         return self.store.runs.get(run.id)

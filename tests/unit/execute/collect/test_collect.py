@@ -63,11 +63,11 @@ class SharedLog(OldLog):
     """Nodes, and a session, of a launcher that gives its processes the same output, such as PyTorch's."""
 
     def fetch(self, spec: JobSpec, written: Any, folder: Path, **_: Any) -> Fetched:
-        said = [f"rank {rank} of 4, backend gloo, device cpu, seed 0\n" for rank in (1, 0, 1)]
+        result = [f"rank {rank} of 4, backend gloo, device cpu, seed 0\n" for rank in (1, 0, 1)]
         lines = [f"[rank {rank}] {line}\n" for line in LOG.splitlines() for rank in (0, 1)]
         path = folder / "logs" / "main.log"
         path.parent.mkdir(parents=True)
-        path.write_text("".join(said + lines))
+        path.write_text("".join(result + lines))
         return Fetched()
 
 

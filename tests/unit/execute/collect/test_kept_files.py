@@ -39,9 +39,9 @@ def written(folder: Path, text: str = "loss 1.0\n") -> Path:
 
 
 def judged(store: Store, run: str) -> tuple[Status, str]:
-    said = judgement.judge_run(store, run, rules=RULES, references=REFERENCES)
-    store.runs.finish(run, said.status, said.reason, T0 + 50)
-    return said.status, said.reason
+    result = judgement.judge_run(store, run, rules=RULES, references=REFERENCES)
+    store.runs.finish(run, result.status, result.reason, T0 + 50)
+    return result.status, result.reason
 
 
 def test_files_of_another_workers_folder_are_missing_and_reported(store: Store, tmp_path: Path) -> None:

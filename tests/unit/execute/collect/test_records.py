@@ -17,7 +17,7 @@ LINE = GOOD.model_dump_json() + "\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "result"),
     [
         ("", ""),
         (LINE + "\n" + LINE, ""),
@@ -37,9 +37,9 @@ LINE = GOOD.model_dump_json() + "\n"
         ),
     ],
 )
-def test_the_first_garbled_line_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_the_first_garbled_line_is_named(tmp_path: Path, text: str, result: str) -> None:
     (tmp_path / "legs.jsonl").write_text(text)
-    assert invalid_legs_message(tmp_path, SPEC, ended=True) == said
+    assert invalid_legs_message(tmp_path, SPEC, ended=True) == result
 
 
 def test_a_killed_runner_may_leave_a_torn_last_line(tmp_path: Path) -> None:
@@ -51,14 +51,14 @@ def test_a_job_without_the_file_has_no_garbled_line(tmp_path: Path) -> None:
     assert invalid_legs_message(tmp_path, SPEC, ended=True) == ""
 
 
-@pytest.mark.parametrize("told", [None, 5, "x", [], {}, {"run": "r"}])
-def test_only_an_exit_record_counts_as_one(told: object) -> None:
-    assert exit_record(told) is None
+@pytest.mark.parametrize("report", [None, 5, "x", [], {}, {"run": "r"}])
+def test_only_an_exit_record_counts_as_one(report: object) -> None:
+    assert exit_record(report) is None
     assert exit_record(json.loads(LINE)) == GOOD
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "result"),
     [
         ("run", "other", "found run 'other', expected 'r'"),
         ("step", "v/train", "found step 'v/train', expected 'v/infer'"),
@@ -67,9 +67,9 @@ def test_only_an_exit_record_counts_as_one(told: object) -> None:
         ("leg", "x", "found leg 'x', expected no leg"),
     ],
 )
-def test_the_record_of_another_job_proves_nothing_about_this_one(field: str, value: object, said: str) -> None:
+def test_the_record_of_another_job_proves_nothing_about_this_one(field: str, value: object, result: str) -> None:
     own = GOOD.model_copy(update={"leg": ""})
     assert invalid_exit_message(SPEC, own, own.model_dump(mode="json")) == ""
     other = own.model_copy(update={field: value})
     message = invalid_exit_message(SPEC, other, other.model_dump(mode="json"))
-    assert message == f"exit.json is the exit record of another job: {said}"
+    assert message == f"exit.json is the exit record of another job: {result}"

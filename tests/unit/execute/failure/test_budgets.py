@@ -59,15 +59,15 @@ def test_steps_after_the_end_of_the_runs_budget_are_not_started(tmp_path: Path) 
             store.documents.put(run.id, document)
         context = TaskContext(run.id, store, tmp_path, connect=None, say=silent)  # type: ignore[arg-type]
         run_steps(context, None, cancel=threading.Event())  # type: ignore[arg-type]
-        said = store.steps.statuses(run.id)
+        result = store.steps.statuses(run.id)
         failures = store.history.facts(run.id).failures
-    assert set(said) == {step.id for step in plan.steps}
+    assert set(result) == {step.id for step in plan.steps}
     first = [step.id for step in plan.steps if not step.after]
     assert {step: one.failure_class for step, one in failures.items()} == dict.fromkeys(first, FailureClass.BUDGET)
-    assert {said[step] for step in first} == {
+    assert {result[step] for step in first} == {
         (Status.INFRA_FAILURE, "not started: the run's budget of 60 s is used up")
     }
-    assert {said[step.id][0] for step in plan.steps if step.after} <= {Status.BLOCKED, Status.NOT_RUN}
+    assert {result[step.id][0] for step in plan.steps if step.after} <= {Status.BLOCKED, Status.NOT_RUN}
 
 
 class Silent(ToldNode):
@@ -131,11 +131,11 @@ def test_legs_that_a_deadline_has_cut_are_reported() -> None:
         "cut": ExitRecord(leg="cut", **late, **known),
     }
     member.record = ExitRecord(**late, **known)
-    said = [leg_outcome(leg, member, LogDiagnosis(), cancelled=False) for leg in legs]
-    assert [one.status for one in said] == [Status.PASS, Status.FAILED, Status.BLOCKED]
-    assert said[1].reason == "not done within 600 s on node a"
-    assert said[2].reason == "not started: not done within 600 s"
-    step = legs_outcome(said, whole_job(member, cancelled=False))
+    result = [leg_outcome(leg, member, LogDiagnosis(), cancelled=False) for leg in legs]
+    assert [one.status for one in result] == [Status.PASS, Status.FAILED, Status.BLOCKED]
+    assert result[1].reason == "not done within 600 s on node a"
+    assert result[2].reason == "not started: not done within 600 s"
+    step = legs_outcome(result, whole_job(member, cancelled=False))
     assert step.status is Status.FAILED
     assert step.failure
     assert step.failure.failure_class is FailureClass.TIMEOUT

@@ -127,7 +127,7 @@ def test_a_lost_node_outweighs_the_legs_it_took_along() -> None:
 def test_what_ended_a_run_before_its_first_step(error: InfraError, kind: FailureClass | None) -> None:
     failure = before_the_first_step(error)
     assert (failure and failure.failure_class) == kind
-    assert failure is None or failure.culprit == "node b"
+    assert failure is None or failure.root_cause == "node b"
 
 
 def seen(node: str, rank: int, iteration: int, idle_s: float) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def seen(node: str, rank: int, iteration: int, idle_s: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "idle_s", "blamed", "reason"),
+    ("kind", "idle_s", "root_cause", "reason"),
     [
         (FailureClass.TIMEOUT, 0.2, "a", "late"),
         (
@@ -149,16 +149,16 @@ def seen(node: str, rank: int, iteration: int, idle_s: float) -> dict[str, Any]:
     ],
 )
 def test_a_slow_job_has_no_rank_behind(
-    tmp_path: Path, kind: FailureClass, idle_s: float, blamed: str, reason: str
+    tmp_path: Path, kind: FailureClass, idle_s: float, root_cause: str, reason: str
 ) -> None:
     """Ranks that continue are an iteration apart at any moment."""
-    said = Outcome(Status.FAILED, "late", Failure(failure_class=kind, node="a"))
+    result = Outcome(Status.FAILED, "late", Failure(failure_class=kind, node="a"))
     evidence = {"a": seen("a", 0, 41, 0.1), "b": seen("b", 1, 40, idle_s)}
     files = [tmp_path / "train" / "b" / "evidence.json"]
-    told = with_evidence(said, evidence, files, root=tmp_path)
-    assert told.failure
-    assert (told.failure.node, told.reason) == (blamed, reason)
-    assert told.failure.evidence == ("train/b/evidence.json",)
+    report = with_evidence(result, evidence, files, root=tmp_path)
+    assert report.failure
+    assert (report.failure.node, report.reason) == (root_cause, reason)
+    assert report.failure.evidence == ("train/b/evidence.json",)
 
 
 @pytest.mark.parametrize(
@@ -203,11 +203,15 @@ def test_a_deadline_that_the_budget_cut_is_the_budgets() -> None:
 
 
 def test_a_rank_that_stalled_until_the_end_of_the_budget_hangs(tmp_path: Path) -> None:
-    said = Outcome(Status.INFRA_FAILURE, "late", Failure(failure_class=FailureClass.BUDGET, node="a"))
+    result = Outcome(Status.INFRA_FAILURE, "late", Failure(failure_class=FailureClass.BUDGET, node="a"))
     evidence = {"a": seen("a", 0, 41, 0.1), "b": seen("b", 1, 40, 45.0)}
-    told = with_evidence(said, evidence, [], root=tmp_path)
-    assert told.failure
-    assert (told.status, told.failure.failure_class, told.failure.node) == (Status.FAILED, FailureClass.HANG, "b")
+    report = with_evidence(result, evidence, [], root=tmp_path)
+    assert report.failure
+    assert (report.status, report.failure.failure_class, report.failure.node) == (
+        Status.FAILED,
+        FailureClass.HANG,
+        "b",
+    )
 
 
 def test_the_class_of_a_full_disk_does_not_depend_on_the_message() -> None:

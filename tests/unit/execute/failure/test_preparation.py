@@ -5,7 +5,7 @@ import pytest
 from tipcflow.domain import Status
 from tipcflow.domain.run.failure import Failure, FailureClass, Suspicion
 from tipcflow.execute.failure.outcome import Outcome
-from tipcflow.execute.failure.preparation import blamed_on_preparation
+from tipcflow.execute.failure.preparation import attributed_to_preparation
 
 WGET = "wget: unable to resolve host address ‘data.example’"
 SUSPICIONS = [
@@ -19,18 +19,18 @@ def failed(kind: FailureClass) -> Outcome:
 
 
 def test_a_missing_file_is_the_failed_download_on_that_node() -> None:
-    said = blamed_on_preparation(failed(FailureClass.DATA_MISSING), SUSPICIONS)
-    assert said.status is Status.INFRA_FAILURE
-    assert said.reason == f"a download failed in prepare on node b: {WGET}; therefore a required file is missing"
-    assert said.failure is not None
-    assert (said.failure.failure_class, said.failure.cause) == (FailureClass.DOWNLOAD, "prepare")
+    result = attributed_to_preparation(failed(FailureClass.DATA_MISSING), SUSPICIONS)
+    assert result.status is Status.INFRA_FAILURE
+    assert result.reason == f"a download failed in prepare on node b: {WGET}; therefore a required file is missing"
+    assert result.failure is not None
+    assert (result.failure.failure_class, result.failure.cause) == (FailureClass.DOWNLOAD, "prepare")
 
 
 @pytest.mark.parametrize("kind", [FailureClass.CODE_ERROR, FailureClass.OOM_HOST])
 def test_another_failure_stays_what_it_is(kind: FailureClass) -> None:
-    assert blamed_on_preparation(failed(kind), SUSPICIONS) == failed(kind)
+    assert attributed_to_preparation(failed(kind), SUSPICIONS) == failed(kind)
 
 
 def test_without_a_failed_download_a_missing_file_is_the_models_failure() -> None:
-    assert blamed_on_preparation(failed(FailureClass.DATA_MISSING), []).status is Status.FAILED
-    assert blamed_on_preparation(Outcome(Status.PASS), SUSPICIONS) == Outcome(Status.PASS)
+    assert attributed_to_preparation(failed(FailureClass.DATA_MISSING), []).status is Status.FAILED
+    assert attributed_to_preparation(Outcome(Status.PASS), SUSPICIONS) == Outcome(Status.PASS)

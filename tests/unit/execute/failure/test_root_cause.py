@@ -1,4 +1,4 @@
-"""The culprit of a gang, told from its victims."""
+"""The root cause of a gang's failure and its collateral failures."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from tipcflow.domain import EndReason, ExitRecord, FailureClass, JobCommand, Job
 from tipcflow.execute.attempt.decisions import is_cancelled
 from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
 from tipcflow.execute.failure.outcome import step_outcome
-from tipcflow.execute.failure.root_cause import culprit, is_culprit
+from tipcflow.execute.failure.root_cause import find_root_cause, is_root_cause
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.progress import silent
 
@@ -71,7 +71,7 @@ HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"
             FailureClass.OOM_HOST,
             Status.FAILED,
         ),
-        # Only victims: the network.
+        # Only collateral failures: the network.
         (
             [member("a", exit_code=250, ended_at=1), member("b", ended_at=2)],
             {"b": RESET},
@@ -79,7 +79,7 @@ HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"
             FailureClass.COMMUNICATION,
             Status.INFRA_FAILURE,
         ),
-        # A victim, and a peer that went on until it was stopped: that one hung.
+        # A collateral failure, and a peer that continued until it was stopped: the peer hung.
         (
             [member("a", exit_code=250, ended_at=1), member("b", ended_at=9, **STOPPED)],
             {},
@@ -95,7 +95,7 @@ HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"
             FailureClass.CODE_ERROR,
             Status.FAILED,
         ),
-        # The one that failed by itself is to blame, not those that were stopped for it.
+        # The member that failed by itself is the root cause, not those that were stopped because of it.
         (
             [member("a", ended_at=1), member("b", ended_at=9, **STOPPED)],
             {"a": VALUE},
@@ -110,7 +110,7 @@ HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"
             FailureClass.HANG,
             Status.FAILED,
         ),
-        # A node that was lost before anybody failed is why the others failed, whatever they say.
+        # A node that was lost before any other failed is the root cause, whatever the others report.
         (
             [
                 member("a", ended_at=9, known_at=20, exit_code=1),
@@ -148,12 +148,12 @@ HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"
 def test_who_and_what(
     members: list[Member], logs: Mapping[str, str], name: str, kind: FailureClass, status: Status
 ) -> None:
-    told = {node: diagnose_logs(text, {}) for node, text in logs.items()}
-    said = step_outcome(members, told, cancelled=False)
-    assert said.failure is not None
-    assert (said.failure.node, said.failure.failure_class, said.status) == (name, kind, status)
-    assert f"node {name}" in said.reason
-    backwards = step_outcome(members[::-1], told, cancelled=False)
+    report = {node: diagnose_logs(text, {}) for node, text in logs.items()}
+    outcome = step_outcome(members, report, cancelled=False)
+    assert outcome.failure is not None
+    assert (outcome.failure.node, outcome.failure.failure_class, outcome.status) == (name, kind, status)
+    assert f"node {name}" in outcome.reason
+    backwards = step_outcome(members[::-1], report, cancelled=False)
     assert backwards.failure is not None
     assert backwards.failure.node == name
 
@@ -163,9 +163,9 @@ def test_of_several_lost_nodes_the_first_is_the_cause(failed_at: float) -> None:
     lost = [member(name, lost=f"node {name} was lost", down_since=at) for name, at in (("a", 130), ("b", 100))]
     members = [member("z", lost="node z was lost"), *lost, member("c", exit_code=250, known_at=failed_at)]
     for order in (members, members[::-1]):
-        blamed = culprit(order)
-        assert blamed is not None
-        assert blamed.name == "b"
+        named = find_root_cause(order)
+        assert named is not None
+        assert named.name == "b"
 
 
 # The end of an export of PaddleRec wide_deep with paddlepaddle 3.3.1 on CPU (`tools/to_static.py`), shortened.
@@ -185,8 +185,8 @@ TypeError: In transformed code:
 
 
 def test_the_reason_begins_with_the_error_itself() -> None:
-    told = {"b": diagnose_logs(CONVERSION, {})}
-    first, *below = step_outcome([member("b", ended_at=1)], told, cancelled=False).reason.splitlines()
+    report = {"b": diagnose_logs(CONVERSION, {})}
+    first, *below = step_outcome([member("b", ended_at=1)], report, cancelled=False).reason.splitlines()
     error = "TypeError: (InvalidType) sigmoid(): argument (position 1) must be Value, but got Variable"
     assert first == f"exit code 1 on node b: {error}"
     assert not [line for line in below if "InvalidType" in line]
@@ -195,22 +195,22 @@ def test_the_reason_begins_with_the_error_itself() -> None:
 
 def test_a_clock_that_is_off_does_not_make_a_node_the_first() -> None:
     members = [member("a", ended_at=1000.0), member("b", ended_at=402.0)]
-    told = {name: LogDiagnosis(VALUE, -1, diagnose_logs(VALUE, {}).trouble) for name in ("a", "b")}
-    blamed = culprit(members, told, {"b": -600.0})
-    assert blamed is not None
-    assert blamed.name == "a"
+    report = {name: LogDiagnosis(VALUE, -1, diagnose_logs(VALUE, {}).trouble) for name in ("a", "b")}
+    named = find_root_cause(members, report, {"b": -600.0})
+    assert named is not None
+    assert named.name == "a"
 
 
 def test_there_is_no_root_cause_when_all_succeeded() -> None:
     members = [member("a", exit_code=0), member("b", exit_code=0)]
-    assert culprit(members) is None
+    assert find_root_cause(members) is None
     assert step_outcome(members, {}, cancelled=False).status is Status.PASS
 
 
 def test_what_a_user_stopped_is_not_a_failure() -> None:
     members = [member("a", **STOPPED), member("b", exit_code=250)]
-    said = step_outcome(members, {}, cancelled=True)
-    assert (said.status, said.failure) == (Status.CANCELLED, None)
+    outcome = step_outcome(members, {}, cancelled=True)
+    assert (outcome.status, outcome.failure) == (Status.CANCELLED, None)
 
 
 @pytest.mark.parametrize(("disk_full", "kind"), [(False, FailureClass.INTERRUPTED), (True, FailureClass.DISK)])
@@ -218,28 +218,32 @@ def test_a_stop_by_an_unknown_initiator_is_not_a_users(disk_full: bool, kind: Fa
     unknown = {**STOPPED, "stopped_by": None, "disk_full": disk_full}
     members = [member("a", ended_at=3, **unknown), member("b", ended_at=9, **STOPPED)]
     assert not is_cancelled(members, requested=False)
-    said = step_outcome(members, {}, cancelled=False)
-    assert said.failure is not None
-    assert (said.status, said.failure.failure_class, said.failure.node) == (Status.INFRA_FAILURE, kind, "a")
+    outcome = step_outcome(members, {}, cancelled=False)
+    assert outcome.failure is not None
+    assert (outcome.status, outcome.failure.failure_class, outcome.failure.node) == (
+        Status.INFRA_FAILURE,
+        kind,
+        "a",
+    )
     members = [member("a", ended_at=9, **unknown), member("b", ended_at=3)]
-    said = step_outcome(members, {"b": diagnose_logs(VALUE, {})}, cancelled=False)
-    assert said.failure is not None
-    assert (said.failure.failure_class, said.failure.node) == (FailureClass.CODE_ERROR, "b")
+    outcome = step_outcome(members, {"b": diagnose_logs(VALUE, {})}, cancelled=False)
+    assert outcome.failure is not None
+    assert (outcome.failure.failure_class, outcome.failure.node) == (FailureClass.CODE_ERROR, "b")
 
 
 def test_a_member_whose_log_shows_a_peers_end_is_not_taken_for_the_root_cause_while_it_runs() -> None:
-    said = member("a", exit_code=1)
-    assert is_culprit(said)
-    said.recent = RESET
-    assert not is_culprit(said)
-    assert not is_culprit(member("b", exit_code=250))
-    assert is_culprit(member("c", lost="gone"))
+    outcome = member("a", exit_code=1)
+    assert is_root_cause(outcome)
+    outcome.recent = RESET
+    assert not is_root_cause(outcome)
+    assert not is_root_cause(member("b", exit_code=250))
+    assert is_root_cause(member("c", lost="gone"))
 
 
 def test_the_followers_are_named() -> None:
     members = [member("a", exit_code=250), member("b", ended_at=2), member("c", exit_code=250)]
-    said = step_outcome(members, {"b": diagnose_logs(VALUE, {})}, cancelled=False)
-    assert said.failure is not None
-    assert said.failure.followers == ("a", "c")
-    assert said.failure.culprit == "node b"
-    assert said.reason.endswith("; collateral failure on node a, c")
+    outcome = step_outcome(members, {"b": diagnose_logs(VALUE, {})}, cancelled=False)
+    assert outcome.failure is not None
+    assert outcome.failure.followers == ("a", "c")
+    assert outcome.failure.root_cause == "node b"
+    assert outcome.reason.endswith("; collateral failure on node a, c")

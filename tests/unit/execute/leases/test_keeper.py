@@ -102,20 +102,20 @@ def test_a_waiting_run_reports_the_holder_and_starts_in_its_turn(
 ) -> None:
     hold(store, A0, A1)
     store.queue.join("change", [A0], owner="ci", ttl_s=600)
-    said: list[str] = []
+    messages: list[str] = []
 
     def say(line: str) -> None:
-        said.append(line)
-        if len(said) == 1:
+        messages.append(line)
+        if len(messages) == 1:
             store.leases.release("holder")
-        elif len(said) == 2:
+        elif len(messages) == 2:
             store.queue.leave("change")
 
     with keeper(say=say):
         pass
-    assert said[0].startswith("waiting for node-1 slots 0-1: held by run holder (weekly) since 20")
-    assert said[0].endswith(" UTC; position 2 of 2")
-    assert said[1:] == [
+    assert messages[0].startswith("waiting for node-1 slots 0-1: held by run holder (weekly) since 20")
+    assert messages[0].endswith(" UTC; position 2 of 2")
+    assert messages[1:] == [
         "waiting for node-1 slot 0: reserved for run change (ci), which is ahead in the queue; position 2 of 2"
     ]
 
@@ -143,19 +143,19 @@ def test_an_expired_lease_is_had_only_when_its_node_was_listed_and_found_empty(
 ) -> None:
     monkeypatch.setattr(module, "LOOK_EVERY_S", 0.05)
     hold(store, A0, A1, ttl_s=60, ago=3600)
-    asked: list[tuple[str, str]] = []
-    said: list[str] = []
+    requests: list[tuple[str, str]] = []
+    messages: list[str] = []
 
     def empty(node: str, run: str) -> bool:
-        asked.append((node, run))
-        return len(asked) == 3
+        requests.append((node, run))
+        return len(requests) == 3
 
-    with keeper(empty=empty, say=said.append):
+    with keeper(empty=empty, say=messages.append):
         assert {lease.run for lease in store.leases.all()} == {"mine"}
-    assert asked == [("192.0.2.1", "holder")] * 3
-    assert len(said) == 1
-    assert "slots 0-1: held by run holder (weekly) since " in said[0]
-    assert ", lease expired at " in said[0]
+    assert requests == [("192.0.2.1", "holder")] * 3
+    assert len(messages) == 1
+    assert "slots 0-1: held by run holder (weekly) since " in messages[0]
+    assert ", lease expired at " in messages[0]
 
 
 def test_only_the_first_in_line_inspects_nodes(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
@@ -173,10 +173,10 @@ def test_another_controllers_run_is_waited_for(
 ) -> None:
     monkeypatch.setattr(module, "LOOK_EVERY_S", 0.02)
     claims = Claims({"192.0.2.1": {"theirs"}}, {"192.0.2.1": {"theirs"}}, {})
-    said: list[str] = []
-    with keeper(claims=claims, say=said.append):
+    messages: list[str] = []
+    with keeper(claims=claims, say=messages.append):
         assert len(store.leases.all()) == 2
-    assert said == [
+    assert messages == [
         "waiting for node-1: run theirs has no lease in this database: other controller or leftover "
         "(see `tipcflow nodes`)"
     ]
@@ -228,11 +228,11 @@ def test_a_lease_that_ran_out_is_taken_again(store: Store, keeper: Callable[...,
 def test_a_lost_database_ends_the_run_at_the_next_renewal(
     store: Store, keeper: Callable[..., LeaseKeeper], tmp_path: Path
 ) -> None:
-    cancel, said = threading.Event(), list[str]()
-    held = keeper(cancel=cancel, say=said.append, ttl_s=0.3)
+    cancel, messages = threading.Event(), list[str]()
+    held = keeper(cancel=cancel, say=messages.append, ttl_s=0.3)
     held.__enter__()
     (tmp_path / "tipcflow.db").unlink()
     assert cancel.wait(20)
     with pytest.raises(DatabaseLostError):
         held.__exit__()
-    assert said == []
+    assert messages == []

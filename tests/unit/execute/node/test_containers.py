@@ -64,9 +64,9 @@ def look(node: Node) -> str:
 
 def test_an_image_that_is_there_is_reported_with_its_id(node: Callable[..., Node], tmp_path: Path) -> None:
     assert look(node()) == "paddle:2.6 (sha256:0123456789ab)"
-    said = (tmp_path / "docker.said").read_text()
-    assert "run --rm --init --net=host -v /srv/t:/srv/t --gpus all paddle:2.6 bash -c" in said
-    assert "pull" not in said
+    result = (tmp_path / "docker.said").read_text()
+    assert "run --rm --init --net=host -v /srv/t:/srv/t --gpus all paddle:2.6 bash -c" in result
+    assert "pull" not in result
 
 
 def test_a_node_without_a_container_is_not_probed() -> None:

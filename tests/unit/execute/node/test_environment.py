@@ -42,7 +42,7 @@ def test_what_does_not_end_a_history(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "result"),
     [
         ({"cuda": "12.9"}, "CUDA 12.9 instead of 12.6"),
         ({"driver": "570.1"}, "GPU driver 570 instead of 535"),
@@ -50,9 +50,9 @@ def test_what_does_not_end_a_history(changes: dict[str, Any]) -> None:
         ({"gpus": ({"name": "A100"},)}, "hardware 1x-a100 instead of 8x-tesla-v100-sxm2-16gb"),
     ],
 )
-def test_what_ends_a_history_is_reported(changes: dict[str, Any], said: str) -> None:
+def test_what_ends_a_history_is_reported(changes: dict[str, Any], result: str) -> None:
     other = environment_class([GPU.model_copy(update=changes)], device="gpu", world_size=8)
-    assert differences(GPU_KEY, other) == [said]
+    assert differences(GPU_KEY, other) == [result]
 
 
 def test_the_image_counts_without_its_tag() -> None:

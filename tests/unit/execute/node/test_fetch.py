@@ -297,13 +297,13 @@ def test_artefacts_that_changed_after_the_end_are_reported(
         (there / name).write_text(name)
     listed = folder.fetch(["log", "weights", "unhashed"]).listed
     assert changed_since(here, listed, node="a", limit=LIMIT) == []
-    told = [
+    report = [
         {"path": "log", "sha256": listed["log"].sha256},
         {"path": "weights", "sha256": "0" * 64},
         {"path": "unhashed", "sha256": ""},
         {"path": "gone", "exists": False},
     ]
-    (here / "artefacts.json").write_text(json.dumps(told))
+    (here / "artefacts.json").write_text(json.dumps(report))
     assert changed_since(here, listed, node="a", limit=LIMIT) == [
         "weights on node a was written to after the step had ended"
     ]

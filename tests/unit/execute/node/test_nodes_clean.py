@@ -50,9 +50,9 @@ def node() -> Node:
     return Node(name="a", address="192.0.2.1", python="/usr/bin/python3", workspace="/w")
 
 
-def nodes_with(told: Told) -> Nodes:
-    made = Nodes(Cluster(name="c", nodes=(told.node,)), ["a"], waits=Waits())
-    made._sessions = {"a": told}  # type: ignore[dict-item]
+def nodes_with(report: Told) -> Nodes:
+    made = Nodes(Cluster(name="c", nodes=(report.node,)), ["a"], waits=Waits())
+    made._sessions = {"a": report}  # type: ignore[dict-item]
     return made
 
 
@@ -61,17 +61,17 @@ def attempt() -> Attempt:
 
 
 def test_leftovers_are_ended_and_reported_and_others_stay(node: Node) -> None:
-    told = Told(node, MINE, OTHERS)
-    nodes = nodes_with(told)
+    report = Told(node, MINE, OTHERS)
+    nodes = nodes_with(report)
     assert nodes.clean(RUN) == ["processes of the run were left on node a and were ended: 7 (python train.py)"]
-    assert (told.reaped, told.unclaimed) == ([JOB], [RUN])
+    assert (report.reaped, report.unclaimed) == ([JOB], [RUN])
     assert nodes.may_hold([attempt()]) == set()
 
 
 def test_an_empty_node_reports_nothing(node: Node) -> None:
-    told = Told(node, OTHERS)
-    assert nodes_with(told).clean(RUN) == []
-    assert (told.reaped, told.unclaimed) == ([], [RUN])
+    report = Told(node, OTHERS)
+    assert nodes_with(report).clean(RUN) == []
+    assert (report.reaped, report.unclaimed) == ([], [RUN])
 
 
 @pytest.mark.parametrize(
@@ -87,22 +87,22 @@ def test_an_empty_node_reports_nothing(node: Node) -> None:
     ],
 )
 def test_what_stays_keeps_its_slots_and_its_claim(node: Node, left: Any, containers: Any, words: str) -> None:
-    told = Told(node, MINE, left=left, containers=containers)
-    nodes = nodes_with(told)
+    report = Told(node, MINE, left=left, containers=containers)
+    nodes = nodes_with(report)
     assert nodes.clean(RUN) == [f"still on node a after SIGKILL: {words}; its slots stay leased"]
-    assert told.unclaimed == []
+    assert report.unclaimed == []
     assert nodes.may_hold([attempt()]) == {"192.0.2.1"}
     assert nodes.may_hold([]) == set(), "nothing was tried there"
 
 
 def test_abandoned_helpers_are_ended_and_others_spared(node: Node) -> None:
     upload = {"pid": 9, "helper": "upload", "cmdline": "cat", "user": "trainer", "over": False}
-    told = Told(node, helpers=[upload])
-    assert (nodes_with(told).clean(RUN), told.helped) == ([], False)
-    told = Told(node, helpers=[upload | {"over": True}])
-    assert (nodes_with(told).clean(RUN), told.helped) == ([], True)
-    told = Told(node, helpers=[upload | {"over": True}], left_helpers=[upload])
-    assert nodes_with(told).clean(RUN) == [
+    report = Told(node, helpers=[upload])
+    assert (nodes_with(report).clean(RUN), report.helped) == ([], False)
+    report = Told(node, helpers=[upload | {"over": True}])
+    assert (nodes_with(report).clean(RUN), report.helped) == ([], True)
+    report = Told(node, helpers=[upload | {"over": True}], left_helpers=[upload])
+    assert nodes_with(report).clean(RUN) == [
         "still on node a after SIGKILL: pid 9 (cat, user trainer); its slots stay leased"
     ]
 

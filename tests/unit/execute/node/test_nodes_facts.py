@@ -28,14 +28,14 @@ class Session:
         return NodeFacts(node="a", unreachable=REFUSED if self.left >= 0 else {})
 
 
-@pytest.mark.parametrize(("times", "asked"), [(0, 1), (2, 3)])
-def test_an_unreachable_peer_is_queried_again(monkeypatch: pytest.MonkeyPatch, times: int, asked: int) -> None:
+@pytest.mark.parametrize(("times", "requests"), [(0, 1), (2, 3)])
+def test_an_unreachable_peer_is_queried_again(monkeypatch: pytest.MonkeyPatch, times: int, requests: int) -> None:
     monkeypatch.setattr(module, "PEER_EVERY_S", 0.0)
     session: Any = Session(times)
     nodes = Nodes(Cluster(name="c", nodes=(NODE,)), ["a"], waits=Waits())
     nodes._sessions = {"a": session}
     (facts,) = nodes.facts()
-    assert (facts.unreachable, session.asked) == ({}, asked)
+    assert (facts.unreachable, session.asked) == ({}, requests)
 
 
 def test_a_peer_that_stays_unreachable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def put(
     return run.id
 
 
-def told(changes: Changes) -> list[tuple[str, str, str, int, str]]:
+def report(changes: Changes) -> list[tuple[str, str, str, int, str]]:
     return [(row.first, row.last_good, row.newest, row.runs, row.state) for row in changes.rows]
 
 
@@ -59,7 +59,7 @@ def test_a_change_begins_after_a_run_without_it_and_lasts(store: Store) -> None:
     put(store, 4, U, ratio=1.2)
     put(store, 5, R, ratio=1.3)
     changes = load_changes(store, now=NOW)
-    assert told(changes) == [("alpha-04", "alpha-01", "alpha-05", 2, "open")]
+    assert report(changes) == [("alpha-04", "alpha-01", "alpha-05", 2, "open")]
     (group,), (row,) = changes.groups, changes.rows
     assert (group.title, group.suite, group.worse, group.still) == ("framework 0 -> 1", "", 1, 1)
     assert (row.status, row.direction, round(row.percent or 0)) == (R, "worse", 20)
@@ -71,7 +71,7 @@ def test_a_change_begins_after_a_run_without_it_and_lasts(store: Store) -> None:
 def test_a_judged_run_without_it_ends_it_and_a_failed_run_does_not(store: Store) -> None:
     for day, status in enumerate((P, R, F, R, P, R)):
         put(store, day, status)
-    assert told(load_changes(store, now=NOW)) == [
+    assert report(load_changes(store, now=NOW)) == [
         ("alpha-05", "alpha-04", "alpha-05", 1, "open"),
         ("alpha-01", "alpha-00", "alpha-03", 2, "over"),
     ]
@@ -105,7 +105,7 @@ def test_changes_that_began_before_the_period_are_left_out(store: Store) -> None
     put(store, 1, P)
     put(store, 2, R)
     put(store, 18, R)
-    assert told(load_changes(store, days=10, now=NOW)) == []
+    assert report(load_changes(store, days=10, now=NOW)) == []
     assert load_changes(store, days=10, now=NOW).sentence == "no metric changed in the last 10 days"
 
 
@@ -113,13 +113,13 @@ def test_changes_that_began_before_the_period_are_left_out(store: Store) -> None
 def test_side_runs_begin_no_change(store: Store, fields: dict[str, object]) -> None:
     put(store, 1, P)
     put(store, 2, R, **fields)
-    assert told(load_changes(store, now=NOW)) == []
+    assert report(load_changes(store, now=NOW)) == []
 
 
 def test_runs_of_pull_requests_begin_no_change(store: Store) -> None:
     put(store, 1, P)
     store.documents.put(put(store, 2, R), MergeBaseDocument(commit="c", commits=("c",)))
-    assert told(load_changes(store, now=NOW)) == []
+    assert report(load_changes(store, now=NOW)) == []
 
 
 def test_a_decision_accepts_it(store: Store) -> None:
@@ -130,7 +130,7 @@ def test_a_decision_accepts_it(store: Store) -> None:
         **known, metric="batch_cost", value=1.0, run=run, who="eva", why="agreed", accepted_at=T0 + 3 * DAY
     )
     store.baselines.accept_one(accepted.model_copy(update={"metric": "ips"}))
-    assert told(load_changes(store, now=NOW))[0][-1] == "open"
+    assert report(load_changes(store, now=NOW))[0][-1] == "open"
     store.baselines.accept_one(accepted)
     (row,) = load_changes(store, now=NOW).rows
     assert (row.state, row.who, row.why) == ("accepted", "eva", "agreed")

@@ -38,7 +38,7 @@ def test_globs_match_and_an_older_reason_is_kept() -> None:
 def test_a_name_without_a_leg_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         without_legs(a_plan(), ["*", "infer/nothing"])
-    said = str(caught.value)
-    assert "drop" in said
-    assert "infer/nothing" in said
-    assert first_leg(a_plan()) in said
+    result = str(caught.value)
+    assert "drop" in result
+    assert "infer/nothing" in result
+    assert first_leg(a_plan()) in result

@@ -50,8 +50,8 @@ def test_a_node_that_responds_to_no_node_is_the_cause(missed: tuple[Cluster, lis
     first, second = made.nodes[0].name, made.nodes[1].name
     with pytest.raises(InfraError) as raised:
         _check_missed_peers(made, facts, Answers(first))  # type: ignore[arg-type]
-    said = f"node {first}: the connection is lost; node {second} cannot reach it either"
-    assert (raised.value.node, raised.value.message, raised.value.passing) == (first, said, True)
+    result = f"node {first}: the connection is lost; node {second} cannot reach it either"
+    assert (raised.value.node, raised.value.message, raised.value.passing) == (first, result, True)
 
 
 def test_a_node_that_responds_to_the_controller_is_not(missed: tuple[Cluster, list[NodeFacts]]) -> None:

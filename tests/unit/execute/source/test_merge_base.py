@@ -81,8 +81,8 @@ def found(suite: Suite, repository: Repository, base: str, tested: str) -> tuple
     everything = repository.commits.values()
     cache = repository.root.parent / "cache"
     cache.mkdir(exist_ok=True)
-    told = merge_base.merge_base(suite, base, repository.commits[tested], cache=cache, measured=everything)
-    return repository.names([told.commit]), repository.names(told.commits)
+    report = merge_base.merge_base(suite, base, repository.commits[tested], cache=cache, measured=everything)
+    return repository.names([report.commit]), repository.names(report.commits)
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,11 @@ def test_the_branch_up_to_where_the_change_begins(
 def test_only_what_was_measured_and_the_merge_base_itself(repository: Repository, tmp_path: Path) -> None:
     suite = Suite(name="s", folder=str(repository.root), dialects=("d",))
     measured = [repository.commits["1"], "0" * 40]
-    told = merge_base.merge_base(
+    report = merge_base.merge_base(
         suite, "main", f"{repository.commits['c']}+local", cache=tmp_path, measured=measured
     )
-    assert repository.names(told.commits) == "1M"
-    assert "0" * 40 not in told.commits
+    assert repository.names(report.commits) == "1M"
+    assert "0" * 40 not in report.commits
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_a_shallow_clone_would_lose_history_silently(
         assert "--base: the clone is shallow" in str(error.value)
         assert "fetch-depth: 0" in str(error.value)
     else:
-        told = merge_base.merge_base(suite, "origin/main", commit, cache=tmp_path, measured=everything)
-        assert repository.names(told.commits) == "12M"
+        report = merge_base.merge_base(suite, "origin/main", commit, cache=tmp_path, measured=everything)
+        assert repository.names(report.commits) == "12M"
 
 
 def test_a_folder_without_git_has_no_base(tmp_path: Path) -> None:

@@ -29,12 +29,12 @@ class Site:
         self.home, self.store = home, store
 
     def run(self, name: str = "r1", status: Status = Status.PASS, **fields: Any) -> str:
-        asked = {"params": "p.txt", "suite": "sample", "mode": "m", "cluster": "c", "config_dir": self.home}
+        requested = {"params": "p.txt", "suite": "sample", "mode": "m", "cluster": "c", "config_dir": self.home}
         drop = fields.pop("drop", ())
         run = tell(self.store, a_run(name, **{"suite_commit": SHA, **fields}), status=status)
         snapshot = Snapshot(SHA, b"archive", "f" * 64, "p.txt", "", NAMES)
         self.store.documents.put(run.id, keep_snapshot(self.home, snapshot))
-        self.store.documents.put(run.id, RequestDocument(RunRequest(**asked, drop=drop)))
+        self.store.documents.put(run.id, RequestDocument(RunRequest(**requested, drop=drop)))
         return run.id
 
     def record(self, step: str, node: str, *lines: str, run: str = "r1") -> None:

@@ -32,16 +32,16 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def messages() -> list[str]:
     return []
 
 
 @pytest.fixture
-def upkeep(store: Store, tmp_path: Path, said: list[str]) -> Upkeep:
+def upkeep(store: Store, tmp_path: Path, messages: list[str]) -> Upkeep:
     def connect(node: Node) -> Transport:
         raise InfraError(f"node {node.name} does not respond")
 
-    return Upkeep(store, tmp_path, tmp_path / "configs", connect, said.append, now=NOW)
+    return Upkeep(store, tmp_path, tmp_path / "configs", connect, messages.append, now=NOW)
 
 
 def lose(
@@ -68,11 +68,11 @@ def lose(
 
 def answer(monkeypatch: pytest.MonkeyPatch, store: Store, *lost: str, busy: str = "") -> list[str]:
     """Both nodes have all folders; the logs of the `lost` runs cannot be fetched. Return the runs asked for."""
-    asked: list[str] = []
+    requests: list[str] = []
     there = frozenset(run.id for run in store.runs.newest(limit=500))
 
     def fetched(upkeep: Upkeep, one: LostMember, tries: int) -> LateLogs:
-        asked.append(one.run)
+        requests.append(one.run)
         if one.run in lost:
             return LateLogs(done=tries >= TRIES, tries=tries, message="broken")
         return LateLogs(done=True, tries=tries, samples=7, message="7 samples")
@@ -81,7 +81,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, store: Store, *lost: str, busy: str 
         module, "_listed", lambda _, one: dataclasses.replace(one, there=there, busy=frozenset({busy}))
     )
     monkeypatch.setattr(module, "_fetched", fetched)
-    return asked
+    return requests
 
 
 def test_lost_members_are_those_without_a_record_of_failed_attempts_of_ended_runs(store: Store) -> None:
@@ -94,24 +94,24 @@ def test_lost_members_are_those_without_a_record_of_failed_attempts_of_ended_run
 
 
 def test_a_node_that_does_not_respond_is_left_to_the_next_sweep(
-    store: Store, upkeep: Upkeep, said: list[str]
+    store: Store, upkeep: Upkeep, messages: list[str]
 ) -> None:
     lose(store, "r1")
     assert late_logs(upkeep) == "0 of 1 lost nodes responded: 0 samples of 0 runs fetched late"
-    assert (said, store.documents.get("r1", LateLogsDocument)) == ([], None)
+    assert (messages, store.documents.get("r1", LateLogsDocument)) == ([], None)
 
 
 def test_logs_are_requested_until_they_were_fetched_and_at_most_three_times(
-    store: Store, upkeep: Upkeep, said: list[str], monkeypatch: pytest.MonkeyPatch
+    store: Store, upkeep: Upkeep, messages: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lose(store, "fine")
     lose(store, "broken")
-    asked = answer(monkeypatch, store, "broken")
+    requests = answer(monkeypatch, store, "broken")
     assert late_logs(upkeep) == "1 of 1 lost nodes responded: 7 samples of 2 runs fetched late"
-    assert said == ["run broken: broken", "run fine: 7 samples"]
+    assert messages == ["run broken: broken", "run fine: 7 samples"]
     for _ in range(5):
         late_logs(upkeep)
-    assert (asked.count("fine"), asked.count("broken")) == (1, TRIES)
+    assert (requests.count("fine"), requests.count("broken")) == (1, TRIES)
     assert late_logs(upkeep) == "0 of 0 lost nodes responded: 0 samples of 0 runs fetched late"
 
 
@@ -119,9 +119,9 @@ def test_a_job_that_is_still_running_is_left_to_the_next_sweep(
     store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lose(store, "r1")
-    asked = answer(monkeypatch, store, busy="r1")
+    requests = answer(monkeypatch, store, busy="r1")
     late_logs(upkeep)
-    assert asked == []
+    assert requests == []
     answer(monkeypatch, store)
     assert late_logs(upkeep).endswith("7 samples of 1 runs fetched late")
 
@@ -129,27 +129,27 @@ def test_a_job_that_is_still_running_is_left_to_the_next_sweep(
 def test_only_the_chosen_nodes_and_run(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(store, "r1")
     lose(store, "r2")
-    asked = answer(monkeypatch, store)
+    requests = answer(monkeypatch, store)
     late_logs(upkeep, addresses={"192.0.2.1"})
-    assert asked == []
+    assert requests == []
     late_logs(upkeep, addresses={"192.0.2.2"}, run="r2")
-    assert asked == ["r2"]
+    assert requests == ["r2"]
 
 
 def test_a_sweep_is_limited(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(RUNS + 3):
         lose(store, f"r{number:03}")
-    asked = answer(monkeypatch, store)
+    requests = answer(monkeypatch, store)
     late_logs(upkeep)
-    assert len(asked) == RUNS
+    assert len(requests) == RUNS
     late_logs(upkeep)
-    assert len(set(asked)) == len(asked) == RUNS + 3
+    assert len(set(requests)) == len(requests) == RUNS + 3
 
 
 def test_a_node_has_a_deadline(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(store, "r1")
-    asked = answer(monkeypatch, store)
+    requests = answer(monkeypatch, store)
     monkeypatch.setattr(module, "NODE_S", -1.0)
     late_logs(upkeep)
-    assert asked == []
+    assert requests == []
     assert store.documents.get("r1", LateLogsDocument) is None

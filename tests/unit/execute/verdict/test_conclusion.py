@@ -70,10 +70,10 @@ def test_what_else_is_wrong_blocks(store: Store) -> None:
     store.steps.set(run.id, INFER, Status.INFRA_FAILURE, "node-a was lost")
     assert exit_code_of(store, run) == 4
     store.steps.set(run.id, INFER, Status.PASS)
-    sick = CheckResult(check="node_health", status=Status.INFRA_FAILURE, reason="node-a was slow")
-    store.checks.replace(run.id, [DOUBT, sick])
+    degraded = CheckResult(check="node_health", status=Status.INFRA_FAILURE, reason="node-a was slow")
+    store.checks.replace(run.id, [DOUBT, degraded])
     assert exit_code_of(store, run) == 4
-    store.checks.replace(run.id, [DOUBT, sick.model_copy(update={"gating": False})])
+    store.checks.replace(run.id, [DOUBT, degraded.model_copy(update={"gating": False})])
     assert exit_code_of(store, run) == 0
 
 

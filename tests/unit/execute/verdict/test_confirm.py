@@ -59,9 +59,9 @@ def test_requested_once_beyond_the_budget(store: Store, monkeypatch: pytest.Monk
     late = T0 + 60 * POLICY.budget_minutes + 5
     monkeypatch.setattr(confirm.time, "time", lambda: late)
     run = in_doubt(store, answer())
-    asked = confirm.request_confirmation(store, run, POLICY, "child")
-    assert asked == ConfirmationDocument(run="child", keys=(TRAIN,), until=late + 15 * 60, mode=run.mode)
-    assert confirm.confirm_request_of(store, run.id) == asked
+    requested = confirm.request_confirmation(store, run, POLICY, "child")
+    assert requested == ConfirmationDocument(run="child", keys=(TRAIN,), until=late + 15 * 60, mode=run.mode)
+    assert confirm.confirm_request_of(store, run.id) == requested
     assert confirm.request_confirmation(store, run, POLICY, "other") is None
     confirm.drop_request(store, run.id)
     assert confirm.request_confirmation(store, run, POLICY, "other")
@@ -98,8 +98,8 @@ def test_the_nodes_change_places() -> None:
 @pytest.mark.parametrize(("ref", "expected"), [(None, None), ("main", "abc")])
 def test_the_same_commit_in_the_requested_mode(ref: str | None, expected: str | None) -> None:
     request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), suite_ref=ref, repeats=3)
-    asked = ConfirmationDocument(run="child", keys=(TRAIN,), until=T0, mode=LITE)
-    made = confirm.request_for(request, a_run(suite_commit="abc"), asked, T0)
+    requested = ConfirmationDocument(run="child", keys=(TRAIN,), until=T0, mode=LITE)
+    made = confirm.request_for(request, a_run(suite_commit="abc"), requested, T0)
     assert (made.mode, made.suite_ref) == (LITE, expected)
     assert (made.trigger, made.confirms, made.only, made.repeats) == ("confirm", a_run().id, (TRAIN,), 1)
 
@@ -130,8 +130,8 @@ def test_only_speeds_are_confirmed_on_a_little_data(
     monkeypatch.setattr(confirm.time, "time", lambda: T0)
     answers = [answer().model_copy(update={"metric": name}) for name in metrics]
     run = on_all_data(store, *answers, took_s=takes_s)
-    asked = confirm.request_confirmation(store, run, POLICY, "child")
-    assert (asked and asked.mode) == expected
+    requested = confirm.request_confirmation(store, run, POLICY, "child")
+    assert (requested and requested.mode) == expected
 
 
 def test_metrics_that_need_the_full_dataset_are_evaluated_alone(store: Store) -> None:
@@ -182,14 +182,14 @@ def test_an_evaluation_is_confirmed_by_an_evaluation_alone(
     store: Store, answers: Any, train_s: float, keys: Any, mode: str, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(confirm.time, "time", lambda: T0)
-    _, asked = evaluated(store, *answers, train_s=train_s)
-    assert asked == ConfirmationDocument(run="child", keys=keys, until=T0 + 900, mode=mode, alone=alone)
+    _, requested = evaluated(store, *answers, train_s=train_s)
+    assert requested == ConfirmationDocument(run="child", keys=keys, until=T0 + 900, mode=mode, alone=alone)
 
 
 def test_an_evaluation_that_takes_too_long_is_judged_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confirm.time, "time", lambda: T0)
-    run, asked = evaluated(store, TOP1, train_s=9000, eval_s=901)
-    assert asked is None
+    run, requested = evaluated(store, TOP1, train_s=9000, eval_s=901)
+    assert requested is None
     assert confirm.evaluable(store, run, POLICY) == frozenset()
     assert confirm.unconfirmable(store, run, POLICY).startswith("a full run takes")
 
@@ -232,8 +232,8 @@ def test_in_another_mode_only_speeds_of_like_batches_count(store: Store, ips: fl
         [
             *(
                 Measurement(run=of.id, metric=name, phase=Phase.TRAIN, value=value, **known)
-                for of, said in ((run, 8.0), (child, ips))
-                for name, value in (("batch_cost", 0.25), ("ips", said), ("loss", 1.0))
+                for of, result in ((run, 8.0), (child, ips))
+                for name, value in (("batch_cost", 0.25), ("ips", result), ("loss", 1.0))
             ),
             Measurement(run=child.id, metric="top1", phase=Phase.EVAL, value=0.012, **known),
             Measurement(run=child.id, metric="peak_rss", phase=Phase.RESOURCE, value=9e9, rank=0, **known),

@@ -35,8 +35,8 @@ def certified(store: Store, home: Path, weeks: int) -> tuple[Run, dict[str, Any]
         run = stored(store, week, lambda _: 1.0, NODES)
         store.runs.finish(run, Status.PASS, "", T0 + week * 100 + 50)
     run = stored(store, weeks, lambda _: 1.0, NODES)
-    said = judgement.judge_run(store, run, rules=Policy(name="mine"), references=References(suite="sample"))
-    store.runs.finish(run, said.status, said.reason, T0 + weeks * 100 + 50)
+    result = judgement.judge_run(store, run, rules=Policy(name="mine"), references=References(suite="sample"))
+    store.runs.finish(run, result.status, result.reason, T0 + weeks * 100 + 50)
     path = judgement.write_certificate(store, run, home)
     return store.runs.get(run), json.loads(path.read_text())
 

@@ -49,11 +49,11 @@ def judged(
         path = Path(shutil.copy(usual_weeks(weeks, nodes), tmp_path))
         with open_store(path) as store:
             run = stored(store, weeks, slower, nodes)
-            said = judgement.judge_run(store, run, rules=policy, references=References(suite="sample"))
+            result = judgement.judge_run(store, run, rules=policy, references=References(suite="sample"))
             answers: dict[str, list[CheckResult]] = {}
             for one in store.checks.results(run):
                 answers.setdefault(one.check, []).append(one)
-        return said.status, said.reason, answers
+        return result.status, result.reason, answers
 
     return judge
 

@@ -42,8 +42,8 @@ def judged(store: Store, week: int, metrics: dict[str, float], **fields: Any) ->
         return metrics.get(number[4], 1.0)
 
     run = stored(store, week, slower, NODES, **fields)
-    said = judge_run(store, run, rules=RULES, references=REFERENCES)
-    store.runs.finish(run, said.status, said.reason, store.now())
+    result = judge_run(store, run, rules=RULES, references=REFERENCES)
+    store.runs.finish(run, result.status, result.reason, store.now())
     return store.runs.get(run)
 
 

@@ -15,8 +15,8 @@ SHA = "a" * 40
 
 
 def attempt(repository: Repository, state: str = NEW, **fields: object) -> PullAttempt:
-    told = {"repository": repository.name, "number": 7, "head_sha": SHA, "attempt": 1, "request": "head"}
-    return PullAttempt.model_validate({**told, "state": state, **fields})
+    reported = {"repository": repository.name, "number": 7, "head_sha": SHA, "attempt": 1, "request": "head"}
+    return PullAttempt.model_validate({**reported, "state": state, **fields})
 
 
 def test_nothing_waits_in_an_empty_database(store: Store) -> None:

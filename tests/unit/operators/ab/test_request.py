@@ -21,12 +21,12 @@ GOOD = {
 }
 
 
-def asked(**given: Any) -> AbRequest:
+def requested(**given: Any) -> AbRequest:
     return ab_request({**GOOD, **given}, dag_id="ab", dag_run_id="manual__x")
 
 
 def test_each_side_has_its_params() -> None:
-    request = asked(b="main", framework_b="paddlepaddle==3.3.1", seed=7)
+    request = requested(b="main", framework_b="paddlepaddle==3.3.1", seed=7)
     shared = {name: GOOD[name] for name in ("suite", "params_file", "mode", "cluster", "policy")} | {"seed": 7}
     assert request.confs["A"] == {**shared, "suite_ref": "v1"}
     assert request.confs["B"] == {**shared, "suite_ref": "main", "framework": "paddlepaddle==3.3.1"}
@@ -34,8 +34,8 @@ def test_each_side_has_its_params() -> None:
 
 
 def test_defaults_are_those_of_the_command() -> None:
-    assert (asked().limits, asked().names) == (Limits(), ())
-    limits = asked(pairs=5, max_pairs=9, warm_up=0, margin=0.05, error=0.1, budget_minutes=2, metric=["ips"])
+    assert (requested().limits, requested().names) == (Limits(), ())
+    limits = requested(pairs=5, max_pairs=9, warm_up=0, margin=0.05, error=0.1, budget_minutes=2, metric=["ips"])
     assert limits.limits == Limits(0.1, 0.05, 5, 9, 0, 120)
     assert limits.names == ("ips",)
 
@@ -59,7 +59,7 @@ def test_defaults_are_those_of_the_command() -> None:
 )
 def test_a_wrong_value_is_named_by_its_param(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=f"(?s){words}"):
-        asked(**wrong)
+        requested(**wrong)
 
 
 def test_options_of_the_command_are_named_as_params() -> None:

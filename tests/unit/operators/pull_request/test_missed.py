@@ -58,9 +58,9 @@ def delivery(
 
 def fetch(app: App, store: Store) -> tuple[int, int]:
     repository = Repository(name=NAME, connection="app", suite="toy", cluster="two")
-    said: list[str] = []
-    found = fetch_missed(app, "app", Repositories({"r": repository}), store, time.time(), say=said.append)
-    assert said == []
+    messages: list[str] = []
+    found = fetch_missed(app, "app", Repositories({"r": repository}), store, time.time(), say=messages.append)
+    assert messages == []
     return found
 
 
@@ -117,9 +117,9 @@ def test_events_of_unconfigured_repositories_do_not_crowd_out_a_missed_one(
 
 def test_a_delivery_that_github_forgot_does_not_stop_the_others(app: App, github: GitHub, store: Store) -> None:
     github.deliveries = [delivery(1, age_s=3600), delivery(2, age_s=7200, payload=None)]
-    said: list[str] = []
+    messages: list[str] = []
     repository = Repository(name=NAME, connection="app", suite="toy", cluster="two")
-    found = fetch_missed(app, "app", Repositories({"r": repository}), store, time.time(), say=said.append)
+    found = fetch_missed(app, "app", Repositories({"r": repository}), store, time.time(), say=messages.append)
     assert found == (1, 2)
-    assert len(said) == 1
-    assert "delivery 00000000-0000-0000-0000-000000000002, event pull_request: " in said[0]
+    assert len(messages) == 1
+    assert "delivery 00000000-0000-0000-0000-000000000002, event pull_request: " in messages[0]

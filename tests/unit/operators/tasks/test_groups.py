@@ -74,14 +74,14 @@ def test_every_step_is_done_by_exactly_one_group(planned: tuple[str, ...], in_gr
 
 def test_a_node_without_a_part_differs_from_a_variant_without_steps() -> None:
     plan = plan_of("one", "two")
-    said = no_steps_reason(plan, StepKind.TRAIN, 0, ("one", "two"), "node-c")
-    assert said == "node node-c takes no part in this variant"
+    result = no_steps_reason(plan, StepKind.TRAIN, 0, ("one", "two"), "node-c")
+    assert result == "node node-c takes no part in this variant"
     assert "no part" not in no_steps_reason(plan, StepKind.EXPORT, 0, ("one", "two"), "node-a")
 
 
 def test_a_variant_that_is_gone_is_named() -> None:
-    said = no_steps_reason(plan_of("one"), StepKind.TRAIN, 1, ("one", "two"), None)
-    assert said == "the params file at this ref no longer has variant two"
+    result = no_steps_reason(plan_of("one"), StepKind.TRAIN, 1, ("one", "two"), None)
+    assert result == "the params file at this ref no longer has variant two"
 
 
 def test_a_mode_without_such_steps_reports_it() -> None:

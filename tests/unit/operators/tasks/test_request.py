@@ -63,12 +63,12 @@ def refusal(wrong: dict[str, Any], allowed: tuple[str, ...] = RUN_PARAMS) -> Con
 
 
 def test_messages_for_the_user() -> None:
-    told = [f"# {wrong}\n{refusal(wrong)}\n" for wrong in WRONG]
-    told += [f"# certify {wrong}\n{refusal(wrong, GENERIC)}\n" for wrong in WRONG_GENERIC]
+    messages = [f"# {wrong}\n{refusal(wrong)}\n" for wrong in WRONG]
+    messages += [f"# certify {wrong}\n{refusal(wrong, GENERIC)}\n" for wrong in WRONG_GENERIC]
     with pytest.raises(ConfigError) as nothing:
         read_conf({}, allowed=RUN_PARAMS)
-    told.append(f"# {{}}\n{nothing.value}\n")
-    assert "\n".join(told) == GOLDEN.read_text()
+    messages.append(f"# {{}}\n{nothing.value}\n")
+    assert "\n".join(messages) == GOLDEN.read_text()
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
@@ -170,7 +170,9 @@ def test_a_file_in_the_current_folder_is_no_configuration(
     assert "must be a name, not a path" in refusal({key: "mine.yaml"}, GENERIC).message
 
 
-def asked(conf: dict[str, Any], *, suite: str = "clas", params_file: str = "m/f.txt", run: str = "ci__42") -> Any:
+def requested(
+    conf: dict[str, Any], *, suite: str = "clas", params_file: str = "m/f.txt", run: str = "ci__42"
+) -> Any:
     return request_of(
         read_conf({**GOOD, **conf}, allowed=GENERIC),
         suite=suite,
@@ -181,7 +183,7 @@ def asked(conf: dict[str, Any], *, suite: str = "clas", params_file: str = "m/f.
 
 
 def test_a_chains_request(tmp_path: Path) -> None:
-    request = asked({"suite_ref": "main", "framework": "paddlepaddle==3.3.1", "seed": 7, "repeats": 2})
+    request = requested({"suite_ref": "main", "framework": "paddlepaddle==3.3.1", "seed": 7, "repeats": 2})
     assert (request.suite, request.params) == ("clas", "m/f.txt")
     assert (request.mode, request.cluster) == ("lite_train_lite_infer", "local")
     assert (request.suite_ref, request.framework) == ("main", "paddlepaddle==3.3.1")
@@ -191,17 +193,17 @@ def test_a_chains_request(tmp_path: Path) -> None:
 
 
 def test_nothing_but_the_suites_own_files_is_read_for_a_dag_run() -> None:
-    assert asked({}).only_inside
+    assert requested({}).only_inside
 
 
 def test_an_empty_field_of_the_form_is_nothing() -> None:
-    request = asked({"suite_ref": "", "framework": "", "suite": None, "params_file": ""})
+    request = requested({"suite_ref": "", "framework": "", "suite": None, "params_file": ""})
     assert (request.suite_ref, request.framework) == (None, "")
     assert (request.suite, request.params) == ("clas", "m/f.txt")
 
 
 def test_the_generic_dag_gets_its_chain() -> None:
-    request = asked({"suite": "ocr", "params_file": "det/f.txt"}, suite="", params_file="")
+    request = requested({"suite": "ocr", "params_file": "det/f.txt"}, suite="", params_file="")
     assert (request.suite, request.params) == ("ocr", "det/f.txt")
 
 
@@ -210,7 +212,7 @@ def test_the_generic_dag_gets_its_chain() -> None:
 )
 def test_half_a_chain_is_an_error(given: dict[str, str], missing: str) -> None:
     with pytest.raises(ConfigError, match=f"{missing}: required: this DAG has no chain of its own"):
-        asked(given, suite="", params_file="")
+        requested(given, suite="", params_file="")
 
 
 @pytest.mark.parametrize(

@@ -104,26 +104,26 @@ def judge(text: str, name: str) -> str:
 
 
 def run(count: int, seed: int) -> Counter[str]:
-    said: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for dice, text in mangled(count, seed):
         assert recognise(text, "f.txt").kind in WHAT
         assert guess_dialect(text, "f.txt")[0] in TRAINING
         own = "models/template" if len(text) > SHORT else "models/mobilenetv3_prod"
-        said[judge(text, own if dice.random() < 0.8 else dice.choice(TRAINING))] += 1
-    return said
+        result[judge(text, own if dice.random() < 0.8 else dice.choice(TRAINING))] += 1
+    return result
 
 
 @pytest.mark.slow
 def test_what_cannot_be_planned_is_never_clean() -> None:
-    said = run(150, 1)
-    assert said["refused"] > 50
-    assert said["clean"] > 20
+    result = run(150, 1)
+    assert result["refused"] > 50
+    assert result["clean"] > 20
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_ten_thousand_mangled_files(capsys: pytest.CaptureFixture[str]) -> None:
-    said = run(10_000, 20_261_121)
+    result = run(10_000, 20_261_121)
     with capsys.disabled():
-        sys.stdout.write("\n" + "".join(f"{word:<10}{count:>8}\n" for word, count in sorted(said.items())))
-    assert min(said.values()) > 100
+        sys.stdout.write("\n" + "".join(f"{word:<10}{count:>8}\n" for word, count in sorted(result.items())))
+    assert min(result.values()) > 100

@@ -80,19 +80,19 @@ def test_nothing_is_reported_of_a_clean_file(clean: str, found: Found) -> None:
     assert found(clean) == []
 
 
-@pytest.mark.parametrize(("rule", "old", "new", "line", "told"), CHANGES)
+@pytest.mark.parametrize(("rule", "old", "new", "line", "report"), CHANGES)
 def test_a_rule_fires_on_the_line_that_is_wrong(
-    clean: str, found: Found, rule: str, old: str, new: str, line: int, told: str
+    clean: str, found: Found, rule: str, old: str, new: str, line: int, report: str
 ) -> None:
     assert old in clean
     findings = [each for each in found(clean.replace(old, new, -1 if rule == "crlf" else 1)) if each.rule == rule]
     assert [each.line for each in findings] == [line]
-    assert told in findings[0].message
+    assert report in findings[0].message
     assert findings[0].fix
 
 
 @pytest.mark.parametrize(
-    ("rule", "dialect", "old", "new", "told"),
+    ("rule", "dialect", "old", "new", "report"),
     [
         ("epochs-ignored", "PaddleClas", "", "", "always trains 2 epochs, not 5"),
         ("whole-infer-nothing", "PaddleClas", "", "", "whole_infer runs nothing"),
@@ -111,11 +111,11 @@ def test_a_rule_fires_on_the_line_that_is_wrong(
     ],
 )
 def test_a_rule_of_one_suite(
-    clean: str, found: Found, rule: str, dialect: str, old: str, new: str, told: str
+    clean: str, found: Found, rule: str, dialect: str, old: str, new: str, report: str
 ) -> None:
     text = clean.replace(old, new, 1)
-    assert any(told in each.message for each in found(text, dialect) if each.rule == rule)
-    assert not any(each.rule == rule and told in each.message for each in found(text, "models/template"))
+    assert any(report in each.message for each in found(text, dialect) if each.rule == rule)
+    assert not any(each.rule == rule and report in each.message for each in found(text, "models/template"))
 
 
 def test_the_threshold_of_addresses_is_the_suites(clean: str, found: Found) -> None:
@@ -146,7 +146,7 @@ random_infer_input:[{float32,[3,224,224]}]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "told"),
+    ("old", "new", "line", "report"),
     [
         ("batch_size:8|16", "batch_size:8|x", 53, "'batch_size' cannot be parsed"),
         ("epoch:1", "epochs:1", 55, "'epochs' cannot be parsed"),
@@ -154,13 +154,13 @@ random_infer_input:[{float32,[3,224,224]}]
     ],
 )
 def test_lines_of_sections_that_nothing_reads(
-    clean: str, found: Found, old: str, new: str, line: int, told: str
+    clean: str, found: Found, old: str, new: str, line: int, report: str
 ) -> None:
     text = clean.rstrip("\n") + "\n" + BENCHMARK
     assert "section-form" not in of(text, "models/template", found)
     (hit,) = (each for each in found(text.replace(old, new)) if each.rule == "section-form")
     assert (hit.line, hit.severity) == (line, Severity.ERROR)
-    assert told in hit.message
+    assert report in hit.message
 
 
 def test_a_section_that_lacks_a_line_is_read_shifted(clean: str, found: Found) -> None:
@@ -186,10 +186,10 @@ def test_a_file_is_cut_off(found: Found) -> None:
 def test_an_empty_line_before_a_section_is_an_error(clean: str, found: Found) -> None:
     tail = "=====to_static_train_benchmark_params=====\nto_static_train:x\n"
     text = clean.replace("##\n", "##\n\n", 1)
-    said = {name: [e for e in found(more, "PaddleSeg") if e.rule == "empty-line"] for name, more in
+    result = {name: [e for e in found(more, "PaddleSeg") if e.rule == "empty-line"] for name, more in
             (("alone", text), ("section", text + tail))}  # fmt: skip
-    assert [(e.line, e.severity) for e in said["alone"]] == [(15, Severity.NOTE)]
-    assert [(e.line, e.severity) for e in said["section"]] == [(15, Severity.ERROR)]
+    assert [(e.line, e.severity) for e in result["alone"]] == [(15, Severity.NOTE)]
+    assert [(e.line, e.severity) for e in result["section"]] == [(15, Severity.ERROR)]
 
 
 def test_detection_skips_unknown_trainers(clean: str, found: Found) -> None:

@@ -49,8 +49,8 @@ def test_pieces_of_any_size_and_lines_around(piece: int) -> None:
 
 
 def test_a_missing_unit_is_not_invented() -> None:
-    told = {name: value for name, value in OBJECT.items() if name != "speed_unit"}
-    assert read(json.dumps(told))[0] == read(json.dumps(told, indent=4))[0] == ("throughput", 1234.567, "")
+    report = {name: value for name, value in OBJECT.items() if name != "speed_unit"}
+    assert read(json.dumps(report))[0] == read(json.dumps(report, indent=4))[0] == ("throughput", 1234.567, "")
 
 
 @pytest.mark.parametrize(

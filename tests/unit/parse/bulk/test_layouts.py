@@ -72,19 +72,19 @@ def test_each_known_line_in_its_layout(line: bytes) -> None:
 
 
 def test_layouts_are_what_is_read_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: Counter[str] = Counter()
+    report: Counter[str] = Counter()
     split = layouts.Layouts.split
 
     def watched(self: layouts.Layouts, lines: Lines) -> tuple[list[layouts.Found], layouts.Indices]:
         found, rest = split(self, lines)
-        told.update(known=sum(len(one.lines) for one in found), others=len(rest))
+        report.update(known=sum(len(one.lines) for one in found), others=len(rest))
         return found, rest
 
     monkeypatch.setattr(layouts.Layouts, "split", watched)
     line = b"[Epoch 10, iter: 1000] loss: 0.25, lr: 0.5, batch_cost: 0.25 sec\n"
     account = summarize_log(line * 100 for _ in range(10))
     assert account.kinds == {"models": 1000}
-    assert told == {"others": 100, "known": 900}
+    assert report == {"others": 100, "known": 900}
 
 
 @pytest.mark.parametrize("sign", ["", "-", "+"])

@@ -72,17 +72,17 @@ REMOTE = {
 
 
 @pytest.mark.parametrize(
-    ("words", "last", "victim"),
+    ("words", "last", "is_collateral"),
     [
         (INTERNAL, "Net : Connection closed by remote peer user<43236>", True),
         (REMOTE, "socketProgressOpt: Call to recv from 172.16.0.9<33759> failed : Connection reset by peer", True),
         (INTERNAL, "Bootstrap : no socket interface found", False),
     ],
 )
-def test_rank_whose_peer_disconnected_is_collateral(words: dict[str, str], last: str, victim: bool) -> None:
+def test_rank_whose_peer_disconnected_is_collateral(words: dict[str, str], last: str, is_collateral: bool) -> None:
     failure = find_failure(CLOSED.format(**words, last=last))
     assert failure is not None
-    assert (failure.failure_class, failure.victim) == (FailureClass.COMMUNICATION, victim)
+    assert (failure.failure_class, failure.is_collateral) == (FailureClass.COMMUNICATION, is_collateral)
 
 
 def test_rank_that_was_killed_is_the_cause_although_its_peers_have_nccl_errors() -> None:

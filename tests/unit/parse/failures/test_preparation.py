@@ -16,7 +16,7 @@ mv: cannot stat 'ILSVRC2012': No such file or directory
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "said"),
+    ("text", "kind", "result"),
     [
         (CLAS, FailureClass.DOWNLOAD, "failed: Temporary failure in name resolution."),
         ("tar: Unexpected EOF in archive\n", FailureClass.DOWNLOAD, "tar: "),
@@ -29,10 +29,10 @@ mv: cannot stat 'ILSVRC2012': No such file or directory
         ("rm: cannot remove 'ILSVRC2012': No such file or directory\n", None, ""),
     ],
 )  # fmt: skip
-def test_the_first_cause_counts(text: str, kind: FailureClass | None, said: str) -> None:
+def test_the_first_cause_counts(text: str, kind: FailureClass | None, result: str) -> None:
     found = preparation_trouble(text.splitlines())
     assert (found and found.failure_class) is kind
-    assert found is None or said in found.said
+    assert found is None or result in found.said
 
 
 def test_a_path_that_a_script_checks_itself_is_a_missing_file() -> None:

@@ -18,7 +18,11 @@ FINE = "[Epoch 1, iter: 3] loss: 2.08571, avg_batch_cost: 0.1 sec\n" * 5
 def test_a_rule_reads_its_own_sample(rule: Rule) -> None:
     found = find_failure(f"{FINE}{rule.sample}\n")
     assert found is not None
-    assert (found.rule, found.failure_class, found.victim) == (rule.name, rule.failure_class, rule.victim)
+    assert (found.rule, found.failure_class, found.is_collateral) == (
+        rule.name,
+        rule.failure_class,
+        rule.is_collateral,
+    )
     assert found.said == rule.sample[:300]
 
 
@@ -96,7 +100,7 @@ def _traceback(exception: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "said"),
+    ("text", "kind", "result"),
     [
         (_traceback("ValueError: bad label"), FailureClass.CODE_ERROR, "ValueError: bad label"),
         (_traceback("AssertionError"), FailureClass.CODE_ERROR, "AssertionError"),
@@ -145,9 +149,9 @@ def _traceback(exception: str) -> str:
         ),
     ],
 )
-def test_causes_before_consequences(text: str, kind: FailureClass | None, said: str) -> None:
+def test_causes_before_consequences(text: str, kind: FailureClass | None, result: str) -> None:
     found = find_failure(text)
-    assert (found and found.failure_class, found.said if found else "") == (kind, said)
+    assert (found and found.failure_class, found.said if found else "") == (kind, result)
 
 
 @given(st.text(max_size=300))
@@ -197,7 +201,7 @@ torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got 
 
 
 @pytest.mark.parametrize(
-    ("exception", "kind", "rule", "victim"),
+    ("exception", "kind", "rule", "is_collateral"),
     [
         ("ValueError: bad label", FailureClass.CODE_ERROR, "", False),
         (
@@ -216,12 +220,12 @@ torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got 
     ],
 )
 def test_summary_of_torchrun_does_not_hide_the_error_of_a_rank(
-    exception: str, kind: FailureClass, rule: str, victim: bool
+    exception: str, kind: FailureClass, rule: str, is_collateral: bool
 ) -> None:
     own = "".join(f"[rank0]: {line}\n" for line in _traceback(exception).splitlines())
     found = find_failure(FINE + own + SUMMARY)
     assert found is not None
-    assert (found.failure_class, found.rule, found.victim) == (kind, rule, victim)
+    assert (found.failure_class, found.rule, found.is_collateral) == (kind, rule, is_collateral)
     assert found.said == exception
     assert exception in error_excerpt(FINE + own + SUMMARY)
 
@@ -250,7 +254,7 @@ def test_a_launcher_that_was_requested_to_end_has_no_error_of_its_own() -> None:
     assert find_failure(FINE + INTERRUPTED) is None
     found = find_failure(_traceback(CLOSED) + INTERRUPTED)
     assert found is not None
-    assert found.victim
+    assert found.is_collateral
 
 
 # What NCCL's watchdog in PyTorch 2.x prints before it aborts its process, and what faulthandler of CPython 3.11
@@ -274,7 +278,7 @@ def test_a_rank_that_nccl_aborted_after_a_timeout_is_collateral(threads: int, fr
     native = "".join(f"frame #{number}: c10d::ProcessGroupNCCL + 0x3{number}\n" for number in range(30))
     found = find_failure(FINE + ABORTED + native + _fatal("Aborted", threads, frames))
     assert found is not None
-    assert (found.rule, found.victim, found.waited) == ("peer is behind", True, True)
+    assert (found.rule, found.is_collateral, found.waited) == ("peer is behind", True, True)
 
 
 @pytest.mark.parametrize(("word", "rule"), [("Aborted", "abort"), ("Segmentation fault", "crash")])

@@ -35,8 +35,8 @@ def test_name_of_a_log_has_model_precision_batch_size_and_repeat() -> None:
 
 def speed(value: float, nodes: int = 1, gpus: int = 1, repeat: int = 1, **fields: object) -> Speed:
     topology = Topology(nodes=nodes, gpus=gpus)
-    told = {"model": "r50", "topology": topology, "repeat": repeat, "speed": value, **fields}
-    return Speed.model_validate(told)
+    report = {"model": "r50", "topology": topology, "repeat": repeat, "speed": value, **fields}
+    return Speed.model_validate(report)
 
 
 def test_speed_up_is_relative_to_the_median_of_one_device() -> None:

@@ -34,26 +34,26 @@ def test_steps_after_the_window_are_not_read() -> None:
 
 
 def test_speed_is_the_mean_of_the_window_without_nan() -> None:
-    told = [{"ips": value} for value in (9e9, 9e9, 100.0, math.nan, 200.0, 9e9)]
-    found = speed_of(steps(*told), rule="printed", batch=1, devices=1, window=WINDOW, source="a.log")
+    report = [{"ips": value} for value in (9e9, 9e9, 100.0, math.nan, 200.0, 9e9)]
+    found = speed_of(steps(*report), rule="printed", batch=1, devices=1, window=WINDOW, source="a.log")
     assert found == (150.0, "printed", 3, 1)
 
 
 def test_time_per_iteration_gives_the_speed_of_all_devices() -> None:
-    told = [{"batch_cost": value} for value in (9.0, 9.0, 0.5, 0.25, 0.75)]
-    found = speed_of(steps(*told), rule="time", batch=4, devices=8, window=WINDOW, source="a.log")
+    report = [{"batch_cost": value} for value in (9.0, 9.0, 0.5, 0.25, 0.75)]
+    found = speed_of(steps(*report), rule="time", batch=4, devices=8, window=WINDOW, source="a.log")
     assert (found.speed, found.how) == (64.0, "batch_cost")
 
 
 def test_time_stamps_give_the_speed_without_batch_cost() -> None:
-    told = steps(*[{"loss": 1.0}] * 5, every=10, seconds=2.0)
+    report = steps(*[{"loss": 1.0}] * 5, every=10, seconds=2.0)
     window = Window(skip=20, take=30)
-    found = speed_of(told, rule="time", batch=4, devices=1, window=window, source="a.log")
+    found = speed_of(report, rule="time", batch=4, devices=1, window=window, source="a.log")
     assert (found.speed, found.how, found.iterations) == (20.0, "timestamps", 30)
 
 
 @pytest.mark.parametrize(
-    ("told", "rule", "message"),
+    ("report", "rule", "message"),
     [
         ([], "printed", "has no training line"),
         ([{"ips": 1.0}] * 2, "printed", "has 2 iterations, and the first 2 do not count"),
@@ -63,10 +63,10 @@ def test_time_stamps_give_the_speed_without_batch_cost() -> None:
     ],
 )
 def test_log_without_the_value_is_an_error_with_its_name(
-    told: list[dict[str, float]], rule: str, message: str
+    report: list[dict[str, float]], rule: str, message: str
 ) -> None:
     with pytest.raises(ConfigError) as error:
-        speed_of(steps(*told), rule=rule, batch=1, devices=1, window=WINDOW, source="a.log")
+        speed_of(steps(*report), rule=rule, batch=1, devices=1, window=WINDOW, source="a.log")
     assert error.value.message.startswith(f"a.log: {message}")
 
 

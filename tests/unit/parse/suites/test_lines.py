@@ -21,7 +21,7 @@ LOG = (GOLDEN / "suites.log").read_bytes()
 LINES = strip_ansi(LOG.decode()).splitlines()
 
 
-def told(data: bytes) -> str:
+def report(data: bytes) -> str:
     """Each line's beginning, and what was read from it."""
     rows = []
     samples = list(parse_training(lines_of(data), "auto"))
@@ -37,14 +37,14 @@ def told(data: bytes) -> str:
 
 
 def test_sample_lines_of_all_suites() -> None:
-    assert told(LOG) == (GOLDEN / "suites.txt").read_text()
+    assert report(LOG) == (GOLDEN / "suites.txt").read_text()
 
 
 def test_every_sample_line_but_titles_is_parsed() -> None:
     titles = ("metric in ckpt", "metric eval", "hmean:0.1", "area= small")
-    said = {one.offset for one in parse_training(lines_of(LOG), "auto")}
+    result = {one.offset for one in parse_training(lines_of(LOG), "auto")}
     for offset, line in lines_of(LOG):
-        assert (offset in said) is not any(title in line for title in titles), line
+        assert (offset in result) is not any(title in line for title in titles), line
 
 
 @pytest.mark.parametrize("name", FORMATS)

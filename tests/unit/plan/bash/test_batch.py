@@ -19,13 +19,13 @@ def record(text: str, **fields: object) -> dict[str, object]:
 
 
 def test_a_result_names_its_record(short_text: str) -> None:
-    said = answer(record(short_text))
-    assert [said[name] for name in ("config", "mode", "variant")] == [
+    result = answer(record(short_text))
+    assert [result[name] for name in ("config", "mode", "variant")] == [
         "test_tipc/configs/m/train.txt",
         "lite_train_lite_infer",
         "files",
     ]
-    assert len(said["commands"]) == len(said["cwd"]) == len(said["cuda_visible_devices"]) == 5
+    assert len(result["commands"]) == len(result["cwd"]) == len(result["cuda_visible_devices"]) == 5
 
 
 def test_lost_carriage_returns_are_put_back(short_text: str) -> None:

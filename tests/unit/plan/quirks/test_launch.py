@@ -23,7 +23,7 @@ SCRIPT = "train.py"
 
 def started(made: Plan, step: str, tmp_path: Path) -> list[tuple[list[str], dict[str, str]]]:
     """What each node's interpreter was started with, without the script and its own arguments; and its env."""
-    told = []
+    messages = []
     for node, command in made.step(step).commands.items():
         folder = tmp_path / node
         folder.mkdir(exist_ok=True)
@@ -36,8 +36,8 @@ def started(made: Plan, step: str, tmp_path: Path) -> list[tuple[list[str], dict
         place = words.index(SCRIPT)
         rendezvous = [word for word in words[place:] if word.startswith(("--init", "--rank", "--world", "tcp:"))]
         tail = words[words.index(rendezvous[0]) :] if rendezvous else []
-        told.append((words[:place] + tail, variables))
-    return told
+        messages.append((words[:place] + tail, variables))
+    return messages
 
 
 def test_ips(plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_torchrun(
     env: dict[str, str],
 ) -> None:
     made = plan(short_text, cluster=cluster(device=device), start_port=20032, launch=Launch.TORCHRUN)
-    for rank, told in enumerate(started(made, f"{FLEET}/train", tmp_path)):
-        assert told == (
+    for rank, messages in enumerate(started(made, f"{FLEET}/train", tmp_path)):
+        assert messages == (
             ["-m", "torch.distributed.run", "--nnodes=2", "--nproc_per_node=2", f"--node_rank={rank}",
              "--master_addr=10.77.0.1", "--master_port=20032"],
             env,
@@ -102,8 +102,8 @@ def test_scripts_that_find_their_peers_themselves(
         assert words == ["--init-method", "tcp://10.77.0.1:20032", "--rank", str(rank), "--world-size", "2"]
         assert env == {}
     # The node runner and the framework probe know ranks by these.
-    said = [{"RANK": str(rank), "WORLD_SIZE": "2"} for rank in (0, 1)]
-    assert [command.env for command in made.step(step).commands.values()] == said
+    result = [{"RANK": str(rank), "WORLD_SIZE": "2"} for rank in (0, 1)]
+    assert [command.env for command in made.step(step).commands.values()] == result
     assert made.step(step).world_size == 2
 
 
@@ -117,8 +117,8 @@ def test_such_a_script_is_one_process_per_node(
 
 def test_replacements_are_reported(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
     made = plan(short_text, cluster=cluster(), launch=Launch.MASTER)
-    said = {each.what: (each.found, each.used) for each in made.substitutions}
-    assert said["launch"] == ("ips", "master")
+    result = {each.what: (each.found, each.used) for each in made.substitutions}
+    assert result["launch"] == ("ips", "master")
     assert "launch" not in {each.what for each in plan(short_text, cluster=cluster()).substitutions}
 
 

@@ -104,10 +104,10 @@ def test_the_engine_gets_folder_name_network_cpus_and_arguments(engine: Path, tm
 def test_variables_are_passed_and_empty_ones_are_unset_in_the_image_too(engine: Path, tmp_path: Path) -> None:
     command = boxed("env", engine, tmp_path, env={"CUDA_VISIBLE_DEVICES": "0"})
     done = run(command, tmp_path, CUDA_VISIBLE_DEVICES="0", TIPCFLOW_NODE="a", FROM_LOGIN="1")
-    told = dict(line.split("=", 1) for line in done.stdout.splitlines())
-    assert (told["CUDA_VISIBLE_DEVICES"], told["TIPCFLOW_NODE"], told["FROM_IMAGE"]) == ("0", "a", "1")
-    assert not {"EMPTIED", "FROM_NODE", "FROM_LOGIN"} & set(told)
-    assert "/never" not in told["PATH"]
+    report = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert (report["CUDA_VISIBLE_DEVICES"], report["TIPCFLOW_NODE"], report["FROM_IMAGE"]) == ("0", "a", "1")
+    assert not {"EMPTIED", "FROM_NODE", "FROM_LOGIN"} & set(report)
+    assert "/never" not in report["PATH"]
 
 
 @pytest.mark.parametrize(

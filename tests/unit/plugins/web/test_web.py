@@ -69,14 +69,14 @@ def test_page_is_escaped_and_has_the_security_headers(client: TestClient) -> Non
 def test_error_is_json_for_a_client_and_a_page_for_a_browser(
     client: TestClient, path: str, status: int, detail: str
 ) -> None:
-    told = client.get(path)
-    assert told.status_code == status
-    assert told.json()["detail"].startswith(detail)
+    report = client.get(path)
+    assert report.status_code == status
+    assert report.json()["detail"].startswith(detail)
     page = client.get(path, headers=HTML)
     assert page.status_code == status
     assert page.headers["content-type"].startswith("text/html")
     assert "<script>" not in page.text
-    for answer in (told, page):
+    for answer in (report, page):
         assert "a secret of the code" not in answer.text
         assert "Traceback" not in answer.text
 

@@ -32,16 +32,16 @@ def described(bench, *texts, **values):
 
 def test_one_call_does_it_all(bench):
     job, text = described(bench, "echo one; echo two > made", artefacts=("made",))
-    told = begin(bench, job, text, "--files")
-    assert (told[0]["event"], told[0]["state"]) == ("answer", "running")
-    assert "".join(one["data"] for one in told if one["event"] == "log") == "one\n"
-    assert [one["event"] for one in told[-2:]] == ["files", "end"]
-    assert told[-1]["record"]["exit_code"] == 0
-    files = {name: file and base64.b64decode(file[1]) for name, file in told[-2]["job"].items()}
+    report = begin(bench, job, text, "--files")
+    assert (report[0]["event"], report[0]["state"]) == ("answer", "running")
+    assert "".join(one["data"] for one in report if one["event"] == "log") == "one\n"
+    assert [one["event"] for one in report[-2:]] == ["files", "end"]
+    assert report[-1]["record"]["exit_code"] == 0
+    files = {name: file and base64.b64decode(file[1]) for name, file in report[-2]["job"].items()}
     assert files["logs/main.log"] == b"one\n"
     assert files["exit.json"] == (job / "exit.json").read_bytes()
     assert files["evidence.json"] is None
-    assert base64.b64decode(told[-2]["root"]["made"][1]) == b"two\n"
+    assert base64.b64decode(report[-2]["root"]["made"][1]) == b"two\n"
     assert (job.stat().st_mode & 0o777, (job / "job.json").stat().st_mode & 0o777) == (0o700, 0o644)
     bench.ended(job)
 
@@ -49,9 +49,9 @@ def test_one_call_does_it_all(bench):
 def test_a_second_call_finds_the_job_as_it_was_described_first(bench):
     job, text = described(bench, "echo begun >> begun")
     begin(bench, job, text)
-    told = begin(bench, job, text.replace("echo begun", "echo again"))
-    assert (told[0]["event"], told[0]["state"], told[-1]["event"]) == ("answer", "ended", "end")
-    assert "files" not in {one["event"] for one in told}
+    report = begin(bench, job, text.replace("echo begun", "echo again"))
+    assert (report[0]["event"], report[0]["state"], report[-1]["event"]) == ("answer", "ended", "end")
+    assert "files" not in {one["event"] for one in report}
     assert (job / "job.json").read_text() == text
     assert (bench.root / "begun").read_text() == "begun\n"
 
@@ -59,11 +59,11 @@ def test_a_second_call_finds_the_job_as_it_was_described_first(bench):
 def test_a_job_whose_runner_died_is_lost_also_for_who_has_just_looked(bench):
     """The one that looks holds the job's lock for a moment: it must not take that for a living runner."""
     job, text = described(bench, "sleep 300")
-    told = begin(bench, job, text, "--for", "0")
-    os.kill(told[0]["pid"], signal.SIGKILL)
+    report = begin(bench, job, text, "--for", "0")
+    os.kill(report[0]["pid"], signal.SIGKILL)
     bench.close()
-    told = begin(bench, job, text, "--for", "30")
-    assert (told[0]["state"], told[-1]["event"]) == ("lost", "lost")
+    report = begin(bench, job, text, "--for", "30")
+    assert (report[0]["state"], report[-1]["event"]) == ("lost", "lost")
 
 
 def test_a_folder_that_cannot_be_created_is_reported(bench):

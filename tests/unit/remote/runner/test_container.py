@@ -172,12 +172,12 @@ def test_an_engine_that_does_not_respond_is_reported_and_reap_tries_again(bench,
     record = bench.ended(job)
     assert record.message == "over; container N1 was not removed: Cannot connect to the Docker daemon"
     job_id = "r1/train/norm_train/1"
-    told = bench.ask("reap", bench.workspace)["containers"]
+    report = bench.ask("reap", bench.workspace)["containers"]
     message = "Cannot connect to the Docker daemon"
-    assert told == [{"job": job_id, "container": "N1", "removed": False, "message": message}]
+    assert report == [{"job": job_id, "container": "N1", "removed": False, "message": message}]
     engine.down = False
-    told = bench.ask("reap", bench.workspace)["containers"]
-    assert told == [{"job": job_id, "container": "N1", "removed": True, "message": ""}]
+    report = bench.ask("reap", bench.workspace)["containers"]
+    assert report == [{"job": job_id, "container": "N1", "removed": True, "message": ""}]
     assert bench.ask("reap", bench.workspace)["containers"] == []
 
 

@@ -100,12 +100,12 @@ def test_what_a_command_did_start_does_not_disturb_the_next_one(tmp_path, monkey
     spec |= {"commands": [{"leg": "one"}, {"leg": "two"}], "keep_going": True, "deadline_s": 60.0, "lease_s": 60.0}
     made = Job(str(tmp_path), spec, -1, -1)
     made.workers = Workers()
-    told = iter(
+    report = iter(
         [OSError(28, "No space left on device", "/log"), {"leg": "two", "exit_code": 0, "reason": "exited"}]
     )
 
     def command(_):
-        answer = next(told)
+        answer = next(report)
         if isinstance(answer, OSError):
             raise answer
         return answer

@@ -37,9 +37,9 @@ git_version = '0123abcd'
 
 def test_this_machine(bench):
     before = time.time()
-    told = bench.ask("facts", bench.workspace, "--python", sys.executable)
-    assert before - 1 < told.pop("clock") < time.time() + 1
-    known = NodeFacts.model_validate({"node": "a", **told})
+    report = bench.ask("facts", bench.workspace, "--python", sys.executable)
+    assert before - 1 < report.pop("clock") < time.time() + 1
+    known = NodeFacts.model_validate({"node": "a", **report})
     assert known.hostname == socket.gethostname()
     assert known.kernel == platform.release()
     assert known.python == platform.python_version()
@@ -65,18 +65,18 @@ def test_peers_by_tcp_with_the_reason(bench):
         server.listen()
         ports = server.getsockname()[1], closed.getsockname()[1]
         peers = f"b=127.0.0.1:{ports[0]},c=127.0.0.1:{ports[1]},d=no-such-host.invalid,e=127.0.0.1"
-        told = bench.ask(
+        report = bench.ask(
             "facts", bench.workspace, "--python", sys.executable, "--peers", peers, "--port", ports[0]
         )
-    assert set(told["unreachable"]) == {"c", "d"}
-    assert told["unreachable"]["c"].startswith(f"127.0.0.1 port {ports[1]}: Connection refused")
-    assert "no-such-host.invalid" in told["unreachable"]["d"]
+    assert set(report["unreachable"]) == {"c", "d"}
+    assert report["unreachable"]["c"].startswith(f"127.0.0.1 port {ports[1]}: Connection refused")
+    assert "no-such-host.invalid" in report["unreachable"]["d"]
 
 
 def test_python_that_does_not_work(bench):
-    told = bench.ask("facts", bench.workspace, "--python", "/bin/false")
-    assert told.get("python", "") == ""
-    assert told["packages"] == {}
+    report = bench.ask("facts", bench.workspace, "--python", "/bin/false")
+    assert report.get("python", "") == ""
+    assert report["packages"] == {}
 
 
 def test_environment_with_two_frameworks(bench, tmp_path):
@@ -88,9 +88,9 @@ def test_environment_with_two_frameworks(bench, tmp_path):
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    told = bench.ask("facts", bench.workspace, "--python", str(python))
-    assert told["frameworks"] == {"paddle": "3.3.1", "torch": "2.13.0+cpu"}
-    assert (told["framework"], told["framework_version"]) == ("paddle", "3.3.1")
+    report = bench.ask("facts", bench.workspace, "--python", str(python))
+    assert report["frameworks"] == {"paddle": "3.3.1", "torch": "2.13.0+cpu"}
+    assert (report["framework"], report["framework_version"]) == ("paddle", "3.3.1")
 
 
 @pytest.mark.parametrize(
@@ -140,19 +140,19 @@ def test_framework_of_an_environment(bench, tmp_path, monkeypatch):
     (package / "version").mkdir(parents=True)
     (package / "__init__.py").write_text("raise RuntimeError('must not be imported')")
     (package / "version" / "__init__.py").write_text(PADDLE)
-    told = bench.ask(
+    report = bench.ask(
         "facts", bench.workspace, "--python", sys.executable, env={"PYTHONPATH": str(tmp_path / "site")}
     )
-    assert (told["framework"], told["framework_version"], told["cuda"]) == ("paddle", "3.3.1", "12.6")
+    assert (report["framework"], report["framework_version"], report["cuda"]) == ("paddle", "3.3.1", "12.6")
 
 
 def test_gpus_as_reported_by_nvidia_smi(monkeypatch):
     row = "NVIDIA H200, GPU-aaaa, 143771, 570.124.06, 9.0\n"
     monkeypatch.setattr(module, "output", lambda *command: row * 2)
-    told = module.gpus()
-    assert told["driver"] == "570.124.06"
+    report = module.gpus()
+    assert report["driver"] == "570.124.06"
     assert (
-        told["gpus"]
+        report["gpus"]
         == [
             {
                 "name": "NVIDIA H200",
@@ -251,8 +251,8 @@ def test_a_peer_whose_check_did_not_end_is_not_reachable(held, monkeypatch, tmp_
         return "" if name == "c" else "refused"
 
     monkeypatch.setattr(module, "unreachable", unreachable)
-    told = module.facts(str(tmp_path), sys.executable, "b=10.0.0.2,c=10.0.0.3,d=10.0.0.4", 22)
-    assert told["unreachable"] == {"b": "10.0.0.2: no response within 0.3 s", "d": "refused"}
+    report = module.facts(str(tmp_path), sys.executable, "b=10.0.0.2,c=10.0.0.3,d=10.0.0.4", 22)
+    assert report["unreachable"] == {"b": "10.0.0.2: no response within 0.3 s", "d": "refused"}
 
 
 def test_a_peer_whose_check_breaks_is_not_reachable(held, monkeypatch, tmp_path):
@@ -271,12 +271,12 @@ def test_a_part_that_did_not_end_is_not_known_rather_than_none(held, monkeypatch
 
     monkeypatch.setattr(module, "gpus", gpus)
     monkeypatch.setattr(module, "machine", lambda workspace: held.wait(60))
-    told = module.facts(str(tmp_path), sys.executable, "", 22)
-    assert {"machine", "gpus"} <= set(told["unfinished"])
-    assert {"gpus", "cpu_flags", "disk_free_bytes"}.isdisjoint(told)
-    assert told["python"] == "3.7.9"
-    told.pop("clock")
-    assert NodeFacts.model_validate({"node": "a", **told}).cpu_flags == ()
+    report = module.facts(str(tmp_path), sys.executable, "", 22)
+    assert {"machine", "gpus"} <= set(report["unfinished"])
+    assert {"gpus", "cpu_flags", "disk_free_bytes"}.isdisjoint(report)
+    assert report["python"] == "3.7.9"
+    report.pop("clock")
+    assert NodeFacts.model_validate({"node": "a", **report}).cpu_flags == ()
 
 
 def test_a_command_that_times_out_has_no_output(held, monkeypatch, tmp_path):
@@ -286,9 +286,9 @@ def test_a_command_that_times_out_has_no_output(held, monkeypatch, tmp_path):
         raise subprocess.TimeoutExpired(command, 4)
 
     monkeypatch.setattr(module, "output", slow)
-    told = module.facts(str(tmp_path), sys.executable, "", 22)
-    assert {"gpus", "addresses"} <= set(told["unfinished"])
-    assert "gpus" not in told
+    report = module.facts(str(tmp_path), sys.executable, "", 22)
+    assert {"gpus", "addresses"} <= set(report["unfinished"])
+    assert "gpus" not in report
 
 
 def test_output_distinguishes_silence_from_slowness(monkeypatch):

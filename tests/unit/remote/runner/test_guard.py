@@ -92,9 +92,9 @@ def test_without_its_guard_it_is_found_by_who_looks_next(bench, wait, hidden, gr
         found = {one["pid"]: one for one in bench.ask("list", bench.workspace)["processes"]}
         assert (found[daemon]["job"], found[daemon]["user"]) == ("r1/train/norm_train/1", "root")
     elif who == "reap":
-        told = bench.ask("reap", bench.workspace, "--job", "r1/train/norm_train/1")
-        assert (daemon, "SIGKILL") in [(one["pid"], one["signal"]) for one in told["killed"]]
-        assert (told["left"], alive(daemon)) == ([], False)
+        report = bench.ask("reap", bench.workspace, "--job", "r1/train/norm_train/1")
+        assert (daemon, "SIGKILL") in [(one["pid"], one["signal"]) for one in report["killed"]]
+        assert (report["left"], alive(daemon)) == ([], False)
     else:
         assert bench.end_of("true", step="next", slots=(0,)).ok
         assert not alive(daemon)
@@ -109,8 +109,8 @@ def test_a_control_group_alone_finds_what_no_sample_has_seen(bench, wait, hidden
     (job / "processes.json").unlink(missing_ok=True)
     group = Path((job / "cgroup").read_text())
     assert daemon in map(int, (group / "cgroup.procs").read_text().split())
-    told = bench.ask("reap", bench.workspace)
-    assert daemon in [one["pid"] for one in told["killed"]]
+    report = bench.ask("reap", bench.workspace)
+    assert daemon in [one["pid"] for one in report["killed"]]
     assert not group.exists()
 
 
@@ -146,9 +146,9 @@ def test_a_job_continues_without_its_guard(bench):
 def test_a_guard_is_listed_as_a_helper_and_not_as_a_process_of_the_run(bench):
     job = bench.job("sleep 300")
     bench.ask("start", job)
-    told = bench.ask("list", bench.workspace)
-    assert [one["helper"] for one in told["helpers"]] == ["guard"]
-    assert told["helpers"][0]["pid"] not in [one["pid"] for one in told["processes"]]
+    report = bench.ask("list", bench.workspace)
+    assert [one["helper"] for one in report["helpers"]] == ["guard"]
+    assert report["helpers"][0]["pid"] not in [one["pid"] for one in report["processes"]]
     bench.ask("stop", job, "over")
     bench.ended(job)
 
@@ -160,8 +160,8 @@ def test_a_reused_pid_is_left_alone(tmp_path):
         seen = membership.RecordedProcesses(str(tmp_path))
         seen.keep([proc])
         assert membership.recorded_pids(str(tmp_path), scan()) == {child.pid}
-        told = json.loads((tmp_path / "processes.json").read_text())
-        for changed in (dict(told, boot="another"), dict(told, processes=[[child.pid, proc.start + 1]])):
+        report = json.loads((tmp_path / "processes.json").read_text())
+        for changed in (dict(report, boot="another"), dict(report, processes=[[child.pid, proc.start + 1]])):
             (tmp_path / "processes.json").write_text(json.dumps(changed))
             assert membership.recorded_pids(str(tmp_path), scan()) == set()
     finally:

@@ -103,8 +103,8 @@ def test_a_silent_command_is_ended_as_a_hang(bench):
     record = bench.ended(job)
     assert record.reason is EndReason.HANG
     assert re.fullmatch(r"no progress: nothing new in logs/main\.log for \d+ s", record.message)
-    told = [event for event in events if event["event"] == "hang"]
-    assert [event["message"] for event in told] == [record.message]
+    report = [event for event in events if event["event"] == "hang"]
+    assert [event["message"] for event in report] == [record.message]
     assert events[-1]["record"]["reason"] == "hang"
     seen = json.loads((job / "evidence.json").read_text())
     assert (seen["complete"], seen["message"]) == (True, record.message)
@@ -173,8 +173,8 @@ def test_the_next_leg_is_a_new_chance(bench):
     job = bench.job(silent, "echo two", legs=True, keep_going=True, hang_s=1.0, hang_wait_s=60.0)
     bench.ask("start", job)
     out = bench.call("watch", job).communicate(timeout=60)[0]
-    told = [event for event in map(json.loads, out.splitlines()) if event["event"] == "hang"]
-    assert [bool(event["message"]) for event in told] in ([True], [])  # it may end before the inspection
+    report = [event for event in map(json.loads, out.splitlines()) if event["event"] == "hang"]
+    assert [bool(event["message"]) for event in report] in ([True], [])  # it may end before the inspection
     record = bench.ended(job)
     assert record.ok
     legs = [json.loads(line) for line in (job / "legs.jsonl").read_text().splitlines()]
@@ -241,7 +241,7 @@ def test_a_silent_rank_is_ended_when_its_peers_are_silent_too(bench, wait):
     assert record.reason is EndReason.HANG
     out, err = watch.communicate(timeout=60)
     assert not err, err.decode()
-    told = [event for event in map(json.loads, out.splitlines()) if event["event"] == "hang"]
-    assert told[0]["unsure"] is True
+    report = [event for event in map(json.loads, out.splitlines()) if event["event"] == "hang"]
+    assert report[0]["unsure"] is True
     seen = json.loads((job / "evidence.json").read_text())
     assert (seen["why"], seen["complete"], seen["message"]) == ("hang", True, record.message)

@@ -55,9 +55,9 @@ def test_reap_ends_a_silent_upload_and_spares_one_that_just_began(bench, stalled
     old = time.time() - helpers.SILENT_S - 10
     os.utime(part, (old, old))
     assert [one["over"] for one in uploads(bench) if one["cmdline"] == "cat"] == [True]
-    told = bench.ask("reap", bench.workspace, "--helpers")
-    assert "cat" in [one["cmdline"] for one in told["helpers"] if one["helper"] == "upload"]
-    assert told["left"] == []
+    report = bench.ask("reap", bench.workspace, "--helpers")
+    assert "cat" in [one["cmdline"] for one in report["helpers"] if one["helper"] == "upload"]
+    assert report["left"] == []
     assert upload.wait(20) != 0
     assert uploads(bench) == []
 
@@ -124,8 +124,8 @@ def test_helpers_are_not_processes_of_the_run(bench):
     job = bench.job("sleep 300")
     bench.ask("start", job)
     watch = run(bench.node, commands.watch(bench.node, str(job), seconds=60), stdout=subprocess.PIPE)
-    told = bench.ask("list", bench.workspace)
-    assert watch.pid not in [one["pid"] for one in told["processes"]]
+    report = bench.ask("list", bench.workspace)
+    assert watch.pid not in [one["pid"] for one in report["processes"]]
     bench.ask("stop", job, "over")
     bench.ended(job)
     assert watch.wait(20) == 0
@@ -181,7 +181,7 @@ def test_reap_ends_a_watch_that_was_stopped_after_its_jobs_end(bench, stopped_wa
     (listed,) = bench.ask("list", bench.workspace)["helpers"]
     assert (listed["pid"], listed["stopped"], listed["over"]) == (watch.pid, True, True)
     begin = time.monotonic()
-    told = bench.ask("reap", bench.workspace, "--helpers")
-    assert [(one["pid"], one["signal"]) for one in told["helpers"]] == [(watch.pid, "SIGTERM")]
+    report = bench.ask("reap", bench.workspace, "--helpers")
+    assert [(one["pid"], one["signal"]) for one in report["helpers"]] == [(watch.pid, "SIGTERM")]
     assert time.monotonic() - begin < helpers.GRACE_S  # no wait for its own end
     assert watch.wait(20) == -signal.SIGTERM

@@ -26,9 +26,9 @@ def test_a_gibibyte_of_log(bench, tmp_path):
     job = bench.job(f"yes 'a line of a log that has no end [Iter: 1/2]' | head -c {GIB}; sleep 1; exit 3")
     runner = bench.ask("start", job)["pid"]
     watch = bench.call("watch", job, "--for", "600")
-    most, size, told, last = 0, 0, 0, b""
+    most, size, messages, last = 0, 0, 0, b""
     for line in watch.stdout:
-        told += len(line)
+        messages += len(line)
         last = line
         most = max(most, peak(runner), peak(watch.pid))
         match = re.match(rb'\{"event": "log", "leg": "", "offset": (\d+), "size": (\d+)', line)
@@ -39,7 +39,7 @@ def test_a_gibibyte_of_log(bench, tmp_path):
     assert size == GIB
     assert b'"exit_code": 3' in last
     assert most < 100 * 1024**2
-    assert told < GIB / 2
+    assert messages < GIB / 2
     bench.ended(job)
 
 

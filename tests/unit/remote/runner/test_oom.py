@@ -58,17 +58,17 @@ def test_a_worker_that_the_kernel_kills(bench, cgroup):
 )
 def test_whose_end_it_was(monkeypatch, before, now, named, expected):
     monkeypatch.setattr(oom, "kills", lambda: now)
-    monkeypatch.setattr(oom, "victims", lambda: named)
+    monkeypatch.setattr(oom, "killed_pids", lambda: named)
     assert oom.killed(before, {7}) is expected
 
 
 @pytest.mark.parametrize(("names", "named"), [(set(), True), ({8}, True), (None, False)])
 def test_whether_the_kernel_names_killed_processes(monkeypatch, names, named):
-    monkeypatch.setattr(oom, "victims", lambda: names)
+    monkeypatch.setattr(oom, "killed_pids", lambda: names)
     assert oom.is_named() is named
 
 
 @pytest.mark.process
 def test_a_failed_job_states_whether_the_killed_process_is_known(bench):
     record = bench.end_of("echo no such file >&2; exit 1")
-    assert (record.oom, record.oom_named) == (False, oom.victims() is not None)
+    assert (record.oom, record.oom_named) == (False, oom.killed_pids() is not None)

@@ -60,8 +60,8 @@ def test_one_that_only_another_user_may_read_is_there(tmp_path):
     ask = "import json, sys; from tipcflow.remote.runner.outputs import examine; "
     ask += "print(json.dumps(examine(sys.argv[1], 'file', 0)))"
     argv = [*WITHOUT_PRIVILEGE, sys.executable, "-c", ask, str(tmp_path)]
-    told = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)
-    assert told == {"path": "file", "exists": True, "fresh": True, "size": 4, "sha256": ""}
+    report = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)
+    assert report == {"path": "file", "exists": True, "fresh": True, "size": 4, "sha256": ""}
 
 
 def test_artefacts_are_listed_without_the_launchers_environment(bench):
@@ -112,6 +112,6 @@ def test_log_gets_the_suites_name_too(bench):
 )
 def test_what_is_damaged(tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content)
-    told = examine(str(tmp_path), name, 0).get("damage", "")
-    assert bool(told) is bool(words)
-    assert words in told
+    report = examine(str(tmp_path), name, 0).get("damage", "")
+    assert bool(report) is bool(words)
+    assert words in report

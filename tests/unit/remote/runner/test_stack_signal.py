@@ -32,8 +32,8 @@ def run(python, code, env):
 
 @pytest.mark.parametrize("python", sorted(PYTHONS))
 def test_every_python_starts_as_before(env, tmp_path, python):
-    told = run(python, "import sys; print([p for p in sys.path if 'the job' in p])", env)
-    assert told == (0, "[]\n", ""), "it leaves no trace on sys.path, and says nothing"
+    report = run(python, "import sys; print([p for p in sys.path if 'the job' in p])", env)
+    assert report == (0, "[]\n", ""), "it leaves no trace on sys.path, and says nothing"
     own = tmp_path / "own"
     own.mkdir()
     (own / "sitecustomize.py").write_text("print('own')\n")

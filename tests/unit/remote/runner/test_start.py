@@ -30,9 +30,9 @@ def test_start_returns_when_the_job_runs_and_attaches_afterwards(bench):
 def test_many_starts_at_once_start_one_job(bench):
     job = bench.job("echo begun >> begun; sleep 0.5")
     starts = [bench.call("start", job) for _ in range(6)]
-    told = [json.loads(start.communicate(timeout=60)[0]) for start in starts]
-    assert len({one["pid"] for one in told}) == 1
-    assert {one["state"] for one in told} <= {"running", "ended"}
+    report = [json.loads(start.communicate(timeout=60)[0]) for start in starts]
+    assert len({one["pid"] for one in report}) == 1
+    assert {one["state"] for one in report} <= {"running", "ended"}
     assert bench.ended(job).ok
     assert (bench.root / "begun").read_text() == "begun\n"
 
@@ -50,16 +50,16 @@ def test_start_survives_the_end_of_its_own_session(bench):
 
 
 def test_a_missing_description_starts_nothing(bench, tmp_path):
-    told = bench.ask("start", tmp_path)
-    assert told["state"] == "absent"
-    assert told["message"] == f"{tmp_path}/job.json is missing or not JSON"
+    report = bench.ask("start", tmp_path)
+    assert report["state"] == "absent"
+    assert report["message"] == f"{tmp_path}/job.json is missing or not JSON"
 
 
 def test_slot_remembers_the_newest_lease(bench):
     assert bench.end_of("true", step="new", slots=(0, 1), fence=7).ok
     old = bench.job("touch ran", step="old", slots=(1,), fence=6)
-    told = bench.ask("start", old)
-    assert told["state"] == "ended"
+    report = bench.ask("start", old)
+    assert report["state"] == "ended"
     record = bench.ended(old)
     assert record.reason is EndReason.REFUSED
     assert record.message == (
@@ -74,8 +74,8 @@ def test_busy_slot_is_refused_and_names_its_holder(bench):
     holder = bench.job("sleep 300", step="holder", slots=(0,))
     bench.ask("start", holder)
     late = bench.job("touch ran", step="late", slots=(0,))
-    told = bench.ask("start", late)
-    assert told["record"]["message"] == "slot 0 of a is held by r1/holder/1"
+    report = bench.ask("start", late)
+    assert report["record"]["message"] == "slot 0 of a is held by r1/holder/1"
     assert bench.ask("poll", late)["record"]["reason"] == "refused"
     bench.ask("stop", holder, "over")
     bench.ended(holder)
@@ -104,8 +104,8 @@ def test_a_dead_runners_leftovers_are_ended_before_its_slot_is_used_again(bench,
 def test_lost_job_is_not_started_again(bench, wait):
     job = bench.job("echo begun >> begun; sleep 302")
     os.kill(bench.ask("start", job)["pid"], signal.SIGKILL)
-    told = wait(lambda: (t := bench.ask("poll", job))["state"] == "lost" and t, "lost")
-    assert told["record"] is None
+    report = wait(lambda: (t := bench.ask("poll", job))["state"] == "lost" and t, "lost")
+    assert report["record"] is None
     assert bench.ask("start", job)["state"] == "lost"
     bench.ask("reap", bench.workspace)
     assert not bench.ours()
@@ -162,10 +162,10 @@ class TestFullDisk:
     def test_full_before_the_start_is_refused_on_stdout(self, bench, tiny):
         job = bench.job("true", min_free_bytes=0)
         self.fill(tiny)
-        told = bench.ask("start", job)
-        assert told["state"] == "ended"
-        assert told["record"]["reason"] == "refused"
-        assert "No space left on device" in told["record"]["message"]
+        report = bench.ask("start", job)
+        assert report["state"] == "ended"
+        assert report["record"]["reason"] == "refused"
+        assert "No space left on device" in report["record"]["message"]
         (tiny / "filler").unlink()
         assert bench.ask("start", job)["state"] in ("running", "ended")  # nothing had been started
         assert bench.ended(job).ok
@@ -176,5 +176,5 @@ class TestFullDisk:
         bench.ask("start", job)
         record = bench.ended(job)
         assert (record.reason, record.exit_code) == (EndReason.EXITED, 5)
-        told = bench.ask("poll", job)
-        assert [leg["exit_code"] for leg in told["legs"]] == [5, 6]
+        report = bench.ask("poll", job)
+        assert [leg["exit_code"] for leg in report["legs"]] == [5, 6]

@@ -20,18 +20,18 @@ def lost(bench, wait, step, text):
 def test_list_shows_processes_runners_and_jobs(bench):
     job = bench.job("sleep 303; true")
     pid = bench.ask("start", job)["pid"]
-    told = bench.ask("list", bench.workspace)
-    assert {process["pid"] for process in told["processes"]} == set(bench.ours()) - set(bench.guards())
-    by_pid = {process["pid"]: process for process in told["processes"]}
+    report = bench.ask("list", bench.workspace)
+    assert {process["pid"] for process in report["processes"]} == set(bench.ours()) - set(bench.guards())
+    by_pid = {process["pid"]: process for process in report["processes"]}
     assert by_pid[pid]["runner"]
-    sleeper = next(process for process in told["processes"] if process["cmdline"].startswith("sleep 303"))
+    sleeper = next(process for process in report["processes"] if process["cmdline"].startswith("sleep 303"))
     assert (sleeper["job"], sleeper["node"], sleeper["runner"]) == ("r1/train/norm_train/1", "a", False)
     assert sleeper["rss"] > 0
-    assert [(one["job"], one["state"]) for one in told["jobs"]] == [("r1/train/norm_train/1", "running")]
+    assert [(one["job"], one["state"]) for one in report["jobs"]] == [("r1/train/norm_train/1", "running")]
     bench.ask("stop", job, "over")
     bench.ended(job)
-    told = bench.ask("list", bench.workspace)
-    assert (told["processes"], [one["state"] for one in told["jobs"]]) == ([], ["ended"])
+    report = bench.ask("list", bench.workspace)
+    assert (report["processes"], [one["state"] for one in report["jobs"]]) == ([], ["ended"])
 
 
 def test_another_workspaces_processes_are_not_ours(bench, tmp_path):
@@ -49,10 +49,10 @@ def test_reap_ends_lost_jobs_and_spares_living_ones(bench, wait):
     living = bench.job("sleep 304", step="living")
     bench.ask("start", living)
     lost(bench, wait, "lost", "trap '' TERM; echo up; while :; do sleep 0.2; done")
-    told = bench.ask("reap", bench.workspace)
-    assert {one["job"] for one in told["killed"]} == {"r1/lost/1"}
-    assert "SIGKILL" in {one["signal"] for one in told["killed"]}
-    assert told["left"] == []
+    report = bench.ask("reap", bench.workspace)
+    assert {one["job"] for one in report["killed"]} == {"r1/lost/1"}
+    assert "SIGKILL" in {one["signal"] for one in report["killed"]}
+    assert report["left"] == []
     assert bench.ask("poll", living)["state"] == "running"
     bench.ask("stop", living, "over")
     bench.ended(living)
@@ -62,8 +62,8 @@ def test_reap_of_a_named_job_ends_it_while_it_runs(bench):
     jobs = [bench.job("sleep 305", step=step, slots=(n,)) for n, step in enumerate("xy")]
     for job in jobs:
         bench.ask("start", job)
-    told = bench.ask("reap", bench.workspace, "--job", "r1/x/1")
-    assert told["stopped"] == ["r1/x/1"]
+    report = bench.ask("reap", bench.workspace, "--job", "r1/x/1")
+    assert report["stopped"] == ["r1/x/1"]
     assert bench.ask("poll", jobs[0])["record"]["message"] == "reaped"
     assert bench.ask("poll", jobs[1])["state"] == "running"
     assert bench.ask("reap", bench.workspace, "--living")["stopped"] == ["r1/y/1"]

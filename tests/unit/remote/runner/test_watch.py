@@ -17,9 +17,9 @@ def events(bench, job, *words):
     return [json.loads(line) for line in out.splitlines()]
 
 
-def text(told, leg=""):
+def text(report, leg=""):
     """The log that the events carried."""
-    return "".join(one["data"] for one in told if one["event"] == "log" and one["leg"] == leg)
+    return "".join(one["data"] for one in report if one["event"] == "log" and one["leg"] == leg)
 
 
 def test_whole_story_in_order(bench):
@@ -29,13 +29,13 @@ def test_whole_story_in_order(bench):
     bench.ask("go", job)
     out, err = watch.communicate(timeout=60)
     assert not err, err.decode()
-    told = [json.loads(line) for line in out.splitlines()]
-    assert (text(told, "leg0"), text(told, "leg1")) == ("one\n", "two\n")
-    assert [one["state"] for one in told if one["event"] == "state"][-1] == "running"
-    assert [one["record"]["leg"] for one in told if one["event"] == "leg"] == ["leg0", "leg1"]
-    assert any(one["event"] == "sample" and one["total"] > 0 for one in told)
-    assert told[-1]["event"] == "end"
-    assert told[-1]["record"]["message"] == "1 of 2 legs failed, the first: leg0: exited with 3"
+    report = [json.loads(line) for line in out.splitlines()]
+    assert (text(report, "leg0"), text(report, "leg1")) == ("one\n", "two\n")
+    assert [one["state"] for one in report if one["event"] == "state"][-1] == "running"
+    assert [one["record"]["leg"] for one in report if one["event"] == "leg"] == ["leg0", "leg1"]
+    assert any(one["event"] == "sample" and one["total"] > 0 for one in report)
+    assert report[-1]["event"] == "end"
+    assert report[-1]["record"]["message"] == "1 of 2 legs failed, the first: leg0: exited with 3"
     bench.ended(job)
 
 
@@ -43,23 +43,23 @@ def test_an_ended_job_reports_everything_at_once(bench):
     job = bench.job("echo hello")
     bench.ask("start", job)
     bench.ended(job)
-    told = events(bench, job)
-    assert [one["event"] for one in told if one["event"] != "sample"] == ["log", "leg", "end"]
+    report = events(bench, job)
+    assert [one["event"] for one in report if one["event"] != "sample"] == ["log", "leg", "end"]
 
 
 def test_a_second_watch_continues_where_the_first_was_cut(bench):
     job = bench.job("printf 0123456789")
     bench.ask("start", job)
     bench.ended(job)
-    told = [one for one in events(bench, job, "--resume", '{"":4}') if one["event"] == "log"]
-    assert [(one["offset"], one["size"], one["data"]) for one in told] == [(4, 6, "456789")]
+    report = [one for one in events(bench, job, "--resume", '{"":4}') if one["event"] == "log"]
+    assert [(one["offset"], one["size"], one["data"]) for one in report] == [(4, 6, "456789")]
 
 
 def test_returns_after_its_time_and_keeps_the_job_alive(bench):
     job = bench.job("sleep 300", lease_s=2.0)
     bench.ask("start", job)
-    told = events(bench, job, "--for", "3.5")
-    assert {one["event"] for one in told} == {"state", "sample"}
+    report = events(bench, job, "--for", "3.5")
+    assert {one["event"] for one in report} == {"state", "sample"}
     assert bench.ask("poll", job)["state"] == "running"
     bench.ask("stop", job, "over")
     bench.ended(job)
@@ -68,9 +68,9 @@ def test_returns_after_its_time_and_keeps_the_job_alive(bench):
 def test_a_staged_job_reports_that_it_runs(bench):
     job = bench.job("true", barrier=True)
     bench.ask("start", job)
-    told = events(bench, job, "--for", "2.5")
-    assert told[0]["event"] == "state"
-    assert [one["state"] for one in told if one["event"] == "alive"]
+    report = events(bench, job, "--for", "2.5")
+    assert report[0]["event"] == "state"
+    assert [one["state"] for one in report if one["event"] == "alive"]
     bench.ask("stop", job, "over")
     bench.ended(job)
 
@@ -80,8 +80,8 @@ def test_dead_runner_is_lost(bench):
     pid = bench.ask("start", job)["pid"]
     watch = bench.call("watch", job)
     os.kill(pid, signal.SIGKILL)
-    told = [json.loads(line) for line in watch.communicate(timeout=60)[0].splitlines()]
-    assert told[-1] == {"event": "lost"}
+    report = [json.loads(line) for line in watch.communicate(timeout=60)[0].splitlines()]
+    assert report[-1] == {"event": "lost"}
     bench.ask("reap", bench.workspace)
 
 
@@ -106,24 +106,24 @@ def test_binary_garbage_and_cut_characters(bench):
     job = bench.job("cat data")
     bench.ask("start", job)
     bench.ended(job)
-    told = [one for one in events(bench, job) if one["event"] == "log"]
+    report = [one for one in events(bench, job) if one["event"] == "log"]
     offset = 0
-    for one in told:
+    for one in report:
         assert one["offset"] == offset
         offset += one["size"]
     assert offset == len(data)
-    assert len(told) > 2
+    assert len(report) > 2
     # Characters of the readable part are whole, though pieces of 64 KiB cut through some of them.
-    assert "".join(one["data"] for one in told).endswith("größe→😀\n" * 9000 + "�")
+    assert "".join(one["data"] for one in report).endswith("größe→😀\n" * 9000 + "�")
 
 
 def test_long_lines_and_much_of_them(bench):
     job = bench.job("for i in 1 2 3; do head -c 3000000 /dev/zero | tr '\\0' x; echo; done")
     bench.ask("start", job)
     bench.ended(job)
-    told = events(bench, job)
-    assert max(len(one["data"]) for one in told if one["event"] == "log") <= 65536
-    assert text(told) == ("x" * 3_000_000 + "\n") * 3
+    report = events(bench, job)
+    assert max(len(one["data"]) for one in report if one["event"] == "log") <= 65536
+    assert text(report) == ("x" * 3_000_000 + "\n") * 3
 
 
 def test_who_is_too_far_behind_gets_the_end(bench):
@@ -132,18 +132,18 @@ def test_who_is_too_far_behind_gets_the_end(bench):
     job = bench.job(f"seq 1 100000000 | head -c {total}; echo; echo last")
     bench.ask("start", job)
     bench.ended(job)
-    told = [one for one in events(bench, job) if one["event"] == "log"]
+    report = [one for one in events(bench, job) if one["event"] == "log"]
     offset = 0
-    for one in told:
+    for one in report:
         assert one["offset"] == offset
         offset += one["size"]
     assert offset == total + len("\nlast\n")
-    said = f"\n[tipcflow: {told[0]['size']} bytes of this log are not shown; the whole is on the node]\n"
-    assert told[0]["data"] == said
-    shown = text(told[1:])
+    result = f"\n[tipcflow: {report[0]['size']} bytes of this log are not shown; the whole is on the node]\n"
+    assert report[0]["data"] == result
+    shown = text(report[1:])
     assert len(shown) <= 1024 * 1024
     with (job / "logs/main.log").open("rb") as log:
-        log.seek(told[0]["size"])
+        log.seek(report[0]["size"])
         assert log.read().decode() == shown, "what is shown begins with a whole line"
     assert shown.endswith("\nlast\n")
 

@@ -178,8 +178,8 @@ def test_another_kind_of_database_is_refused(url: str) -> None:
 def test_sqlite_settings(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'deep' / 'er' / 'x.db'}"
     with Store.open(url) as store, store.database.read() as connection:
-        asked = {
+        requested = {
             name: connection.execute(text(f"PRAGMA {name}")).scalar()
             for name in ("journal_mode", "foreign_keys", "busy_timeout")
         }
-    assert asked == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 60000}
+    assert requested == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 60000}

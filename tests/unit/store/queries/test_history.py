@@ -106,9 +106,9 @@ def test_accepted_runs_are_comparable_and_newest_first(store: Store) -> None:
         store.runs.create(run)
         if status:
             store.runs.finish(name, status, "", T0 + 99)
-    asked = (run.chain, "lite_train_lite_infer", "cpu")
-    assert store.history.accepted(a_run().chain, *asked[1:], exclude="run-7") == ["run-1", "run-0"]
-    assert store.history.accepted(a_run().chain, *asked[1:], limit=2) == ["run-7", "run-1"]
+    requested = (run.chain, "lite_train_lite_infer", "cpu")
+    assert store.history.accepted(a_run().chain, *requested[1:], exclude="run-7") == ["run-1", "run-0"]
+    assert store.history.accepted(a_run().chain, *requested[1:], limit=2) == ["run-7", "run-1"]
 
 
 def test_a_past_run_holds_medians_and_losses(store: Store) -> None:

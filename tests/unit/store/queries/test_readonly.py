@@ -76,14 +76,14 @@ def test_the_writer_has_gone(tmp_path: Path, sqlite_template: Path) -> None:
     assert pages.runs.get(run.id) == run
 
 
-def said(url: str) -> TipcflowError:
+def result(url: str) -> TipcflowError:
     with pytest.raises(TipcflowError) as caught:
         ReadonlyStore.of(url).refuse_unusable()
     return caught.value
 
 
 def test_there_is_none_yet(tmp_path: Path) -> None:
-    error = said(f"sqlite:///{tmp_path}/none/tipcflow.db")
+    error = result(f"sqlite:///{tmp_path}/none/tipcflow.db")
     assert isinstance(error, InfraError)
     assert "there is no metrics database yet" in error.message
     assert not (tmp_path / "none").exists(), "looking makes nothing"
@@ -93,7 +93,7 @@ def test_older_and_newer(store: Store, database_url: str) -> None:
     for revision, word, hint in (("", "older", "tipcflow db upgrade"), ("9999", "newer", "install the tipcflow")):
         with store.database.write() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
-        error = said(database_url)
+        error = result(database_url)
         assert isinstance(error, ConfigError)
         assert f"is {word} than this tipcflow" in error.message
         assert hint in error.hint
@@ -101,10 +101,10 @@ def test_older_and_newer(store: Store, database_url: str) -> None:
 
 def test_files_other_than_databases(tmp_path: Path) -> None:
     (tmp_path / "tipcflow.db").write_text("a picture of a cat " * 100)
-    assert "not a database" in said(f"sqlite:///{tmp_path}/tipcflow.db").message
+    assert "not a database" in result(f"sqlite:///{tmp_path}/tipcflow.db").message
     sqlite3.connect(tmp_path / "empty.db").close()
     (tmp_path / "empty.db").touch()
-    assert "found 'schema none'" in said(f"sqlite:///{tmp_path}/empty.db").message
+    assert "found 'schema none'" in result(f"sqlite:///{tmp_path}/empty.db").message
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://u:hidden@h/d", "nonsense"])
@@ -115,7 +115,7 @@ def test_a_wrong_url(url: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_reported_without_its_password() -> None:
-    error = said("postgresql://tipcflow:hidden@127.0.0.1:9/none")
+    error = result("postgresql://tipcflow:hidden@127.0.0.1:9/none")
     assert isinstance(error, InfraError)
     assert "hidden" not in str(error)
 

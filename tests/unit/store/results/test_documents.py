@@ -107,10 +107,10 @@ def test_an_invalid_document_is_named_with_run_and_field(
 def test_fields_of_a_document_change_without_losing_others(begun: Store) -> None:
     begun.documents.change(RUN, ConfirmationDocument, until=0.0)
     assert begun.documents.get(RUN, ConfirmationDocument) is None, "none is made"
-    asked = ConfirmationDocument(run="child", keys=("v/train",), until=5.0, run_after="2026-01-01")
-    begun.documents.put(RUN, asked)
+    requested = ConfirmationDocument(run="child", keys=("v/train",), until=5.0, run_after="2026-01-01")
+    begun.documents.put(RUN, requested)
     begun.documents.change(RUN, ConfirmationDocument, until=0.0, refused="no slots")
-    expected = asked.model_copy(update={"until": 0.0, "refused": "no slots"})
+    expected = requested.model_copy(update={"until": 0.0, "refused": "no slots"})
     assert begun.documents.get(RUN, ConfirmationDocument) == expected
 
 

@@ -86,9 +86,9 @@ def test_step_statuses_are_those_that_were_stored(begun: Store) -> None:
     begun.steps.set(RUN, INFER, Status.BLOCKED, "train failed")
     begun.steps.set(RUN, TRAIN, Status.PASS)
     begun.steps.set(RUN, TRAIN, Status.FAILED, "NUL \0 and a lone surrogate \udc80")
-    said = begun.steps.statuses(RUN)
-    assert list(said) == [TRAIN, INFER]
-    assert said == {
+    result = begun.steps.statuses(RUN)
+    assert list(result) == [TRAIN, INFER]
+    assert result == {
         TRAIN: (Status.FAILED, "NUL \ufffd and a lone surrogate \\udc80"),
         INFER: (Status.BLOCKED, "train failed"),
     }

@@ -64,11 +64,11 @@ class Training:
         node: Any = Silent()
         member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
         added = []
-        told = collect(
+        report = collect(
             self.step, [member], node, home=self.home, attempt=self.attempt, log_format="models",
             keep=lambda found: added.append(self.store.series.add(found)),
         )  # fmt: skip
-        return sum(added) + self.store.measurements.add(told.measurements)
+        return sum(added) + self.store.measurements.add(report.measurements)
 
     def again(self) -> None:
         """Another attempt; the files of this one are put aside."""
@@ -149,8 +149,8 @@ def _child(*words: str) -> "subprocess.Popen[str]":
 def test_one_that_is_killed_while_it_stores_leaves_nothing(training: Training, database_url: str) -> None:
     """It dies between two statements of its transaction; who comes then stores all, once."""
     child = _child("die", database_url, RUN, TRAIN, str(BATCH + 10))
-    _, said = child.communicate("go\n", timeout=60)
-    assert child.returncode == -signal.SIGKILL, said
+    _, result = child.communicate("go\n", timeout=60)
+    assert child.returncode == -signal.SIGKILL, result
     assert training.store.measurements.of(RUN) == []
     rows = [
         one for number in range(BATCH + 10) for one in losses(RUN, [float(number)] * 2, metric=f"m{number:05}")

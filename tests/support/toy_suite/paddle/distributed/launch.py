@@ -32,11 +32,11 @@ def main() -> None:
     while True:
         codes = [worker.poll() for worker in workers]
         if any(codes):
-            blamed = next(local for local, code in enumerate(codes) if code)
+            named = next(local for local, code in enumerate(codes) if code)
             print("LAUNCH INFO 2026-11-21 09:30:14,344 Pod failed")
             print("LAUNCH ERROR 2026-11-21 09:30:14,345 Container failed !!!")
-            log = os.path.join(args.log_dir, f"workerlog.{blamed}")
-            print(f"Container rank {blamed} status failed cmd ['x'] code {codes[blamed]} log {log}", flush=True)
+            log = os.path.join(args.log_dir, f"workerlog.{named}")
+            print(f"Container rank {named} status failed cmd ['x'] code {codes[named]} log {log}", flush=True)
             for worker in workers:
                 worker.terminate()
             bad = next(code for code in codes if code)
