@@ -5,7 +5,7 @@ from functools import cache
 from fastapi import Depends, FastAPI, HTTPException
 
 from tipcflow_pages import api, chain, compare, from_airflow, metrics, pages, run_files, series
-from tipcflow_pages.overviews import alerts, builds, chains, decisions, fleet, pulls, versions
+from tipcflow_pages.overviews import alerts, builds, chains, decisions, fleet, pulls, scaling, versions
 from tipcflow_pages.web import assets
 from tipcflow_pages.web.access import may_read
 from tipcflow_pages.web.errors import handlers
@@ -42,6 +42,7 @@ def create_app() -> FastAPI:
         decisions,
         versions,
         pulls,
+        scaling,
         run_files,
         api,
         from_airflow,

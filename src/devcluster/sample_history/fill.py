@@ -8,6 +8,7 @@ from itertools import islice
 
 from devcluster.sample_history.chains import CHAINS, NODES, V100, SampleChain
 from devcluster.sample_history.runs import CHANGE, WEEKLY, Turn, generate
+from devcluster.sample_history.scaling import add_scaling
 from devcluster.sample_history.story import PROBLEMS, WEEK_S, WEEKS, Outcome, commit_of, framework_of, outcome_of
 from tipcflow.domain import ConfigError, Status
 from tipcflow.domain.triggers import CONFIRM
@@ -53,7 +54,10 @@ def fill(
                 found=f"{generated} generated runs in {store.url}",
                 expected="an empty database; delete the old one to generate runs up to today",
             )
-        return _fill(store, _history(now, weeks, CHAINS[: chains or None]), report)
+        count = _fill(store, _history(now, weeks, CHAINS[: chains or None]), report)
+        for chain in CHAINS[: chains or None]:
+            add_scaling(store, chain)
+        return count
 
 
 def _fill(store: Store, history: Iterator[RecordedRun], report: Callable[[str], None]) -> int:

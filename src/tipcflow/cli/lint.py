@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tipcflow.cli.output.output import print_json
+from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError
 
 if TYPE_CHECKING:
     from tipcflow.params.lint.subject import Finding
+
+# Columns of --csv.
+_COLUMNS = ("file", "line", "rule", "severity", "message", "fix", "dialect")
 
 
 def lint(
@@ -22,9 +26,11 @@ def lint(
         str, typer.Option("--suite", "-s", help="Suite whose dialects apply. Default: guessed.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: AsCsv = False,
     rules: Annotated[bool, typer.Option("--rules", help="Print the list of all rules.")] = False,
 ) -> None:
     """Report what a suite's script would silently drop, misread or skip. Exit code 1 if there are errors."""
+    refuse_both(as_json=as_json, as_csv=as_csv)
     if rules:
         from tipcflow.params.lint.rules import reference_page
 
@@ -38,6 +44,8 @@ def lint(
     counts = Counter(str(finding.severity) for finding in findings)
     if as_json:
         print_json({"files": [file.as_json() for file in files], "counts": dict(counts)})
+    elif as_csv:
+        print_records([record for file in files for record in file.records()], names=_COLUMNS)
     else:
         for finding in findings:
             typer.echo(str(finding))
@@ -57,8 +65,17 @@ class LintedFile:
             {"line": f.line, "rule": f.rule, "severity": str(f.severity), "message": f.message, "fix": f.fix}
             for f in self.findings
         ]
-        header = {"file": self.path, "kind": self.kind, "dialect": self.dialect, "chosen": self.why}
-        return {**header, "findings": findings}
+        return {**self._header(), "findings": findings}
+
+    def records(self) -> list[dict[str, object]]:
+        """A record per finding for --csv."""
+        return [
+            {"file": self.path, "dialect": self.dialect, **finding}
+            for finding in self.as_json()["findings"]  # type: ignore[attr-defined]
+        ]
+
+    def _header(self) -> dict[str, object]:
+        return {"file": self.path, "kind": self.kind, "dialect": self.dialect, "chosen": self.why}
 
 
 def lint_files(paths: Sequence[Path]) -> "list[Finding]":

@@ -1,5 +1,7 @@
 """`tipcflow lint` as a user and a pipeline see it."""
 
+import csv
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -173,3 +175,19 @@ def test_files_without_a_script_are_only_checked_for_line_endings(tipcflow: Tipc
     path.parent.mkdir()
     path.write_text((FAMILIES / "onnx.txt").read_text())
     assert "1 file of kind paddle2onnx: only line endings were checked" in tipcflow("lint", str(path)).out
+
+
+def test_csv_has_a_row_per_finding(tipcflow: Tipcflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    rows = list(csv.DictReader(io.StringIO(tipcflow("lint", INPUTS, "--csv").out)))
+    files = json.loads(tipcflow("lint", INPUTS, "--json").out)["files"]
+    findings = [(file["file"], str(each["line"]), each["rule"]) for file in files for each in file["findings"]]
+    assert [(row["file"], row["line"], row["rule"]) for row in rows] == findings
+    both = tipcflow("lint", INPUTS, "--csv", "--json")
+    assert (both.code, both.out) == (2, "")
+
+
+def test_csv_of_a_clean_file_is_a_header(tipcflow: Tipcflow, tmp_path: Path) -> None:
+    (tmp_path / "clean.txt").write_text(clean())
+    said = tipcflow("lint", str(tmp_path / "clean.txt"), "--csv")
+    assert (said.code, said.out) == (0, "file,line,rule,severity,message,fix,dialect\n")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from tipcflow.cli.output.records import refuse_both
 from tipcflow.domain import ConfigError
 
 _WHAT = "RUN, --since or --series"
@@ -23,11 +24,15 @@ def judge(
     ] = "",
     metric: Annotated[str, typer.Option(help="With --series: the metric of the values.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV, one row per different check, or per point of a series.")
+    ] = False,
 ) -> None:
     """Evaluate a series run by run, or stored runs again, as the checks of a run do; nothing is changed.
 
     Exit code 0 for any result, 2 for invalid input.
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     if sum((bool(run), bool(since), series is not None)) != 1:
         raise ConfigError("exactly one of these is required", key=_WHAT, hint="`tipcflow judge --help`")
     if series is not None:
@@ -36,10 +41,10 @@ def judge(
         for name, given in (("--policy", policy), ("--metric", metric)):
             if not given:
                 raise ConfigError("is missing", key=name, expected=f"{name} with --series")
-        judge_file(series, policy, metric, as_json=as_json)
+        judge_file(series, policy, metric, as_json=as_json, as_csv=as_csv)
         return
     if metric:
         raise ConfigError("is valid only with --series", key="--metric", found=metric)
     from tipcflow.cli.judge.runs import judge_stored
 
-    judge_stored(run, since, policy, as_json=as_json)
+    judge_stored(run, since, policy, as_json=as_json, as_csv=as_csv)

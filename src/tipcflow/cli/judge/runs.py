@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.output.records import print_records
 from tipcflow.domain import ConfigError, Run
 from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.report.rows import NOT_GATING
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
 # Checks per run in the table; --json has all of them.
 _SHOWN = 3
 _EVERY = 1_000_000
+# Columns of --csv. A run without a difference has one row, with an empty check.
+_RUN = ("run", "chain", "policy", "stored_status", "status")
+_CHECK = ("check", "step", "leg", "metric")
+_COLUMNS = (*_RUN, *_CHECK, "stored", "stored_reason", "now", "now_reason")
 
 
-def judge_stored(run: str, since: str, policy: str, *, as_json: bool) -> None:
+def judge_stored(run: str, since: str, policy: str, *, as_json: bool, as_csv: bool = False) -> None:
     """Print the stored and the current verdict of one run, or of all runs since a date."""
     from tipcflow.store import Store
 
@@ -29,6 +34,9 @@ def judge_stored(run: str, since: str, policy: str, *, as_json: bool) -> None:
         results = [_again(store, stored_run, policy) for stored_run in runs]
     if as_json:
         print_json([_json(result) for result in results])
+        return
+    if as_csv:
+        print_records([record for result in results for record in _records(result)], names=_COLUMNS)
         return
     if not results:
         typer.echo(f"no judged run since {since}")
@@ -80,6 +88,22 @@ def _rows(result: "Rejudged") -> list[tuple[str, ...]]:
     if len(changes) > _SHOWN:
         rows.append(("", "", "", f"and {len(changes) - _SHOWN} more checks"))
     return rows
+
+
+def _records(result: "Rejudged") -> list[dict[str, Any]]:
+    head = (result.run.id, result.run.chain, result.policy, str(result.run.status), result.status.value)
+    own = dict(zip(_RUN, head, strict=True))
+    return [
+        own
+        | {name: getattr(change.about, name) for name in _CHECK}
+        | {
+            "stored": change.before.status.value if change.before else "",
+            "stored_reason": change.before.reason if change.before else "",
+            "now": change.now.status.value if change.now else "",
+            "now_reason": change.now.reason if change.now else "",
+        }
+        for change in result.changes
+    ] or [own]
 
 
 def _words(change: "Change") -> str:

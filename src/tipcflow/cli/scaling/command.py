@@ -7,8 +7,10 @@ import typer
 from typer.core import TyperGroup
 
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
+from tipcflow.cli.output.records import refuse_both
+from tipcflow.cli.scaling.history import scaling_list
 from tipcflow.cli.scaling.measure import measure
-from tipcflow.cli.scaling.text import document, page
+from tipcflow.cli.scaling.text import csv_table, document, page
 from tipcflow.domain import ConfigError, Status, exit_code
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ app = typer.Typer(
     help="Throughput, speed-up and efficiency over devices. `tipcflow scaling FILE…` is short for `table FILE…`.",
 )
 app.command("run")(measure)
+app.command("list")(scaling_list)
 
 
 class Rule(StrEnum):
@@ -52,6 +55,7 @@ def table(
     skip: Annotated[int, typer.Option(min=0, help="Number of warm-up iterations to skip.")] = 50,
     take: Annotated[int, typer.Option(min=1, help="Number of iterations to average.")] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print a row per topology as CSV.")] = False,
 ) -> None:
     """Show how a training scales over devices: average, median, speed-up and efficiency."""
     from tipcflow.cli.scaling.inputs import Inputs
@@ -60,6 +64,7 @@ def table(
     from tipcflow.parse.scaling.scaling import scaled
     from tipcflow.parse.scaling.speeds import Window
 
+    refuse_both(as_json=as_json, as_csv=as_csv)
     reader = Inputs(rule=rule.value, batch=batch, window=Window(skip, take))
     errors = []
     for name in inputs:
@@ -72,6 +77,10 @@ def table(
     notes = [*reader.notes, *left_out, *short_log_messages(speeds, take), *_alone(rows), *doubts(rows)]
     if as_json:
         print_json(document(rows, rule.value, batch, notes, errors))
+    elif as_csv:
+        typer.echo(csv_table(rows), nl=False)
+        for note in notes:
+            typer.echo(f"note: {note}", err=True)
     else:
         echo_lines(page(rows, terminal_width()))
         for note in notes:

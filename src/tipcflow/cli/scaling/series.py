@@ -8,7 +8,7 @@ import typer
 
 from tipcflow.domain import Cluster, ConfigError, Status
 from tipcflow.domain.run.scaling import ScaledTopology, ScalingDocument
-from tipcflow.parse.scaling.plausibility import doubts
+from tipcflow.parse.scaling.plausibility import doubts, spread_of
 from tipcflow.parse.scaling.scaling import Scaled, Speed, Topology, scaled
 from tipcflow.parse.scaling.speeds import Window
 from tipcflow.parse.scaling.topologies import DEFAULT, batch_per_device, in_order, misfit, read_topology
@@ -88,18 +88,20 @@ def measured(series: Series) -> Measured:
             if entry.status is Status.CANCELLED:
                 stopped = "stopped by a user"
             entries.append(_with_speeds(entry, series, speeds, notes) if entry.status in _WORKS else entry)
+        rows = _rows(speeds, entries, notes)
+        notes = list(dict.fromkeys([*notes, *doubts(rows)]))
         kept = ScalingDocument(
             precision=series.precision,
             repeats=series.request.repeats,
             rule=series.rule,
             skip=series.skip,
             take=series.take,
-            topologies=tuple(entries),
+            topologies=tuple(_with_results(entry, rows) for entry in entries),
+            notes=tuple(notes),
         )
         if last := next((entry.run for entry in reversed(entries) if entry.run), ""):
             store.documents.put(last, kept)
-    rows = _rows(speeds, entries, notes)
-    return Measured(rows, kept, list(dict.fromkeys([*notes, *doubts(rows)])))
+    return Measured(rows, kept, notes)
 
 
 def _run(case: _Case, entry: ScaledTopology, store: Any, home: Any) -> ScaledTopology:
@@ -124,6 +126,17 @@ def _with_speeds(entry: ScaledTopology, series: Series, speeds: list[Speed], not
     speeds += of_run.speeds
     notes += of_run.notes
     return entry
+
+
+def _with_results(entry: ScaledTopology, rows: Sequence[Scaled]) -> ScaledTopology:
+    """Return the topology with its figures, for pages and comparisons; of several models, those of the first."""
+    row = next((row for row in rows if row.topology == entry.topology), None)
+    if row is None:
+        return entry
+    figures = row.model_dump(
+        include={"devices", "repeats", "average_speed", "median_speed", "speedup", "efficiency"}
+    )
+    return entry.model_copy(update={**figures, "spread": round(spread_of(row), 4)})
 
 
 def _rows(speeds: Sequence[Speed], entries: Sequence[ScaledTopology], notes: list[str]) -> list[Scaled]:

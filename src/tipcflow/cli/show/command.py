@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
-from tipcflow.domain import Failure, LegKey, Status
+from tipcflow.cli.output.records import print_records, refuse_both
+from tipcflow.domain import CheckResult, Failure, LegKey, Status
 
 if TYPE_CHECKING:
     from tipcflow.report.run.data import RunData
+
+# Columns of --csv.
+_COLUMNS = ("run", "check", "status", "gating", "step", "leg", "metric", "reason")
 
 
 def show(
     run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, one row per check, the worst first.")] = False,
 ) -> None:
     """Show a run: status and reason, steps, legs, checks, nodes, logs, and how to reproduce it."""
     from tipcflow.cli.show.page import page
@@ -25,6 +30,7 @@ def show(
     from tipcflow.execute.verdict.run_data import load_run
     from tipcflow.store import Store
 
+    refuse_both(as_json=as_json, as_csv=as_csv)
     with Store.open() as store:
         spool.apply(settings().home, store)
         data = load_run(store, store.runs.find(run))
@@ -32,8 +38,15 @@ def show(
     logs = settings().runs_dir / data.run.id
     if as_json:
         print_json(_as_json(data, logs))
+    elif as_csv:
+        worst_first = sorted(data.checks, key=lambda result: -result.status.severity)
+        print_records([_record(data.run.id, result) for result in worst_first], names=_COLUMNS)
     else:
         echo_lines(page(data, logs, width=terminal_width(), before=before.best))
+
+
+def _record(run: str, result: CheckResult) -> dict[str, Any]:
+    return {"run": run, **{name: getattr(result, name) for name in _COLUMNS[1:]}}
 
 
 def _as_json(data: "RunData", logs: Path) -> dict[str, Any]:

@@ -14,6 +14,11 @@ class ScaledTopology(Record):
         run: its run, '' if none started.
         status: of the run, or `not_run`.
         reason: why it has no speed.
+        devices: on all nodes.
+        repeats: number of trainings; their speeds, samples/s of all devices, have the average, the median and the
+            `spread` ((maximum - minimum) / median). None: no speed, or stored before speeds were.
+        speedup: median relative to that of the smallest topology.
+        efficiency: speed-up per device; 1.0 is perfect.
     """
 
     topology: str
@@ -21,6 +26,13 @@ class ScaledTopology(Record):
     run: str = ""
     status: Status = Status.NOT_RUN
     reason: str = ""
+    devices: int = 0
+    repeats: int = 0
+    average_speed: float | None = None
+    median_speed: float | None = None
+    spread: float | None = None
+    speedup: float | None = None
+    efficiency: float | None = None
 
 
 class ScalingDocument(Fields):
@@ -29,6 +41,7 @@ class ScalingDocument(Fields):
     Attributes:
         rule, skip, take: how a speed is computed, see `tipcflow scaling`.
         topologies: all of them, in the order of their runs.
+        notes: for the user, such as implausible speed-ups.
     """
 
     NAME: ClassVar[str] = "scaling"
@@ -38,3 +51,4 @@ class ScalingDocument(Fields):
     skip: int
     take: int
     topologies: tuple[ScaledTopology, ...]
+    notes: tuple[str, ...] = ()

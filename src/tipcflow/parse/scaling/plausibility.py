@@ -37,7 +37,7 @@ def doubts(rows: Iterable[Scaled]) -> list[str]:
 
 def _spreads(rows: Sequence[Scaled]) -> Iterable[str]:
     for row in rows:
-        if (spread := _spread(row)) > SPREAD:
+        if (spread := spread_of(row)) > SPREAD:
             yield f"the {row.repeats} repeats of {row.topology} differ by {spread:.0%}: repeat them on idle nodes"
 
 
@@ -45,7 +45,7 @@ def _steps(rows: Sequence[Scaled]) -> Iterable[str]:
     for small, large in pairwise(rows):
         if small.batch_size_per_device != large.batch_size_per_device or not small.median_speed:
             continue
-        noise = _spread(small) + _spread(large)
+        noise = spread_of(small) + spread_of(large)
         devices, times = large.devices / small.devices, large.median_speed / small.median_speed
         step = (
             f"{large.topology} is {times:.2f} times as fast as {small.topology} with {devices:g} times the devices"
@@ -56,6 +56,7 @@ def _steps(rows: Sequence[Scaled]) -> Iterable[str]:
             yield f"{step}: check for idle devices, a slow network, or nodes that share their CPUs"
 
 
-def _spread(row: Scaled) -> float:
+def spread_of(row: Scaled) -> float:
+    """Return (maximum - minimum) / median of the repeats; 0 of a single one."""
     values = row.speeds.values()
     return (max(values) - min(values)) / row.median_speed if len(values) > 1 and row.median_speed else 0.0

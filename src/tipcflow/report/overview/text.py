@@ -14,6 +14,7 @@ from tipcflow.report.overview.flaky import Flaky, Rate
 from tipcflow.report.overview.matrix import Matrix
 from tipcflow.report.overview.nodes import NodeRow, NodesOverview
 from tipcflow.report.overview.pulls import PullRow, Pulls
+from tipcflow.report.overview.scaling import ScalingList, ScalingSeries, TopologyRow
 from tipcflow.report.overview.today import Today
 from tipcflow.report.overview.versions import Pair, Versions
 
@@ -53,6 +54,8 @@ _PULL = ("repository", "number", "head_sha", "attempt", "state", "why", "created
 _PULL_CHAIN = ("chain", "status", "run", "reason")
 _NODE = ("node", "runs", "busy", "ended_runs", "infra_failures", "lost")
 
+_SERIES = ("series", "chain", "cluster", "framework", "created_at", "precision", "rule")
+
 _ALERT = ("number", "group", "state", "owner", "chain", "suite", "mode", "environment", "about", "suspects")
 _ALERT_RUNS = ("first", "first_at", "last_good", "newest", "newest_at", "runs", "gone", "gone_at")
 
@@ -68,14 +71,15 @@ Overview = (
     | AbList
     | Versions
     | Pulls
+    | ScalingList
 )
 
 
 def csv_of(overview: Overview) -> str:
     """Return the rows of an overview as CSV with a header; times are ISO 8601.
 
-    A row is a problem, chain, change, alert, cell, node, quarantine, pair of runs, chain of an attempt, or
-    metric of an A/B comparison.
+    A row is a problem, chain, change, alert, cell, node, quarantine, pair of runs, chain of an attempt, topology
+    of a scaling chain, or metric of an A/B comparison.
     """
     if isinstance(overview, Today):
         names: tuple[str, ...] = (*_PROBLEM, *_PROBLEM_TIMES)
@@ -101,6 +105,9 @@ def csv_of(overview: Overview) -> str:
         return _csv(_PAIR + _PAIR_RUNS, [_pair(row) for row in overview.pairs])
     if isinstance(overview, Pulls):
         return _csv(_PULL + _PULL_CHAIN, [row for attempt in overview.attempts for row in _pull(attempt)])
+    if isinstance(overview, ScalingList):
+        names = (*_SERIES, *TopologyRow.model_fields)
+        return _csv(names, [row for series in overview.series for row in _scaling(series)])
     if isinstance(overview, AbList):
         names = (*(name for name in AbRow.model_fields if name != "metrics"), *AbMetric.model_fields)
         return _csv(names, [row for comparison in overview.comparisons for row in _ab(comparison)])
@@ -120,6 +127,12 @@ def _cells(matrix: Matrix) -> Iterator[dict[str, Any]]:
         for column in matrix.columns:
             if column in row.cells:
                 yield {"suite": row.suite, "model": row.model, matrix.by: column, **row.cells[column].model_dump()}
+
+
+def _scaling(series: ScalingSeries) -> Iterator[dict[str, Any]]:
+    own = {"series": series.run} | series.model_dump(exclude={"topologies", "notes", "previous", "run"})
+    for row in series.topologies:
+        yield own | row.model_dump()
 
 
 def _ab(comparison: AbRow) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """`tipcflow judge RUN | --since DATE`: stored runs judged again by another policy; the database stays as it is."""
 
+import csv
 import json
 import sqlite3
 from collections.abc import Callable
@@ -126,3 +127,16 @@ def test_the_numbers_of_a_confirm_run_are_evaluated_by_the_run_that_it_confirms(
         assert result.status is Status.PASS, result.reason
     (found,) = json.loads(tipcflow("judge", run, "--policy", strict, "--json").out)
     assert found["now"]["status"] == "pass", found
+
+
+def test_csv_has_a_row_per_different_check(strict: str, tipcflow: Callable[..., Any]) -> None:
+    results = json.loads(tipcflow("judge", "--since", "2026-01-01", "--policy", strict, "--json").out)
+    rows = list(
+        csv.DictReader(tipcflow("judge", "--since", "2026-01-01", "--policy", strict, "--csv").out.splitlines())
+    )
+    expected = [
+        (result["run"], change["check"], change["metric"]) for result in results for change in result["differs"]
+    ]
+    assert [(row["run"], row["check"], row["metric"]) for row in rows if row["check"]] == expected
+    same = {result["run"] for result in results if not result["differs"]}
+    assert {row["run"] for row in rows if not row["check"]} == same

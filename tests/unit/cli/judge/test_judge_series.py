@@ -1,5 +1,6 @@
 """`tipcflow judge --series`: each run of a series answered as the checks of that run would."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -190,3 +191,14 @@ def test_as_a_process(tmp_path: Path) -> None:
         [*command, "--policy", "weekly", "--metric", "batch_cost"], capture_output=True, text=True
     )
     assert json.loads(done.stdout)["points"][5]["status"] == "regression"
+
+
+def test_csv_has_a_row_per_point(judge: Callable[..., Any], tmp_path: Path, tipcflow: Callable[..., Any]) -> None:
+    expected = points(judge(line([*LEVEL, 1.08])))
+    words = ("judge", "--series", str(tmp_path / "s.jsonl"), "--policy", "weekly", "--metric", "batch_cost")
+    rows = list(csv.DictReader(tipcflow(*words, "--csv").out.splitlines()))
+    assert [(row["series"], int(row["index"]), row["run"], row["status"], row["reason"]) for row in rows] == [
+        ("s", point["index"], f"r{point['index']}", point["status"], point["reason"]) for point in expected
+    ]
+    both = tipcflow(*words, "--csv", "--json")
+    assert (both.code, both.out) == (2, "")

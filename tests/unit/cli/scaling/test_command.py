@@ -1,5 +1,6 @@
 """`tipcflow scaling`: the seed's table from its lines, the same rules for logs, and clear refusals."""
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -145,3 +146,12 @@ def test_speeds_of_tipc_benchmarks(tipcflow: Command, tmp_path: Path) -> None:
     (tmp_path / "speeds").write_text("\n".join(map(json.dumps, rows)))
     result = tipcflow("scaling", str(tmp_path / "speeds"), *B, "--json")
     assert report(result)["ResNet50"]["4n8g"]["speedup"] == 28.0
+
+
+def test_csv_has_a_row_per_topology(tipcflow: Command) -> None:
+    rows = list(csv.DictReader(tipcflow("scaling", str(SEED), *B, "--csv").out.splitlines()))
+    assert {
+        row["topology"]: (float(row["average_speed"]), float(row["median_speed"]), float(row["speedup"]))
+        for row in rows
+    } == TABLE
+    assert {len(row["speeds"].split()) for row in rows} == {5}

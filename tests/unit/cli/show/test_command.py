@@ -175,3 +175,16 @@ def test_legs_that_were_skipped_for_one_reason_share_a_row(database: Path) -> No
     about = [line for line in lines if "has no GPU" in line]
     assert [" ".join(line.split()) for line in about] == ["not_run 20 legs node-a has no GPU"]
     assert not any("gpu_1" in line for line in lines if line.startswith("not_run"))
+
+
+def test_checks_as_csv_the_worst_first(failed: str, tipcflow: Callable[..., Any]) -> None:
+    rows = list(csv.DictReader(tipcflow("show", failed, "--csv").out.splitlines()))
+    checks = json.loads(tipcflow("show", failed, "--json").out)["checks"]
+    assert sorted((row["check"], row["status"], row["step"]) for row in rows) == sorted(
+        (check["check"], check["status"], check["step"]) for check in checks
+    )
+    severities = [Status(row["status"]).severity for row in rows]
+    assert severities == sorted(severities, reverse=True)
+    assert {row["run"] for row in rows} == {failed}
+    both = tipcflow("show", failed, "--csv", "--json")
+    assert (both.code, both.out) == (2, "")
