@@ -11,6 +11,9 @@ points, through the function that its users call. Two figures per rule:
   points; the quarters of a quiet stretch have the same median. A step is found if an alert in its direction
   begins within `SOON` or `WITHIN` points; the first of them has the delay 1.
 
+`--half tune|hold` takes every second series by name, the first or the second ones: the thresholds were chosen on
+the first half only. `--otava PYTHON` adds Apache Otava (its environment's Python), which costs minutes.
+
 The confirm run of a point is the level at this point plus another residual of the same stretch. `optimum` is the
 mean delay of a CUSUM that knows noise, level and step (Moustakides) at 0.05 false alerts a year, for normal noise.
 
@@ -29,6 +32,7 @@ from statistics import mean, median
 from typing import Any
 
 from rules import RULES
+from run import otava
 
 from tipcflow.check.baseline.run_by_run import judge_run_by_run
 from tipcflow.check.detect import Point, Series, judge_series
@@ -88,12 +92,21 @@ def read(path: Path) -> list[Series]:
     ]
 
 
+def half(series: list[Series], which: str | None) -> list[Series]:
+    """Every second series by name."""
+    if which is None:
+        return series
+    first = sorted(one.id for one in series)[::2]
+    return [one for one in series if (one.id in first) == (which == "tune")]
+
+
 def confirmed(series: Series, source: random.Random) -> Series:
     """The series with confirm samples: the level around a point plus the residual of a neighbor."""
     values = [one.value or 0.0 for one in series.points]
     points = []
     for at, point in enumerate(series.points):
-        near = values[max(0, at - STAYS) : at + STAYS + 1]
+        # The point's own residual is what the confirm run is to check.
+        near = values[max(0, at - STAYS) : at] + values[at + 1 : at + STAYS + 1]
         # The level after the point if the point agrees with it, else the level before it.
         sides = [
             median(side) for side in (values[max(0, at - STAYS) : at], values[at + 1 : at + 1 + STAYS]) if side
@@ -164,6 +177,15 @@ def optimum(times: float) -> float:
     return max(1.0, length(times / 2, high))
 
 
+def averaged(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The means of rows of figures; a mean delay only of rounds that found a step."""
+    made: dict[str, Any] = {}
+    for key, value in rows[0].items():
+        values = [row[key] for row in rows if row[key] is not None]
+        made[key] = averaged(values) if isinstance(value, dict) else mean(values) if values else None
+    return made
+
+
 def measured(judge: Judge, series: list[Series], quiet: list[Stretch], seed: int) -> dict[str, Any]:
     """The figures of a rule."""
     source = random.Random(seed)
@@ -191,8 +213,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--series", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=20261125)
+    parser.add_argument("--rounds", type=int, default=1, help="number of draws of the confirm runs, averaged")
+    parser.add_argument("--half", choices=("tune", "hold"), help="every second series by name")
+    parser.add_argument("--only", default="", help="only rules whose name contains this")
+    parser.add_argument("--otava", default="", help="Python of an environment with apache-otava")
     args = parser.parse_args()
-    series = read(args.series)
+    series = half(read(args.series), args.half)
     quiet = [stretch for one in series for stretch in stretches(one)]
     judges: dict[str, Judge] = {}
     for name in ("weekly", "pr"):
@@ -201,6 +227,9 @@ def main() -> None:
         judges[f"checks {name}"] = checks(name)
         judges[f"checks {name}, no confirm run"] = without_confirm(checks(name))
     judges |= RULES
+    if args.otava:
+        judges["Otava"] = lambda series: otava(args.otava)([series])[0]
+    judges = {name: judge for name, judge in judges.items() if args.only in name}
     noise = sorted(one.sigma / one.level for one in quiet)
     print(f"{len(series)} series, {len(quiet)} quiet stretches, noise {noise[0]:.1%} to {noise[-1]:.1%}")
     print("optimum delay: " + ", ".join(f"{times:g} sigma {optimum(times):.2f}" for times in TIMES))
@@ -208,7 +237,8 @@ def main() -> None:
     print(f"{'per series-year':32}{'alerts':>8}{'gone':>7}{head}")
     rows = {}
     for name, judge in judges.items():
-        row = rows[name] = measured(judge, series, quiet, args.seed)
+        row = averaged([measured(judge, series, quiet, args.seed + number) for number in range(args.rounds)])
+        rows[name] = row
         cells = ""
         for times in TIMES:
             cell = row[f"{times:g}"]
@@ -217,7 +247,9 @@ def main() -> None:
         print(f"{name:32}{row['alerts']:>8.2f}{row['gone']:>7.3f}{cells}", flush=True)
     target = ROOT / "benchmarks" / "results" / "replay.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps({"series": args.series.name, "seed": args.seed, "rules": rows}, indent=1))
+    target.write_text(
+        json.dumps({"series": args.series.name, "seed": args.seed, "half": args.half, "rules": rows}, indent=1)
+    )
 
 
 if __name__ == "__main__":
