@@ -71,10 +71,16 @@ def _is_checkout(folder: Path) -> bool:
     return isinstance(project, dict) and project.get("name") == "tipcflow"
 
 
+def shipped_configs() -> Path | None:
+    """Return the folder `configs/` of the checkout that runs; None for an installed wheel."""
+    shipped = Path(__file__).resolve().parents[3] / "configs"
+    return shipped if shipped.is_dir() else None
+
+
 def _default_config_dir() -> Path:
     here = Path.cwd() / "configs"
-    shipped = Path(__file__).resolve().parents[3] / "configs"
-    return shipped if shipped.is_dir() and not here.is_dir() else here
+    shipped = shipped_configs()
+    return shipped if shipped and not here.is_dir() else here
 
 
 def _default_database_url(values: Mapping[str, Any]) -> str:

@@ -77,11 +77,14 @@ class _Proposal:
         """
         from tipcflow.cli.importing.files import import_files
         from tipcflow.cli.init.inspect import inspect, levels_above, training_scripts
+        from tipcflow.cli.init.known import known_values, merged
         from tipcflow.cli.lint import lint_files
+        from tipcflow.config.settings import settings
         from tipcflow.config.suite import load_suite
 
         paths = sorted(path for path in self.root.glob("test_tipc/configs/**/*.txt") if path.is_file())
-        self.values = inspect(self.root, paths)
+        known = known_values(self.source, self.root, self.below, settings().config_dir)
+        self.values = merged(inspect(self.root, paths), known)
         self.above = levels_above(self.root, list(training_scripts(self.root, paths)))
         self.text = self._yaml()
         with tempfile.TemporaryDirectory() as folder:

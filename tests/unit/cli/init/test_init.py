@@ -21,6 +21,7 @@ SHARES = "".join(
     f"lr: 0.1, top1: 0.{epoch}, loss: 7.05\n"
     for epoch in range(1, 6)
 )
+CONFIGS = Path(__file__).parents[4] / "configs"
 Command = Callable[..., Any]
 
 
@@ -180,3 +181,36 @@ def test_bad_input_is_one_message(tipcflow: Command, repo: Path, arguments: list
     assert result.code == (5 if words == "infra_failure" else 2)
     assert words in result.err
     assert list(Path("configs").iterdir()) == []
+
+
+def test_a_repository_that_a_suite_file_describes(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
+    """A suite file that was tried has keys that no inspection shows: packages, cases, the environment."""
+    subprocess.run(["git", "init", "-q", str(repo)], check=True)
+    origin = ["remote", "add", "origin", "git@example.org:group/PaddleClas.git"]
+    subprocess.run(["git", "-C", str(repo), *origin], check=True)
+    found = values(tipcflow("init", str(repo), "--json"))
+    shipped = yaml.safe_load((CONFIGS / "suites" / "PaddleClas.yaml").read_text())
+    for key in ("environment", "packages", "pythonpath", "cases", "log_format", "predictions"):
+        assert (found[key]["value"], found[key]["why"]) == (
+            shipped[key],
+            "suites/PaddleClas.yaml describes this repository",
+        )
+    assert "verified" not in found
+    text = json.loads(tipcflow("init", str(repo), "--json", "--yes").out)["text"]
+    written = yaml.safe_load((tmp_path / "configs" / "suites" / "MySuite.yaml").read_text())
+    assert yaml.safe_load(text) == written
+    assert written["folder"] == str(repo)
+    assert written["packages"] == shipped["packages"]
+
+
+def test_a_suite_file_for_another_folder_of_the_repository_is_not_used(
+    tipcflow: Command, repo: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "configs" / "suites").mkdir()
+    described = {"name": "x", "git": "https://example.org/MySuite", "subfolder": "other", "packages": ["six"]}
+    (tmp_path / "configs" / "suites" / "x.yaml").write_text(yaml.safe_dump(described))
+    (tmp_path / "configs" / "suites" / "broken.yaml").write_text("a: [")
+    assert "packages" not in values(tipcflow("init", str(repo), "--json"))
+    described["subfolder"] = "."
+    (tmp_path / "configs" / "suites" / "x.yaml").write_text(yaml.safe_dump(described))
+    assert values(tipcflow("init", str(repo), "--json"))["packages"]["value"] == ["six"]
