@@ -71,7 +71,7 @@ def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep) -> 
     """Return the page of a run."""
     data = run_data(store, run_id)
     view = RunView(data, collect_context(data, chosen.home), predecessors_of(store, data.run))
-    return html(request, "run.html", title=run_id, view=view)
+    return html(request, "run.html", title=run_id, view=view, alerts=store.tracked_alerts.of_run(run_id))
 
 
 def _known(status: str) -> str:

@@ -76,6 +76,7 @@ def pages(app: FastAPI, home: Path) -> list[str]:
     """Every page, with a chain and runs of the sample history."""
     with Store.open(f"sqlite:///{home / 'tipcflow.db'}") as store:
         lines = store.states.lines()
+        alert = store.tracked_alerts.all()[0].number
     passed = [line for line in lines if line.status is Status.PASS]
     failed = [line for line in lines if line.status in (Status.FAILED, Status.REGRESSION)]
     query = {"/compare": f"?run={passed[0].run}&run={failed[0].run}"}
@@ -87,6 +88,8 @@ def pages(app: FastAPI, home: Path) -> list[str]:
             found += [route.path.replace("{run_id}", line.run) for line in (passed[0], failed[0])]
         elif "{chain" in route.path:
             found.append(re.sub(r"\{[^}]*\}", failed[0].chain, route.path))
+        elif "{number}" in route.path:
+            found.append(route.path.replace("{number}", str(alert)))
         elif "{" not in route.path:
             found.append(route.path + query.get(route.path, ""))
     return found

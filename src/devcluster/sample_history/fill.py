@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from devcluster.sample_history.chains import CHAINS, NODES, V100, SampleChain
+from devcluster.sample_history.decisions import COMPARED, add_decisions
 from devcluster.sample_history.runs import CHANGE, WEEKLY, Turn, generate
 from devcluster.sample_history.scaling import add_scaling
 from devcluster.sample_history.story import PROBLEMS, WEEK_S, WEEKS, Outcome, commit_of, framework_of, outcome_of
 from tipcflow.domain import ConfigError, Status
-from tipcflow.domain.triggers import CONFIRM
+from tipcflow.domain.triggers import AB, CONFIRM
 from tipcflow.store import Store
 from tipcflow.store.recorded import RecordedRun
 
@@ -19,6 +20,7 @@ _AT_ONCE = 100
 _REPORT_S = 3.0
 # Pull requests per week, each with runs of two chains.
 _CHANGES = 3
+_AB_RUNS = 2
 _RERUN = (Status.INFRA_FAILURE, Status.FAILED)
 
 
@@ -57,6 +59,7 @@ def fill(
         count = _fill(store, _history(now, weeks, CHAINS[: chains or None]), report)
         for chain in CHAINS[: chains or None]:
             add_scaling(store, chain)
+        add_decisions(store, CHAINS[: chains or None])
         return count
 
 
@@ -92,6 +95,10 @@ def _week_of(chain: SampleChain, place: int, week: int, begins: float, now: floa
         turn = Turn(at, WEEKLY, "weekly", framework, commit, cluster, nodes)
         outcome = outcome_of(chain, cluster, week, nodes, rng)
         yield generate(chain, turn, outcome, rng)
+        if chain.model in COMPARED and cluster == V100 and week == WEEKS - 1:
+            for number in range(_AB_RUNS):
+                pair = Turn(at + 4800 + 1200 * number, WEEKLY, AB, framework, commit, cluster, nodes)
+                yield generate(chain, pair, Outcome(Status.PASS, "", outcome.factors), rng)
         begun = any(problem.concerns(chain, week) and problem.first == week for problem in PROBLEMS)
         if outcome.status is Status.REGRESSION and begun:
             again = Turn(at + 2400, WEEKLY, CONFIRM, framework, commit, cluster, nodes)

@@ -124,7 +124,7 @@ def generate(chain: SampleChain, turn: Turn, outcome: Outcome, rng: random.Rando
         steps=steps,
         legs=legs,
         measurements=tuple(_measurements(chain, run, outcome, steps, legs, rng)),
-        checks=tuple(_checks(outcome)),
+        checks=tuple(_checks(chain, outcome)),
         documents=(*marked, *_failures(outcome)),
     )
 
@@ -288,12 +288,13 @@ def _measurements(
             )  # fmt: skip
 
 
-def _checks(outcome: Outcome) -> Iterator[CheckResult]:
+def _checks(chain: SampleChain, outcome: Outcome) -> Iterator[CheckResult]:
     yield CheckResult(check="ran.steps", status=Status.PASS, reason="all planned steps ended")
     if outcome.check:
         metric, ratio = next(iter(outcome.factors.items()), ("", 1.0))
         alerts = outcome.status in (Status.REGRESSION, Status.IMPROVEMENT)
-        about: dict[str, Any] = {"metric": metric, "values": {"ratio": ratio}} if alerts else {}
+        values = {"ratio": ratio, "value": ratio * chain.step_s if metric == "batch_cost" else ratio * chain.level}
+        about: dict[str, Any] = {"metric": metric, "values": values} if alerts else {}
         yield CheckResult(
             check=outcome.check,
             status=outcome.status,
@@ -303,7 +304,9 @@ def _checks(outcome: Outcome) -> Iterator[CheckResult]:
         )
     for other in _CHECKED:
         if other != outcome.check:
-            yield CheckResult(check=other, status=Status.PASS, reason="within the limit")
+            metric = {SPEED_CHECK: "batch_cost", ACCURACY_CHECK: chain.metric}.get(other, "")
+            step = _CHECKED[other] if metric else ""
+            yield CheckResult(check=other, status=Status.PASS, reason="within the limit", step=step, metric=metric)
 
 
 def _failures(outcome: Outcome) -> tuple[Document, ...]:

@@ -64,3 +64,10 @@ def test_one_alert(browser: TestClient, machine: TestClient, alerts: None) -> No
 def test_what_does_not_exist(browser: TestClient, alerts: None, path: str, status: int) -> None:
     look(browser, path, status)
     assert browser.get(f"/certification/api/{path}").status_code == status
+
+
+def test_the_page_of_a_run_links_its_alerts(browser: TestClient, alerts: None) -> None:
+    seen = look(browser, "runs/a-1")
+    assert "/certification/alerts/1" in seen.attributes("a", "href")
+    assert "Alert 1: new, owner kernels" in seen.text
+    assert "/certification/alerts/1" not in look(browser, "runs/a-0").attributes("a", "href")

@@ -89,3 +89,24 @@ def test_a_database_with_real_runs_is_refused(tmp_path: Path) -> None:
 def test_a_second_history_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="has a sample history already"):
         fill(url, lambda line: None, now=NOW, weeks=1, chains=1)
+
+
+def test_what_was_decided(tmp_path: Path) -> None:
+    """Pages of alerts, quarantines, A/B comparisons, pull requests and scaling chains have content."""
+    fill(f"sqlite:///{tmp_path / 'history.db'}", lambda line: None, now=NOW, weeks=6, chains=60)
+    with Store.open(f"sqlite:///{tmp_path / 'history.db'}") as store:
+        alerts = store.tracked_alerts.all()
+        states = {alert.chain.split("/")[1]: alert.state.value for alert in alerts}
+        assert states["ResNet18"] == states["PSENet"] == "new"
+        assert states["T5_small"] == states["MaskRCNN"] == "acknowledged"
+        grouped = {alert.group for alert in alerts if alert.chain.split("/")[1].startswith("ResNet")}
+        assert len(grouped) == 1
+        (slower,) = [alert for alert in alerts if "/MaskRCNN/" in alert.chain]
+        assert slower.runs == 5
+        assert [event.kind.value for event in store.tracked_alerts.events(slower.number)] == [
+            "opened", "seen", "seen", "seen", "seen", "state", "owner", "comment",
+        ]  # fmt: skip
+        (quarantine,) = store.quarantines.all()
+        assert (quarantine.check, quarantine.failed) == ("speed.baseline", 5)
+        assert len(store.pulls.newest()) == 12
+        assert [result["status"] for _, result in store.ab_results.newest(0.0, limit=9)] == ["pass", "regression"]
