@@ -30,7 +30,7 @@ def create_app() -> FastAPI:
         redirect_slashes=False,
         exception_handlers=handlers(),
     )
-    for room in (
+    for section in (
         pages,
         chain,
         compare,
@@ -48,7 +48,7 @@ def create_app() -> FastAPI:
         from_airflow,
         assets,
     ):
-        app.include_router(room.router)
+        app.include_router(section.router)
     app.add_route("/metrics", metrics.metrics, methods=["GET"])  # has a token instead of a login
     app.add_api_route("/{path:path}", _nothing_here, methods=_METHODS, include_in_schema=False)
     return app

@@ -45,7 +45,7 @@ def series(
     keys, overview = _overview(store, s, last, since, until, scale)
     state = _State([str(key) for key in keys], last, since, until, scale)
     others, metrics = siblings_of(store, keys[-1]) if keys else ([], [])
-    room = MOST_LINES - len(keys)
+    has_capacity = len(keys) < MOST_LINES
     return html(
         request,
         "series.html",
@@ -54,8 +54,8 @@ def series(
         keys=keys,
         chart=lines_chart(overview, root=root_of(request)) if any(line.points for line in overview.lines) else "",
         state=state,
-        others=[other for other in others if other not in keys][:_MORE] if room else [],
-        metrics=[other for other in metrics if other not in keys][:_MORE] if room else [],
+        others=[other for other in others if other not in keys][:_MORE] if has_capacity else [],
+        metrics=[other for other in metrics if other not in keys][:_MORE] if has_capacity else [],
         points=overview.lines[0].points[::-1][:_RUNS] if keys else (),
         amount=amount,
         last_text=last_text,

@@ -54,7 +54,7 @@ def shared_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedNod
 
 @pytest.fixture
 def nodes(shared_nodes: SharedNodes, request: pytest.FixtureRequest) -> Iterator[LocalNodes]:
-    """Nodes a and b, shared by all tests until one fails: what that leaves on them would fail the next ones."""
+    """Nodes a and b, shared by all tests until one fails; after a failure the next test gets new nodes."""
     yield shared_nodes.started()
     if request.node.stash.get(_FAILED, False):
         shared_nodes.close()

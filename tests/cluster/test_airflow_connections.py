@@ -13,7 +13,7 @@ from devcluster.local_nodes.nodes import LocalNodes
 
 pytestmark = pytest.mark.cluster
 
-# Says what each hook says: the node's answer, or the name of the error.
+# Prints the result of each hook: the node's output, or the name of the error.
 ASK = """
 import asyncio, sys
 from airflow.providers.ssh.hooks.ssh import SSHHook, SSHHookAsync
@@ -34,7 +34,7 @@ for ask in (sync, lambda connection: asyncio.run(deferred(connection))):
 
 
 def ask(nodes: LocalNodes, home: Path, name: str) -> list[str]:
-    """What the synchronous and the asynchronous hook say about a node."""
+    """Results of the synchronous and the asynchronous hook for a node."""
     env = os.environ | connections_env(nodes.cluster) | {"AIRFLOW_HOME": str(home), "HOME": str(home)}
     argv = [sys.executable, "-c", ASK, nodes.cluster.node(name).connection]
     done = subprocess.run(argv, env=env, cwd=home, capture_output=True, text=True, timeout=120, check=False)

@@ -61,7 +61,7 @@ def once_more(site: Site, tmp_path: Path, does: str) -> None:
 
 
 def ended(site: Site) -> tuple[Run, Run, dict[str, CheckResult]]:
-    """The run, its confirm run, and what its checks of the training's speed and of the confirm run say."""
+    """The run, its confirm run, and the results of its checks `speed.train` and of the confirm run."""
     with site.store() as store:
         runs = {run.trigger: run for run in store.runs.newest(limit=2)}
         results = [one for one in store.checks.results(runs["cli"].id) if one.gating]

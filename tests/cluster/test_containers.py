@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.full,
     pytest.mark.skipif(bool(engine.missing()), reason=engine.missing()),
 ]
-# Neither ends when it is asked to, and one carries none of our marks.
+# Neither ends on SIGTERM, and one carries none of the runner's marks.
 STUBBORN = "trap '' TERM; echo up; (trap '' TERM; exec env -i /bin/sleep 600) & sleep 600"
 
 

@@ -1,5 +1,5 @@
-"""A node is lost in the middle of a training whose launcher appends to its logs, and answers again: what both
-attempts printed is stored once, each loss with the attempt that printed it."""
+"""A node is lost in the middle of a training whose launcher appends to its logs, and is reachable again:
+the losses of both attempts are stored once, each with the attempt that printed it."""
 
 import random
 import subprocess

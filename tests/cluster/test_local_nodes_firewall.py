@@ -66,7 +66,7 @@ def test_nodes_reach_each_other_where_forwarding_is_dropped(make_nodes: Callable
 
 @pytest.fixture
 def drops_all_but_loopback() -> Iterator[None]:
-    """A firewall that also drops the answers of the nodes."""
+    """A firewall that also drops the packets from the nodes."""
     need("iptables")
     subprocess.run(["iptables", "-A", "INPUT", "!", "-i", "lo", "-j", "DROP"], check=True)
     yield

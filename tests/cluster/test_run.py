@@ -88,7 +88,7 @@ def test_launcher_environment_dump_is_never_fetched(site: Site) -> None:
 
 @pytest.mark.full
 def test_compat_bash_runs_the_scripts_own_commands(site: Site) -> None:
-    """The toy knows no --gpus, as Paddle on a machine without: the script fails, and it is said."""
+    """The toy has no --gpus, as Paddle without GPUs: the script fails, and the reason names the option."""
     outcome = site.run("--compat", "bash")
     assert outcome.code == 1, outcome.output
     assert outcome.run.status is Status.FAILED

@@ -53,9 +53,7 @@ def test_a_run_that_ended_before_it_began_can_be_cleared(tasks: Tasks) -> None:
     finally:
         tasks.site.nodes.start_sshd("b")
     with tasks.site.store() as store:
-        for (
-            lease
-        ) in store.leases.all():  # of the node that could not be listed: a sweep looks at it when it has run out
+        for lease in store.leases.all():  # of the unlisted node: a sweep inspects it when its lease has expired
             assert lease.run == tasks.run
     tasks.begin()
     for kind in ORDER:

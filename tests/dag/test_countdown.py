@@ -1,4 +1,4 @@
-"""What waits in the triggerer ends on time whatever the clock of its machine says."""
+"""Waits in the triggerer end on time, whatever the clock of its machine shows."""
 
 import asyncio
 import time

@@ -29,7 +29,7 @@ JOB = "/w/jobs/r/train/3"
 
 @pytest.fixture
 def requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """(node, command) of all that was asked; node b cannot be reached."""
+    """(node, command) of all queries; node b is unreachable."""
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
     monkeypatch.setattr(triggers, "SETTLE_S", 0.0)
     messages: list[tuple[str, str]] = []
@@ -56,7 +56,7 @@ def requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str
 
 
 def fired(trigger: JobTrigger, watches: list[bool]) -> dict[str, Any]:
-    """What it says after it went through Airflow's database, and watched as told."""
+    """The events of a trigger after a round trip through Airflow's database."""
     again = JobTrigger(**trigger.serialize()[1])
     left = iter(watches)
 
@@ -163,7 +163,7 @@ class Process:
 def fired_by(
     trigger: JobTrigger, monkeypatch: pytest.MonkeyPatch, *watches: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """What a trigger says to what the runner prints in one watch after the other."""
+    """The trigger's events for the runner's output in one watch after the other."""
     left = iter(watches)
 
     class Line:

@@ -36,7 +36,7 @@ def a_trigger(**fields: Any) -> LeaseTrigger:
 
 
 def fired(trigger: LeaseTrigger, meanwhile: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """What it says after it went through Airflow's database; `meanwhile` happens once it has looked."""
+    """The trigger's event after a round trip through the database; `meanwhile` runs after its first query."""
     _, fields = trigger.serialize()
     again = LeaseTrigger(**fields)
     looks = 0
@@ -87,7 +87,7 @@ def test_the_task_inspects_nodes_of_leases_that_ran_out_but_not_again_at_once(
 ) -> None:
     hold(store, "holder", ttl_s=60, ago=3600)
     assert fired(a_trigger())["looks"] == 1
-    monkeypatch.setattr(triggers, "LOOK_AGAIN_S", 3.0)  # a look at the database may take a second
+    monkeypatch.setattr(triggers, "LOOK_AGAIN_S", 3.0)  # a query of the database may take a second
     assert fired(a_trigger(looked=True))["looks"] > 1
 
 

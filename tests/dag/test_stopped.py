@@ -1,4 +1,4 @@
-"""A run that a user stops is cancelled, one of which a task died is not: the states of tasks tell them apart."""
+"""A run that a user stops is cancelled, a run whose task died is not: task states distinguish the two."""
 
 from collections.abc import Iterator
 from pathlib import Path

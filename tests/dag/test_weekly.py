@@ -1,4 +1,4 @@
-"""The tasks and triggers of the DAG `weekly` with a real database; only Airflow's answers are made up."""
+"""The tasks and triggers of the DAG `weekly` with a real database; only Airflow's responses are fake."""
 
 import asyncio
 import importlib
@@ -35,7 +35,7 @@ MODE = "whole_train_whole_infer"
 
 
 class Week:
-    """One weekly DAG run, with what Airflow answers and the metrics database."""
+    """One weekly DAG run, with the fake responses of Airflow and the metrics database."""
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home = home
@@ -326,7 +326,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def fired(trigger: BaseTrigger) -> dict[str, Any]:
-    """What a trigger says, after it went through Airflow's database."""
+    """The trigger's event after a round trip through Airflow's database."""
     path, fields = trigger.serialize()
     module, _, name = path.rpartition(".")
     again = getattr(importlib.import_module(module), name)(**fields)
@@ -340,7 +340,7 @@ def fired(trigger: BaseTrigger) -> dict[str, Any]:
 
 
 def answers(*several: Any) -> Callable[..., Any]:
-    """A function that gives one answer after the other, the last one for ever; errors are raised."""
+    """A function that returns one result after the other, then the last one forever; errors are raised."""
     left = list(several)
 
     def answer(*_: Any) -> Any:

@@ -33,7 +33,7 @@ def airflow(nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) -> Iter
         dags=dags,
         plugins=ROOT / "plugins",
         configs=site.configs,
-        # What a chain of the weekly run is asked for may then change between one and the next.
+        # The parameters of a chain of the weekly run may then change between one chain and the next.
         env={"TIPCFLOW_WEEKLY_AT_ONCE": "1"},
         connections=connections_env(nodes.cluster),
     ) as stack:

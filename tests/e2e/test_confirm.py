@@ -54,7 +54,7 @@ class Slow:
         return next(mine, None)
 
     def doubted(self) -> Run | None:
-        """The newest run, once its judge has asked for a confirm run."""
+        """The newest run, once its judge has requested a confirm run."""
         run = self.latest("ci")
         if run is None or run.status is not None:
             return None
@@ -86,7 +86,7 @@ class Slow:
             return run, store.runs.get(requested.run)
 
     def reason(self, run: Run) -> str:
-        """What the check of its training's speed says."""
+        """The result of the check of its training's speed."""
         with self.scheduler.site.store() as store:
             results = store.checks.results(run.id)
         (result,) = [one for one in results if one.check == "speed.batch_cost"]
@@ -157,7 +157,7 @@ def test_slower_twice_is_a_regression(slow: Slow) -> None:
 
 
 def finished(slow: Slow, suspected: Run, process: "subprocess.Popen[str]") -> tuple[Run, str, str]:
-    """The run that was unconfirmed, what the check of its speed says, and the last word on stdout."""
+    """The unconfirmed run, the result of its check of speed, and the last word on stdout."""
     stdout, stderr = process.communicate(timeout=DEADLINE_S)
     with slow.scheduler.site.store() as store:
         run = store.runs.get(suspected.id)

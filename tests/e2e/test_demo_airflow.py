@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [str(Path(sys.executable).with_name("tipcflow")), "demo"]
 DEADLINE_S = 300.0
-# What stands on the screen when the signal is sent, and whether there is a run by then.
+# The last line on the screen when the signal is sent, and whether a run exists by then.
 MOMENTS = [
     pytest.param("making Airflow's database", signal.SIGINT, False, marks=pytest.mark.full),
     pytest.param("starting Airflow", signal.SIGTERM, False, marks=pytest.mark.full),

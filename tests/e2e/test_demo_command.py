@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def running(home: Path) -> list[int]:
-    """Processes whose command line or folder lies below the home."""
+    """Processes whose command line or working directory is below the home."""
     found = []
     for member in processes.everything():
         folder = Path(f"/proc/{member.pid}")
@@ -56,7 +56,7 @@ def leases(home: Path) -> int:
     return count
 
 
-# What stands on the screen when the signal is sent.
+# The last line on the screen when the signal is sent.
 MOMENTS = [
     "connecting to",
     "train started",

@@ -1,4 +1,4 @@
-"""`tipcflow demo` to its end: a real model is trained on two nodes, exported, run eight ways and judged."""
+"""`tipcflow demo` with a real model: trained on two nodes, exported, run in eight legs and judged."""
 
 import json
 import os

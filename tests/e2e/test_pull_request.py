@@ -80,7 +80,7 @@ class Deployment:
         answers: list[httpx.Response] = []
 
         def is_stored() -> bool:
-            # While another process writes to SQLite the webhook answers 503, and GitHub's user delivers again.
+            # While another process writes to SQLite, the webhook returns 503 and GitHub's user delivers again.
             answers.append(httpx.post(url, content=body, headers=headers, timeout=60))
             assert answers[-1].status_code in (202, 503), answers[-1].text
             return answers[-1].status_code == 202
@@ -91,7 +91,7 @@ class Deployment:
         self.post("pull_request", action=action, pull_request=self.github.pull, sender=user("author"))
 
     def merge_group(self, base: str, head: str) -> None:
-        """A merge queue asks for the checks of its temporary commit."""
+        """A merge queue requests the checks of its temporary commit."""
         group = {"head_sha": head, "base_sha": base, "base_ref": "refs/heads/main"}
         ref = f"refs/heads/gh-readonly-queue/main/pr-7-{base}"
         self.post(

@@ -1,4 +1,4 @@
-"""The sample suite by itself, with real Paddle: it prepares, learns, exports and infers, and says what it did."""
+"""The sample suite alone, with real Paddle: it prepares, trains, exports and infers, and prints its steps."""
 
 import json
 import os

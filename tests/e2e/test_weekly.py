@@ -34,7 +34,7 @@ def demand(scheduler: Scheduler, accuracy: float) -> None:
 
 def test_weekly_finds_the_loss_and_continues_where_it_was_stopped(scheduler: Scheduler) -> None:
     scheduler.api.unpause("weekly")
-    demand(scheduler, 0.99)  # what only the first chain is asked for
+    demand(scheduler, 0.99)  # parameters of the first chain only
     weekly = scheduler.start("weekly", chains=["toy/*"], mode=MODE, cluster="local")
 
     def first_verdict() -> bool:

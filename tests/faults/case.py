@@ -33,7 +33,7 @@ SECOND_SHARE = 0.25
 
 
 def run_case(draw: Draw, folder: Path) -> Seen:
-    """Make the case and judge nothing: what was seen."""
+    """Make the case without judging it: return the observations."""
     python = NODE_PYTHON if draw.paddle else Path(sys.executable)
     with local_nodes(folder / "nodes", python=python) as nodes:
         site = Site(folder / "user", nodes)
@@ -70,7 +70,7 @@ def _run(draw: Draw, world: World) -> Seen:
         seen.status, seen.reason = "stuck", f"no end after {end_s:.0f} s"
     seen.struck = struck and not _all_steps_had_ended(running, world)
     # A healthy node again, and then nothing may be left.
-    # What a full disk prevented can be made up for when there is room again.
+    # Whatever the full disk prevented can be repeated once space is free.
     unsaid = seen.status == UNSAID
     if unsaid:
         undo_all(world)
@@ -220,7 +220,7 @@ def leaks(world: World) -> list[str]:
 
 
 def get_status(draw: Draw, world: World, seen: Seen, output: str) -> None:
-    """What the documentation names for a run without a status is done, and the result looked at.
+    """Follow the documentation for a run without a status, and inspect the result.
 
     The next command gives the status; `nodes reap` collects what a killed controller left on nodes.
     """

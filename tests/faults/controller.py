@@ -1,4 +1,4 @@
-"""Faults of the controller's side, and what users and operators do. Only for runs of the CLI unless said."""
+"""Faults of the controller, and actions of users and operators. For runs of the CLI unless noted otherwise."""
 
 import contextlib
 import os
@@ -82,7 +82,7 @@ def _second_controller(world: World) -> None:
 
 
 def _second_run(world: World, **env: str) -> None:
-    """Another run of the same chain asks for the same slots."""
+    """Another run of the same chain requests the same slots."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     command = [*world.site.command(), "--wait-minutes", "2"]
     other = subprocess.Popen(command, env={**world.site.env, **env}, **quiet)

@@ -44,7 +44,7 @@ class Fault:
         unfetched: whether the controller could not fetch anything: what it lacks must still be on the nodes.
         codes: exit codes of `tipcflow run` that are right for a run without a status; -N for signal N.
         status_by: what gives a status to a run that ended without one.
-        in_training: whether the moment lies inside the training; else anywhere in the run.
+        in_training: whether the moment is within the training; otherwise anywhere in the run.
         doors: which front doors the fault is drawn for.
         alone: whether the fault is never drawn together with another one.
         paddle: whether it can be drawn for a real Paddle training.

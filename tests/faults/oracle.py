@@ -1,4 +1,4 @@
-"""Which ends of a case are right. Pure: what was seen goes in, what is wrong comes out."""
+"""Which outcomes of a case are right. Pure: takes the observations, returns the violations."""
 
 import re
 from dataclasses import dataclass, field

@@ -66,7 +66,7 @@ The named faults are in [faults.md](faults.md).
 def classes(rows: list[dict[str, Any]]) -> dict[str, int]:
     """How many cases are right, and how many have each kind of defect.
 
-    A case without a run, or whose fault came too late, says nothing about the fault: it is not right.
+    A case without a run, or whose fault came too late, shows nothing about the fault: it is not right.
     """
     counted = Counter(kind for row in rows for kind in row["wrong"])
     missed = sum(_missed(row) for row in rows)

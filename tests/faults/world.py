@@ -120,7 +120,7 @@ class World:
         return found
 
     def reached(self) -> bool:
-        """Whether the chosen rank has printed as many iterations as the moment says."""
+        """Whether the chosen rank has printed as many iterations as the moment requires."""
         printed = max((len(losses) for (_, rank), losses in self.ledger().items() if rank == self.rank), default=0)
         return printed >= self.iteration
 

@@ -151,7 +151,7 @@ class Site:
         return Store.open(self.database_url or f"sqlite:///{self.home / 'tipcflow.db'}")
 
     def show(self, run: Run) -> str:
-        """What `tipcflow show` says, blanks collapsed."""
+        """The output of `tipcflow show`, whitespace collapsed."""
         done = subprocess.run(
             [str(TIPCFLOW), "show", run.id], env=self.env, capture_output=True, text=True, timeout=60, check=True
         )
@@ -175,7 +175,7 @@ class Site:
         return any("train.py" in process.cmdline for process in self.nodes.processes(node))
 
     def left_behind(self) -> list[str]:
-        """Processes of ours on the nodes, and leases: nothing when all is well."""
+        """Remaining processes of ours on the nodes, and leases; empty after a clean end."""
         left = [
             f"{node.name}: {process.cmdline}"
             for node in self.nodes.cluster.nodes

@@ -1,4 +1,4 @@
-"""What a run's confirm run said, as one tuple."""
+"""The result of a run's confirm run, as one tuple."""
 
 from typing import Any
 

@@ -45,7 +45,7 @@ class Server:
             connection.execute(f'DROP DATABASE IF EXISTS "{name_of(url)}" WITH (FORCE)')
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start it and wait until it accepts connections."""
         options = [part for setting in self._settings for part in ("-c", setting)]
         base = self.socket_dir
         with (base / "log").open("ab") as log:

@@ -2,7 +2,7 @@
 
 import random
 
-from tests.support.stories import INFER, T0, TRAIN, a_run, losses, tell
+from tests.support.stories import INFER, T0, TRAIN, a_run, losses, record_run
 
 from tipcflow.domain import CheckResult, Measurement, Phase, Run, Status
 from tipcflow.domain.run_documents import FoundDocument, LinesDocument
@@ -69,7 +69,7 @@ def put_run(
     """Store a week's run with metrics."""
     known = {"created_at": T0 + number * WEEK_S, "environment": "cpu/some-cpu/2-nodes/4-ranks", "seed": 0}
     known |= {"framework": "paddle 3.3.1", "suite_commit": f"{number // 5:040x}"}
-    run = tell(store, a_run(f"run-{number:02}", **(known | fields)), status=None)
+    run = record_run(store, a_run(f"run-{number:02}", **(known | fields)), status=None)
     rng = random.Random(number)
     store.measurements.add(measured(run, rng, slower=slower, noise=noise))
     store.measurements.add(losses(run.id, [2.0 / (1 + at) + 0.01 * rng.random() for at in range(40)], rank=1))

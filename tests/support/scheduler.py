@@ -41,7 +41,7 @@ def make_catalog(site: Site, names: tuple[str, ...] = ("train_infer_python",)) -
 
 
 class Scheduler:
-    """What a user does with Airflow, over its REST API; what the metrics database says of it."""
+    """A user's actions in Airflow, over its REST API, and the resulting state in the metrics database."""
 
     def __init__(self, site: Site, stack: Stack) -> None:
         self.site = site

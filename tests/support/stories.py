@@ -1,4 +1,4 @@
-"""Runs as they could have been, for tests of what keeps and shows them."""
+"""Builders of example runs, for tests of the store, reports and pages."""
 
 import functools
 import tempfile
@@ -116,8 +116,8 @@ def some_facts(node: str, **fields: Any) -> NodeFacts:
     return NodeFacts(node=node, **(known | fields))
 
 
-def tell(store: Any, run: Run | None = None, *, status: Status | None = Status.PASS) -> Run:
-    """Keep a whole run that went well in a store; returns it as stored."""
+def record_run(store: Any, run: Run | None = None, *, status: Status | None = Status.PASS) -> Run:
+    """Store a whole run that succeeded; return it as stored."""
     run = run or a_run()
     store.runs.create(run, a_plan())
     store.nodes.save(run.id, [some_facts("node-a"), some_facts("node-b")])

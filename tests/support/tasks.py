@@ -87,7 +87,7 @@ class Tasks:
         return task_phases.finish_run(context)
 
     def with_part(self, kind: StepKind, node: str, do: Callable[[StepTask], object]) -> None:
-        """One task's part of a step, done with as told."""
+        """Run one task's part of a step with the given behavior."""
         step = next(step for step in self.plan.steps if step.kind is kind)
         context = self.context()
         with context.nodes(*step.nodes) as made:

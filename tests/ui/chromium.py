@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its own debugging protocol: looks at pages as a user's browser does."""
+"""A headless Chromium, driven by its own debugging protocol: renders pages as a user's browser does."""
 
 import base64
 import itertools
@@ -42,7 +42,7 @@ class Page:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command and its answer."""
+        """One command and its response."""
         number = next(self._ids)
         self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
         while True:

@@ -101,7 +101,7 @@ def machine(airflow_app: FastAPI, token: str, home: Path) -> TestClient:
 
 @pytest.fixture
 def browser(airflow_app: FastAPI, token: str, home: Path) -> TestClient:
-    """A client with the UI's cookie that asks for HTML."""
+    """A client with the UI's cookie that requests HTML."""
     return TestClient(
         airflow_app,
         headers={"Accept": "text/html"},

@@ -55,7 +55,7 @@ def _environment(folder: Path, home: Path, port: int) -> dict[str, str]:
 
 @contextmanager
 def running(folder: Path, home: Path) -> Iterator[ApiServer]:
-    """Start one whose pages read what lies in `home`; it is stopped afterwards."""
+    """Start a server whose pages read from `home`; it is stopped afterwards."""
     (folder / "dags").mkdir(parents=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""No route answers without a login; cookie and bearer token both open them."""
+"""No route responds without a login; cookie and bearer token both open all routes."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.routing import Route
-from tests.support.stories import tell
+from tests.support.stories import record_run
 
 from tipcflow.store import Store
 from tipcflow_pages import metrics
@@ -16,7 +16,7 @@ PREFIX = "/certification"
 
 
 def requested(app: FastAPI) -> list[tuple[str, str]]:
-    """(method, path) of everything that the app could answer, with something put in for its parameters."""
+    """(method, path) of all routes of the app, with values filled in for the parameters."""
     found = []
     for route in app.routes:
         assert isinstance(route, Route), f"{route!r} would not ask for the login"
@@ -26,7 +26,7 @@ def requested(app: FastAPI) -> list[tuple[str, str]]:
 
 
 def test_every_route_requires_the_login(page_app: FastAPI, anybody: TestClient, store: Store) -> None:
-    tell(store)
+    record_run(store)
     every = requested(page_app)
     assert len(every) > 10
     answers = {(method, path): anybody.request(method, path).status_code for method, path in every}
@@ -49,7 +49,7 @@ def test_a_wrong_token_opens_nothing(anybody: TestClient, home: Path, header: st
 
 
 def test_cookie_and_token_open(browser: TestClient, machine: TestClient, store: Store) -> None:
-    run = tell(store)
+    run = record_run(store)
     for client in (browser, machine):
         assert client.get(f"{PREFIX}/").status_code == 200
         assert client.get(f"{PREFIX}/api/runs/{run.id}").json()["run"]["id"] == run.id
@@ -74,7 +74,7 @@ def test_the_webhook_requires_a_signature_instead_of_a_login(anybody: TestClient
 def test_the_metrics_require_a_token_instead_of_a_login(
     anybody: TestClient, machine: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell(store)
+    record_run(store)
     path = f"{PREFIX}/metrics"
     monkeypatch.setenv("AIRFLOW_CONN_TIPCFLOW_METRICS", "generic://:secret-word@")
     metrics.forget_token()

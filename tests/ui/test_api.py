@@ -1,7 +1,7 @@
 """What machines read."""
 
 from fastapi.testclient import TestClient
-from tests.support.stories import INFER, TRAIN, tell
+from tests.support.stories import INFER, TRAIN, record_run
 
 from tipcflow.store import Store
 
@@ -9,7 +9,7 @@ API = "/certification/api/runs"
 
 
 def test_a_run(machine: TestClient, store: Store) -> None:
-    run = tell(store)
+    run = record_run(store)
     report = machine.get(f"{API}/{run.id}").json()
     assert report["run"]["status"] == "pass"
     assert [(step["id"], step["status"]) for step in report["steps"]] == [(TRAIN, "pass"), (INFER, "pass")]
@@ -24,7 +24,7 @@ def test_no_such_run(machine: TestClient, store: Store) -> None:
 
 
 def test_runs(machine: TestClient, store: Store) -> None:
-    run = tell(store)
+    run = record_run(store)
     report = machine.get(API, params={"chain": run.chain, "limit": 5}).json()
     assert ([one["id"] for one in report["runs"]], report["total"]) == ([run.id], 1)
     assert machine.get(API, params={"chain": "other"}).json() == {"runs": [], "total": 0}

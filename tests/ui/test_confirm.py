@@ -4,7 +4,7 @@ import time
 
 from fastapi.testclient import TestClient
 from tests.support.documents import request_document
-from tests.support.stories import TRAIN, a_run, tell
+from tests.support.stories import TRAIN, a_run, record_run
 from tests.ui.html_text import read
 
 from tipcflow.domain import Run, Status
@@ -16,7 +16,7 @@ RUNS = "/certification/runs"
 
 
 def in_doubt(store: Store, until: float) -> tuple[Run, Run]:
-    run = tell(store, a_run(created_at=time.time() - 60), status=None)
+    run = record_run(store, a_run(created_at=time.time() - 60), status=None)
     again = a_run("again", trigger="confirm", created_at=time.time())
     store.runs.create(again)
     store.documents.put(again.id, request_document(confirms=run.id))
@@ -55,6 +55,6 @@ def test_afterwards_the_confirm_run_is_still_found(browser: TestClient, machine:
 
 
 def test_a_change_names_its_reference(browser: TestClient, store: Store) -> None:
-    run = tell(store)
+    run = record_run(store)
     store.documents.put(run.id, MergeBaseDocument(commit="0123456789abcdef", commits=("0123456789abcdef",)))
     assert "runs up to the merge base 0123456789ab" in read(browser.get(f"{RUNS}/{run.id}").text).text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from tests.support.stories import tell
+from tests.support.stories import record_run
 from tests.ui.html_text import read
 
 from tipcflow.execute.collect.log_archive import compress_logs
@@ -17,8 +17,8 @@ SECRET = "PASSWORD=hidden"
 
 @pytest.fixture
 def run(store: Store, home: Path) -> str:
-    """A run with one log, and with what must never be told."""
-    report = tell(store).id
+    """A run with one log, and with secrets that must never be shown."""
+    report = record_run(store).id
     folder = home / "runs" / report
     logs = folder / "norm_train_cpu%2Ftrain" / "node-a" / "logs"
     logs.mkdir(parents=True)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from fastapi.testclient import TestClient
-from tests.support.stories import a_run, tell
+from tests.support.stories import a_run, record_run
 
 from tipcflow.domain import run_id_of
 from tipcflow.store import Store
@@ -45,14 +45,14 @@ def test_the_tabs_are_registered(machine: TestClient) -> None:
 
 
 def test_a_dag_run_and_a_task_lead_to_the_run(browser: TestClient, store: Store, dag_runs: None) -> None:
-    run = tell(store, a_run(run_id_of(DAG, DAG_RUN, AFTER)))
+    run = record_run(store, a_run(run_id_of(DAG, DAG_RUN, AFTER)))
     assert leads_to(browser, "dag-run", dag_id=DAG, run_id=DAG_RUN) == f"/runs/{run.id}"
     assert leads_to(browser, "dag-run", dag_id=DAG, run_id=DAG_RUN, task="train") == f"/runs/{run.id}#steps"
     assert browser.get(f"/certification/runs/{run.id}").status_code == 200
 
 
 def test_a_dag_leads_to_the_runs_of_its_chain(browser: TestClient, store: Store) -> None:
-    chain = tell(store, a_run()).chain
+    chain = record_run(store, a_run()).chain
     path = leads_to(browser, "dag", dag_id=DAG)
     assert path == f"/runs?chain={chain.replace('/', '%2F')}"
     assert chain in browser.get(f"/certification{path}").text

@@ -1,4 +1,4 @@
-"""The lists: golden as a user sees them; filters, pages and what is said when there is nothing to show."""
+"""The lists: golden as a user sees them; filters, pages and the messages of empty lists."""
 
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import text
-from tests.support.stories import T0, a_run, tell
+from tests.support.stories import T0, a_run, record_run
 from tests.ui.html_text import Seen, read
 
 from tipcflow.domain import Status
@@ -116,7 +116,7 @@ def test_there_is_not_a_database(browser: TestClient, machine: TestClient, home:
 
 
 def test_it_is_older_or_newer(browser: TestClient, store: Store) -> None:
-    tell(store)
+    record_run(store)
     for revision, result in (("", "run `tipcflow db upgrade`"), ("9999", "install the tipcflow that migrated it")):
         with store.database.write() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
@@ -131,7 +131,7 @@ def test_the_settings_are_wrong(browser: TestClient, home: Path, monkeypatch: py
 
 
 def test_headers(browser: TestClient, machine: TestClient, store: Store) -> None:
-    run = tell(store)
+    run = record_run(store)
     for client, path in ((browser, "/"), (browser, f"/runs/{run.id}"), (machine, "/api/runs"), (browser, "/x")):
         headers = client.get(f"/certification{path}").headers
         if path != "/x":

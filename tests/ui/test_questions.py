@@ -1,4 +1,4 @@
-"""Daily questions of users, answered by clicks in a real browser on the sample history."""
+"""Daily tasks of users, done by clicks in a real browser on the sample history."""
 
 import json
 import re

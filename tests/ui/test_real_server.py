@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Route
 from tests.support.precedents import put_run
-from tests.support.stories import TRAIN, a_plan, a_run, tell
+from tests.support.stories import TRAIN, a_plan, a_run, record_run
 from tests.ui import chromium, server
 
 from tipcflow.domain import Run, Status, run_id_of
@@ -38,7 +38,7 @@ def written(home: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def run(written: Store) -> Run:
-    return tell(written, a_run(run_id_of("sample.model.file", "ci__1", AFTER)))
+    return record_run(written, a_run(run_id_of("sample.model.file", "ci__1", AFTER)))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def page(served: server.ApiServer) -> Iterator[chromium.Page]:
 
 
 def routes(app: FastAPI, run: Run) -> list[tuple[str, str]]:
-    """(method, path) of everything that the app answers, for a run that there is."""
+    """(method, path) of all routes of the app, for an existing run."""
     known = {"run_id": run.id, "chain": run.chain, "name": "app.css", "path": "nowhere", "number": "1"}
     return [
         (method, re.sub(r"\{(\w+)[^}]*\}", lambda found: known[found[1]], route.path))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, record_run, some_facts
 from tests.ui.html_text import read
 
 from tipcflow.cli.show.page import page as cli_page
@@ -25,7 +25,7 @@ def page(browser: TestClient, run: Run | str) -> str:
 
 
 def passed(store: Store, home: Path) -> Run:
-    run = tell(store, a_run(suite_commit="c0ffee" * 6 + "1234", framework="paddle 3.3.1", seed=0))
+    run = record_run(store, a_run(suite_commit="c0ffee" * 6 + "1234", framework="paddle 3.3.1", seed=0))
     checks = [
         CheckResult(check="ran.steps", status=Status.PASS, reason="all planned steps have a status"),
         CheckResult(
@@ -177,7 +177,7 @@ def test_the_way_to_its_dag_run(browser: TestClient, store: Store, airflow_app: 
             if not session.query(DagRun).filter_by(dag_id=dag_id).first():
                 known = {"run_id": "ci__1~a", "run_type": DagRunType.MANUAL, "state": "queued"}
                 session.add(DagRun(dag_id=dag_id, run_after=after, **known))
-    run = tell(store, a_run(run_id_of("sample.model.file", "ci__1~a", after)))
+    run = record_run(store, a_run(run_id_of("sample.model.file", "ci__1~a", after)))
     assert 'href="/dags/sample.model.file/runs/ci__1~a"' in page(browser, run)
     store.runs.create(a_run("20261121t093005-other-00000000"), a_plan())
     assert "DAG run in Airflow" not in page(browser, "20261121t093005-other-00000000")

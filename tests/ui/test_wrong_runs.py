@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import text
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, record_run, some_facts
 from tests.ui.html_text import read
 
 from tipcflow.domain import CheckResult, Command, EndReason, Leg, Run, Status, Step, StepKind
@@ -73,7 +73,7 @@ def no_legs(store: Store, home: Path) -> Run:
 
 
 def not_finite(store: Store, home: Path) -> Run:
-    run = tell(store, a_run())
+    run = record_run(store, a_run())
     number = store.attempts.open(run.id, TRAIN, run.nodes, T0 + 30)
     store.measurements.add(losses(run.id, [math.nan, math.inf, -math.inf] * 900, attempt=number))
     values = {"a": math.nan, "b": [math.inf, {"c": -math.inf}], "d": None}
@@ -84,7 +84,7 @@ def not_finite(store: Store, home: Path) -> Run:
 
 
 def huge(store: Store, home: Path) -> Run:
-    run = tell(store)
+    run = record_run(store)
     checks = [
         CheckResult(check=f"c{number % 7}", status=Status.FAILED, reason="word " * 4000, values={"k": "v" * 9999})
         for number in range(120)
@@ -123,19 +123,19 @@ def hostile(store: Store, home: Path) -> Run:
 
 
 def unreadable_plan(store: Store, home: Path) -> Run:
-    run = tell(store)
+    run = record_run(store)
     sql(store, "UPDATE plans SET body = :body", body=json.dumps({"from": "the future"}))
     return run
 
 
 def torn_plan(store: Store, home: Path) -> Run:
-    run = tell(store)
+    run = record_run(store)
     sql(store, "UPDATE plans SET body = '{\"chain\": '")
     return run
 
 
 def no_certificate(store: Store, home: Path) -> Run:
-    run = tell(store)
+    run = record_run(store)
     for body in (7, "x", [], {}):
         store.documents.put(run.id, CertificateDocument(body))
     return run
@@ -215,7 +215,7 @@ def test_an_unreadable_plan_is_reported(browser: TestClient, store: Store, home:
 
 
 def test_rows_of_another_version(browser: TestClient, machine: TestClient, store: Store) -> None:
-    run = tell(store)
+    run = record_run(store)
     sql(store, 'UPDATE environments SET facts = \'{"from": "the future"}\'')
     answer = browser.get(f"/certification/runs/{run.id}")
     assert answer.status_code == 503

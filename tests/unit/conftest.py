@@ -1,5 +1,5 @@
 """Metrics databases of unit tests: copies of one that the migrations made, because they take 0.1 s each. Property
-tests without deadlines: how long an example takes says nothing on a busy machine."""
+tests without deadlines: the duration of an example has no meaning on a busy machine."""
 
 import sqlite3
 from collections.abc import Callable

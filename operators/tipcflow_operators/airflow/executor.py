@@ -33,7 +33,7 @@ _LATE = (
 )
 # Not imported: Alembic runs the first, nodes run the second.
 _NOT_HERE = ("tipcflow.store.migrations.", "tipcflow.remote.runner.")
-_ROOMS = (tipcflow_operators, check, config, execute, parse, plan, remote, report, store, transport)
+_PACKAGES = (tipcflow_operators, check, config, execute, parse, plan, remote, report, store, transport)
 
 
 class LocalExecutor(internals.LocalExecutor):
@@ -96,7 +96,7 @@ def warm() -> None:
 
 def _names() -> Iterator[str]:
     yield from _LATE
-    for room in _ROOMS:
-        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+    for package in _PACKAGES:
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.ispkg and not module.name.startswith(_NOT_HERE):
                 yield module.name

@@ -1,4 +1,4 @@
-"""The page of faults and the table in code say the same."""
+"""The page of faults and the table in code agree."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Trainings whose ranks print on one node only: the other nodes cannot tell alone that nothing happens."""
+"""Trainings whose ranks print on one node only: the other nodes alone cannot detect a hang."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -58,7 +58,7 @@ def test_equal_seeds_reproduce_the_losses(site: certify.Site) -> None:
 
 
 def test_a_rank_that_never_joins_is_named(site: certify.Site) -> None:
-    """The rank of node b sleeps before it joins: rank 0 ends after --timeout, and says who is missing."""
+    """The rank of node b sleeps before it joins: rank 0 ends after --timeout and names the missing rank."""
     script = site.suite / "mmmg_mnist.py"
     text = script.read_text()
     started = "    place = start(args)\n"

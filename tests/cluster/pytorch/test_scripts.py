@@ -97,7 +97,7 @@ def test_a_damaged_file_is_named(suite: Path) -> None:
 
 
 def test_a_sampler_that_leaves_out_images_is_found(suite: Path) -> None:
-    """The shares of a sampler without the world size are not fair, which exit code 1 says."""
+    """Without the world size the sampler's shares are unequal, and the script exits with code 1."""
     data = suite / "data"
     assert run(suite, "tools/make_data.py", "--root", str(data), "--train", "20", "--test", "10")[0] == 0
     module = suite / "multinode" / "training.py"

@@ -1,4 +1,4 @@
-"""The tasks of the DAG `ab` with a real database and a real git repository; only Airflow's answers are made up."""
+"""The tasks of the DAG `ab` with a real database and a real git repository; only Airflow's responses are fake."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
-from tests.support.stories import a_run, losses, open_store, tell
+from tests.support.stories import a_run, losses, open_store, record_run
 
 from tipcflow.domain import ConfigError, Status, run_id_of
 from tipcflow.domain.run_documents import AbDocument
@@ -121,7 +121,7 @@ class World:
                 if value is not None:
                     store.runs.finish(ours, value, f"it is {value.value}", 100.0 * number + 60)
             else:
-                tell(store, a_run(ours, **fields))
+                record_run(store, a_run(ours, **fields))
                 store.measurements.add(losses(ours, [value], metric="batch_cost", unit="s"))
         return waits
 

@@ -1,4 +1,4 @@
-"""What a judge asks the scheduler for when a number looks worse, with a real database."""
+"""The confirm run that a judge requests from the scheduler when a metric is worse, with a real database."""
 
 import time
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.confirmations import told
-from tests.support.stories import TRAIN, a_plan, a_run, tell
+from tests.support.stories import TRAIN, a_plan, a_run, record_run
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
@@ -43,14 +43,14 @@ DAG = "sample.mobilenet_v3_small.train_infer_python"
 
 
 class World:
-    """A run unconfirmed, and what Airflow is told."""
+    """An unconfirmed run, and the requests that Airflow receives."""
 
     def __init__(self, store: Store, home: Path) -> None:
         self.store, self.home = store, home
         self.started: dict[str, tuple[datetime, Any]] = {}
         self.refuses: Exception | None = None
         self.notes: list[str] = []
-        self.run = tell(store, a_run(created_at=time.time()), status=None)
+        self.run = record_run(store, a_run(created_at=time.time()), status=None)
         self.keep(self.run.id, RunRequest("f.txt", "sample", "lite_train_lite_infer", "local", home))
         doubt = {"check": "speed.batch_cost", "status": Status.UNCONFIRMED, "reason": "slower"}
         store.checks.replace(self.run.id, [CheckResult(**doubt, step=TRAIN, values={"confirm": True})])
@@ -89,13 +89,13 @@ class World:
         asking.request_early(self.context(self.run.id), {"dag_run": dag_run})  # type: ignore[arg-type]
 
     def wait(self, dag_id: str = DAG) -> tuple[str, ConfirmationDocument] | None:
-        """What the judge of the run's DAG run waits for."""
+        """The trigger that the judge of the run's DAG run defers on."""
         dag_run = SimpleNamespace(dag_id=dag_id, run_id="weekly__2026")
         return asking.pending_confirmation(self.context(self.run.id), {"dag_run": dag_run})  # type: ignore[arg-type]
 
 
 def over_budget(context: TaskContext) -> tuple[Status, str] | None:
-    """The answer for a step."""
+    """The result for a step."""
     return task_phases.over_budget(context, a_plan().steps[0])
 
 
@@ -119,7 +119,7 @@ def test_a_confirm_run_is_started_once_and_found_again(world: World) -> None:
     assert requested.keys == (TRAIN,)
     assert any(f"waits for confirm run {requested.run}" in note for note in world.notes)
     assert world.wait() == first, "also for a judge that died and is tried again"
-    # It died between asking and starting.
+    # The worker died between storing the request and starting the DAG run.
     world.started.clear()
     assert world.wait() == first
     assert world.started == {child: (run_after, conf)}
@@ -143,7 +143,7 @@ def test_who_waits_for_slots_does_not_come_before_it(world: World) -> None:
     store.documents.put(world.run.id, ClusterDocument(Cluster(name="local", nodes=nodes)))
     store.documents.put(world.run.id, ReferencesDocument(References(suite="sample")))
     for number in range(1, 7):
-        tell(store, a_run(f"before-{number}", created_at=number))
+        record_run(store, a_run(f"before-{number}", created_at=number))
         world.measure(f"before-{number}", 0.1)
     world.measure(world.run.id, 1.0)
     assert store.leases.acquire(world.run.id, slots, owner="o", ttl_s=60)
@@ -178,7 +178,7 @@ def test_after_its_deadline_no_task_waits(world: World, monkeypatch: pytest.Monk
 
 
 def resolve(world: World, run: str, **conf: Any) -> RunRequest:
-    """What a DAG run of `confirm` that is our run `run` is asked for."""
+    """The request of a DAG run of `confirm` that is our run `run`."""
     context: Any = {"dag_run": SimpleNamespace(dag_id="confirm", run_id="confirm__x")}
     operator = ConfirmResolveOperator(task_id="resolve")
     return operator.asked(world.context(run), context, conf)
@@ -225,7 +225,7 @@ def test_it_ignores_limits_and_precedes_all_tasks() -> None:
     # Behind runs of the chain, all of which wait for their confirm runs, it would never begin.
     assert again.max_active_runs > 10 * chain.max_active_runs
     assert sorted(again.task_ids) == sorted(chain.task_ids)
-    # Airflow adds up what stands downstream of a task.
+    # Airflow counts the tasks downstream of a task.
     most = sum(task.priority_weight for task in chain.tasks)
     assert min(task.priority_weight for task in again.tasks) > most
 

@@ -18,7 +18,7 @@ RUNS_BEFORE = 6
 
 @pytest.fixture(scope="session")
 def liar_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNodes]:
-    """Nodes a and b, shared by all lies."""
+    """Nodes a and b, shared by the tests of all lies."""
     with local_nodes(tmp_path_factory.mktemp("nodes"), python=Path(sys.executable)) as made:
         yield made
 

@@ -27,7 +27,7 @@ def test_a_lie_is_not_green_and_is_named(lie: Lie, site: Site, histories: dict[s
     policy = lie.options.get("policy", "pr")
     if lie.history:
         adopt(site, histories[policy])
-    lie.tell(site)
+    lie.apply(site)
     report = site.run(**lie.options)
     with site.store() as store:
         run = next(one for one in store.runs.newest(limit=5) if one.trigger == "cli")

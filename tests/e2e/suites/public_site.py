@@ -109,7 +109,7 @@ class PublicSite:
         return Outcome(done.returncode, done.stdout, done.stderr, newest[0])
 
     def _clone(self, suite: str) -> Path:
-        """The clone of a suite that the test chose, otherwise the one at hand."""
+        """The clone of a suite that the test chose, otherwise the default clone."""
         if suite not in self.clones:
             repository = {"models_step6": "models"}.get(suite, suite)
             at_hand = SUITES / repository

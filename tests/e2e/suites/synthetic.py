@@ -27,7 +27,7 @@ def imagenet() -> bytes:
         listed = "".join(f"{name} {number % 4}\n" for number, name in enumerate(names))
         files[f"whole_chain_little_train/{kind}.txt"] = listed.encode()
         for name in names:
-            # A PPM: OpenCV looks at the content, not at the name.
+            # A PPM: OpenCV decodes by content, not by file name.
             files[f"whole_chain_little_train/{name}"] = b"P6 256 256 255\n" + source.randbytes(3 * 256 * 256)
     return archive(files)
 
@@ -45,7 +45,7 @@ def supervisely() -> bytes:
                 packed.writestr(f"mini_supervisely/{kind}.txt", "".join(f"{line}\n" for line in lines))
                 for name in names:
                     pixels = bytes(source.randrange(40 if dark else 256) for dark in mask for _ in range(3))
-                    # PPM and PGM: readers look at the content, not at the name.
+                    # PPM and PGM: readers decode by content, not by file name.
                     header = f" {width} {height} 255\n".encode()
                     packed.writestr(f"mini_supervisely/Images/{name}", b"P6" + header + pixels)
                     packed.writestr(f"mini_supervisely/Annotations/{name}", b"P5" + header + mask)

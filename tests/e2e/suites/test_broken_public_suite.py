@@ -211,7 +211,7 @@ NEXT_CLASS_CHOSEN = (
 def test_the_classes_that_paddleclas_prints(
     public: PublicSite, tmp_path: Path, edits: tuple[Edit, ...], status: Status
 ) -> None:
-    """The file says `benchmark:False`: the printed classes are all that a leg shows."""
+    """The file contains `benchmark:False`: the printed classes are the only output of a leg."""
     public.serve(IMAGENET, imagenet())
     public.clones["PaddleClas"] = changed("PaddleClas", tmp_path / "changed", (*FIT_FOR_PADDLE_3, *edits))
     outcome = public.run("PaddleClas", MOBILENET)

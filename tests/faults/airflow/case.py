@@ -29,7 +29,7 @@ POLL_S = 0.25
 
 
 def run_case(drawn: Draw, folder: Path, seat: Seat, stack: Stack, server: postgres.Server, url: str) -> Seen:
-    """Make the case and judge nothing: what was seen."""
+    """Make the case without judging it: return the observations."""
     python = NODE_PYTHON if drawn.paddle else Path(sys.executable)
     with local_nodes(folder / "nodes", python=python) as nodes:
         site = SeatSite(seat, nodes, home=stack.airflow_home.parent, database_url=url)

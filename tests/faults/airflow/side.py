@@ -51,7 +51,7 @@ class Side(Scheduler):
 
     @property
     def over(self) -> bool:
-        """Whether the DAG run has ended. A killed api-server answers nothing: then it has not."""
+        """Whether the DAG run has ended; False while the api-server does not respond."""
         with contextlib.suppress(TipcflowError):
             return self.now(self.run).state.ended
         return False

@@ -15,14 +15,14 @@ from tipcflow.domain import run_id_of
 
 AFTER = "2026-11-21T09:30:05Z"
 Facts = Mapping[str, Any] | None
-# (state of the DAG run, what the page tells)
+# (state of the DAG run, status on the page)
 Phase = tuple[str, Facts]
 
 
 @dataclass
 class FakeAirflow:
-    """What it knows; tests change it. A run goes through the phases that its DAG had when it was made.
-    `down` is how many requests get 503 before it answers again."""
+    """State of the fake, which tests change. A run goes through the phases that its DAG had when it was created.
+    `down` is the number of requests that get 503 before the fake responds again."""
 
     url: str = ""
     dags: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class FakeAirflow:
     down: int = 0
 
     def add(self, dag_id: str, *phases: Phase, paused: bool = False) -> None:
-        """A DAG whose runs go through these phases, one for each look at the run; the last one stays."""
+        """A DAG whose runs go through these phases, one per query of the run; the last one stays."""
         name = dag_id.replace(".", "/")
         self.dags[dag_id] = {"dag_id": dag_id, "dag_display_name": name, "is_paused": paused}
         self.phases[dag_id] = phases or (("queued", None),)
@@ -146,7 +146,7 @@ def _handler(airflow: FakeAirflow) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_PATCH = _serve  # noqa: N815
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Print nothing."""
 
     return Handler
 

@@ -45,7 +45,7 @@ class AirflowRunning:
 
     @property
     def output(self) -> str:
-        """The states of its tasks, and what the database says of the run."""
+        """The states of its tasks, and the run's status in the database."""
         states = self.scheduler.states(self.dag_run)
         with self.scheduler.site.store() as store:
             known = store.runs.known([self.id]).get(self.id)
@@ -200,7 +200,7 @@ class AirflowCase(Case):
         self.finish(running, seconds=seconds)
 
     def finish(self, running: AirflowRunning, *, seconds: float = END_S) -> None:
-        """Wait for the end of a run and for its verdict; it is the one that is judged."""
+        """Wait for the end of a run and for its verdict; this run is the one under judgment."""
         self.scheduler.ended(running.dag_run, seconds)
         # Marked by a user, it has a final state before its teardowns have run.
         self.wait_for(lambda: self.scheduler.run_of(running.dag_run).status is not None, "the verdict", 90)

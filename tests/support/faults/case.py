@@ -12,15 +12,15 @@ from tests.support.certify import TIPCFLOW, Site, wait_for
 from tests.support.faults.fault import CLEAN_S, Door, Fault, Seen
 from tests.support.faults.gate import Gate
 from tests.support.faults.ledger import stored_once
+from tests.support.faults.recorded import recorded_failure
 from tests.support.faults.running import Running
-from tests.support.faults.told import recorded_failure
 from tests.support.faults.watch import Watch
 
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 from tipcflow.domain import Run
 from tipcflow.domain.run.failure import FailureClass
 
-# What ends stays ended, and a gate is no hang: scenarios that are about these say otherwise.
+# No retries, and waiting at a gate does not count as a hang; scenarios for retries and hangs override both.
 STRICT: dict[str, Any] = {"retries": {one.value: 0 for one in FailureClass}, "hang_s": 0}
 
 
@@ -57,7 +57,7 @@ class Case:
         self.began = time.monotonic()
 
     def nodes_of_its_own(self, **settings: Any) -> LocalNodes:
-        """Other nodes than the shared ones, for a scenario that changes them or needs more; gone afterwards."""
+        """Other nodes than the shared ones, for a scenario that changes them or needs more; removed afterwards."""
         nodes = self.stack.enter_context(local_nodes(self.folder / "nodes", **settings))
         self.site = Site(self.folder / "own_site", nodes, database_url=self.site.database_url)
         self.site.configure_policy(**STRICT)
@@ -79,7 +79,7 @@ class Case:
         return running
 
     def watch(self) -> None:
-        """Look at the nodes from now on."""
+        """Watch the nodes from now on."""
         if self._watch is None:
             self._watch = Watch(self.nodes)
             self.stack.callback(self._watch.end)
@@ -137,14 +137,14 @@ class Case:
         return str(running.output)
 
     def end(self, running: Any, *, seconds: float = 120) -> None:
-        """Wait for a run's end; it is the one that is judged."""
+        """Wait for a run's end; this run is the one under judgment."""
         running.end(seconds)
         with self.site.store() as store:
             self.run = store.runs.get(running.id)
         self.text = running.output
 
     def reap(self) -> str:
-        """`tipcflow nodes reap`; what it says."""
+        """Run `tipcflow nodes reap`; return its output."""
         command = [str(TIPCFLOW), "nodes", "--cluster", "local", "reap"]
         done = subprocess.run(command, env=self.site.env, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -42,8 +42,8 @@ def two_controllers(case: Case) -> None:
 
 
 def controller_gone(case: Case) -> None:
-    """Its nodes end its job by themselves. `nodes reap` judges a run of the CLI and frees its slots; for a DAG run
-    maintenance does that, a day later."""
+    """The nodes end the job on their own. `nodes reap` judges a run of the CLI and frees its slots;
+    for a DAG run maintenance does so a day later."""
     case.site.configure_policy(waits={"lease_ttl_s": 5, "node_lease_s": case.node_lease_s})
     gate = case.gate()
     running = case.start()

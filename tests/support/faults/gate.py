@@ -30,7 +30,7 @@ class Going(Protocol):
 
     @property
     def output(self) -> str:
-        """What it has said."""
+        """The lines printed so far."""
 
 
 class Gate:

@@ -1,4 +1,4 @@
-"""A `tipcflow run` while it continues: what it says, and when."""
+"""A `tipcflow run` while it is running: its output, with times."""
 
 import subprocess
 import threading
@@ -44,7 +44,7 @@ class Running:
 
     @property
     def id(self) -> str:
-        """The run's id, which is the first thing that is said."""
+        """The run's id, which is on the first line of output."""
         wait_for(lambda: bool(self._ids()), what=f"the run's id: {self.output}")
         return self._ids()[0]
 

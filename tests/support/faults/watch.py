@@ -1,4 +1,4 @@
-"""What happens on nodes while a fault is made: who runs there, and when a runner was told to stop."""
+"""Events on nodes while a fault is made: which processes run there, and when a runner was stopped."""
 
 import contextlib
 import json
@@ -12,10 +12,10 @@ LOOK_S = 0.2
 
 
 class Watch(threading.Thread):
-    """Looks at nodes a few times a second until `end`.
+    """Polls nodes a few times a second until `end`.
 
     Attributes:
-        empty: when all nodes that are looked at were found empty, seconds since the epoch.
+        empty: when all watched nodes were found empty, seconds since the epoch.
         unseen: nodes that are not inspected, because they are unreachable.
     """
 
@@ -40,7 +40,7 @@ class Watch(threading.Thread):
         self.join()
 
     def noticed(self, since: float) -> float | None:
-        """When a job was first stopped or had ended badly, as its folder says; None when none was."""
+        """When a job was first stopped or had failed, by its folder; None if neither happened."""
         times = [at for path, at in self._marks().items() if path not in self._old and at >= since]
         return min(times, default=None)
 

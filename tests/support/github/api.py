@@ -17,7 +17,7 @@ class GitHub:
     Attributes:
         faults: responses for the next requests instead of the real ones: (verb, status, headers, has its effect).
         log: (verb, path, body) of each request that arrived.
-        away: whether every request is lost: answered by 503, or by a closed connection.
+        away: whether every request is lost: 503, or a closed connection.
         lost: how many requests were lost.
     """
 

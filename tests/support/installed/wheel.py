@@ -34,7 +34,7 @@ def install(folder: Path, packages: Sequence[str], *, compiled: bool = False) ->
 
 
 def stub() -> str:
-    """The DAG file that the documentation tells users to add."""
+    """The DAG file that the documentation has users add."""
     page = (ROOT / "docs" / "tutorial" / "existing-airflow.md").read_text()
     return page.partition("```python\n")[2].partition("```")[0]
 

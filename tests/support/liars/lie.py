@@ -1,4 +1,4 @@
-"""What a lie is: a suite that claims work it did not do, and what the verdict must say."""
+"""Definition of a lie: a suite that claims work it did not do, and the verdict that it must get."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Lie:
     Attributes:
         name: a few words; the test's id.
         does: what the suite does, for a reader.
-        tell: edits the suite (and, where the lie needs it, the policy) of a user.
+        apply: edits the suite (and, where the lie needs it, the policy) of a user.
         named: regular expressions; each must match the run's reason, letter case ignored.
         statuses: the statuses that are right for the run.
         history: whether accepted honest runs exist before the lie.
@@ -30,7 +30,7 @@ class Lie:
 
     name: str
     does: str
-    tell: Callable[[Site], None]
+    apply: Callable[[Site], None]
     named: tuple[str, ...]
     statuses: frozenset[Status] = FAILED
     history: bool = True
@@ -48,18 +48,18 @@ def rewrite(path: Path, old: str, new: str, *, every: bool = False) -> None:
 def edit(file: str, *changes: tuple[str, str]) -> Callable[[Site], None]:
     """A lie that is a few replacements in one file of the suite."""
 
-    def tell(site: Site) -> None:
+    def apply(site: Site) -> None:
         for old, new in changes:
             rewrite(site.suite / file, old, new)
 
-    return tell
+    return apply
 
 
 def both(*tellers: Callable[[Site], None]) -> Callable[[Site], None]:
     """Several edits that make one lie."""
 
-    def tell(site: Site) -> None:
+    def apply(site: Site) -> None:
         for one in tellers:
             one(site)
 
-    return tell
+    return apply

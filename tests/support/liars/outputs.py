@@ -17,12 +17,12 @@ def _no_weights_check(site: Site) -> None:
 def _shipped(path: str, text: str) -> object:
     """The suite's folder holds the file already."""
 
-    def tell(site: Site) -> None:
+    def apply(site: Site) -> None:
         file = site.suite / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    return tell
+    return apply
 
 
 LIES = (

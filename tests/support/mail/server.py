@@ -24,7 +24,7 @@ class Received:
 
 @dataclass
 class MailServer:
-    """Received messages; `refuse` is the answer to recipients instead of 250."""
+    """Received messages; `refuse` is the reply to recipients instead of 250."""
 
     port: int = 0
     mails: list[Received] = field(default_factory=list)

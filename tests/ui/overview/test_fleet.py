@@ -5,7 +5,7 @@ import io
 
 import pytest
 from fastapi.testclient import TestClient
-from tests.support.stories import a_run, tell
+from tests.support.stories import a_run, record_run
 from tests.ui.html_text import Seen, read
 
 from tipcflow.domain import Status
@@ -43,9 +43,9 @@ def test_without_runs_and_without_a_login(
 def test_when_does_my_run_start(browser: TestClient, machine: TestClient, store: Store) -> None:
     """A question of a user: the queue shows what a run waits for, and when it is expected to start."""
     now = store.now()
-    tell(store, a_run("before", created_at=now - 5 * HOUR))
-    tell(store, a_run("broken", created_at=now - 4 * HOUR, nodes=("<b>",)), status=Status.INFRA_FAILURE)
-    tell(store, a_run("holder", created_at=now - 2), status=None)
+    record_run(store, a_run("before", created_at=now - 5 * HOUR))
+    record_run(store, a_run("broken", created_at=now - 4 * HOUR, nodes=("<b>",)), status=Status.INFRA_FAILURE)
+    record_run(store, a_run("holder", created_at=now - 2), status=None)
     store.leases.acquire("holder", [("10.0.0.1", 0)], owner="o", ttl_s=600)
     store.runs.create(a_run("waits", created_at=now - 1))
     store.queue.join("waits", [("10.0.0.1", 0)], owner="o", ttl_s=600)
@@ -65,7 +65,7 @@ def test_when_does_my_run_start(browser: TestClient, machine: TestClient, store:
 
 def test_the_period_of_nodes_is_in_the_url(browser: TestClient, machine: TestClient, store: Store) -> None:
     now = store.now()
-    tell(store, a_run("old", created_at=now - 40 * HOUR))
+    record_run(store, a_run("old", created_at=now - 40 * HOUR))
     assert "/certification/runs/old" not in look(browser, "nodes").attributes("a", "href")
     seen = look(browser, "nodes?hours=72&cluster=local&days=7")
     links = seen.attributes("a", "href")
@@ -80,7 +80,7 @@ def test_the_period_of_nodes_is_in_the_url(browser: TestClient, machine: TestCli
 def test_many_bars_are_paths(browser: TestClient, store: Store) -> None:
     now = store.now()
     for number in range(160):
-        tell(store, a_run(f"r{number:03}", created_at=now - (number + 1) * 300))
+        record_run(store, a_run(f"r{number:03}", created_at=now - (number + 1) * 300))
     seen = look(browser, "nodes")
     assert not [link for link in seen.attributes("a", "href") if "/runs/r" in link]
     assert "Fewer runs have links" in seen.text
@@ -90,7 +90,7 @@ def test_quarantines_show_who_fixes_what_until_when(
     browser: TestClient, machine: TestClient, store: Store
 ) -> None:
     now = store.now()
-    run = tell(store, a_run("r1", created_at=now - DAY), status=Status.FAILED)
+    run = record_run(store, a_run("r1", created_at=now - DAY), status=Status.FAILED)
     known = {"chain": run.chain, "mode": run.mode, "environment": run.environment, "run": run.id}
     made = {"owner": "<i>mia", "who": "ann", "why": "issue 7", "failed": 2, "judged": 4, "created_at": now - HOUR}
     quarantine = Quarantine(check="parity.onednn", signature="differs", expires_at=now + DAY, **known, **made)
@@ -108,7 +108,7 @@ def test_quarantines_show_who_fixes_what_until_when(
 
 def test_ab_comparisons(browser: TestClient, machine: TestClient, store: Store) -> None:
     now = store.now()
-    run = tell(store, a_run("a1", created_at=now - HOUR, trigger="ab"))
+    run = record_run(store, a_run("a1", created_at=now - HOUR, trigger="ab"))
     metric = {
         "step": "train",
         "leg": "",
@@ -120,7 +120,7 @@ def test_ab_comparisons(browser: TestClient, machine: TestClient, store: Store) 
     }
     result = {"a": "<b>old", "b": "new", "status": "regression", "verdict": "B is slower", "pairs": [{}, {}]}
     store.documents.put(run.id, AbDocument({**result, "metrics": [metric]}))
-    tell(store, a_run("a2", created_at=now - 60, trigger="ab"), status=None)
+    record_run(store, a_run("a2", created_at=now - 60, trigger="ab"), status=None)
     seen = look(browser, "ab")
     for text in ("B is slower", "<b>old", "-5.00 %", "2 pairs", "a2"):
         assert text in seen.text

@@ -1,4 +1,4 @@
-"""An Airflow that answers what the test says: for what a real one does only on a bad day."""
+"""An Airflow with scripted responses: for those that a real one gives only in rare failures."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ URL = "http://airflow.test"
 
 
 class Script:
-    """Answers per path, in order; the last one stays. Remembers what was asked."""
+    """Responses per path, in order; the last one stays. Records the requests."""
 
     def __init__(self, answers: dict[str, list[Answer]]) -> None:
         self.answers = {"/auth/token": [httpx.Response(201, json={"access_token": "t1"})], **answers}

@@ -1,4 +1,4 @@
-"""What the client makes of answers."""
+"""How the client interprets responses."""
 
 import json
 

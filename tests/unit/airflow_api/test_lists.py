@@ -1,4 +1,4 @@
-"""Lists that the demo asks for."""
+"""Lists that the demo requests."""
 
 import httpx
 

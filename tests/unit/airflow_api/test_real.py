@@ -1,4 +1,4 @@
-"""The client against a real Airflow: what it answers in truth is what the other tests' answers are made of."""
+"""The client against a real Airflow, whose responses are the model for the scripted ones of the other tests."""
 
 import json
 import time

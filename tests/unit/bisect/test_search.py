@@ -1,4 +1,4 @@
-"""The search finds the version, as surely as it says, with about as many runs as the noise demands."""
+"""The search finds the version with the stated probability, in about as many runs as the noise requires."""
 
 import math
 import random
@@ -53,7 +53,7 @@ def test_versions_that_cannot_be_measured_are_named_together(later: int, data: s
 
 
 def trial(source: random.Random, later: int, distance: float, *, known: bool) -> tuple[int, bool, float]:
-    """(runs after the ends, whether the answer is right, its probability) of a search in noise 1."""
+    """(runs after the ends, whether the result is right, its probability) of a search in noise 1."""
     change = source.randint(1, later)
 
     def run(version: int) -> float:
@@ -87,7 +87,7 @@ def test_the_result_is_as_probable_as_claimed(known: bool) -> None:
 
 
 def test_a_level_that_is_less_known_than_the_version_is_measured_again() -> None:
-    """The change is the last version: without its level, nothing else tells more."""
+    """The change is the last version: only the runs of that version show its level."""
     search = Search(9, lambda measured, versions: log_levels(measured, versions, Noise(1.0, 11)))
     answer = search.answer({0: [0.0] * 6, 7: [0.0, 0.5], 8: [2.2]})
     assert answer.next == (8,)

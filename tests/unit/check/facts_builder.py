@@ -1,4 +1,4 @@
-"""A finished run that is well in every respect; tests break one thing each."""
+"""A finished run that passes every check; tests break one fact each."""
 
 from tipcflow.check import CheckContext
 from tipcflow.config.policy import LossRule, Policy

@@ -1,4 +1,4 @@
-"""Where a suite's own script says success: the same day, told to our checks, is not green, and it is said why.
+"""Days on which a suite's own script reports success: our checks do not pass on them, and give the reason.
 
 One case per defect of the scripts that ends in a false success. Defects of what they plan (arguments that get
 lost, entries that train nothing) are quirks: tests/unit/plan/test_quirks.py.
@@ -30,13 +30,13 @@ def changed(build: ModuleType, step: str, node: str = "alpha", leg: str = "", **
 
 
 def crash_beside_an_old_log(build: ModuleType) -> Facts:
-    """The status is that of `cat train.log`, and yesterday's log lies there."""
+    """The exit status is that of `cat train.log`, and yesterday's log exists."""
     old = (OutputFile(path="log/norm_train/final.pdparams", exists=True, fresh=False),)
     return build.facts(records=changed(build, build.TRAIN, exit_code=1, outputs=old))
 
 
 def training_left_out(build: ModuleType) -> Facts:
-    """Several GPUs: no training is started, without a line; export and inference use what lies around."""
+    """Several GPUs: no training starts and no line is printed; export and inference use leftover files."""
     kept = tuple(one for one in build.records() if one.step != build.TRAIN)
     step_status = {key: word for key, word in build.facts().step_status.items() if key != build.TRAIN}
     return build.facts(
@@ -75,7 +75,7 @@ def argument_lost(build: ModuleType) -> Facts:
 
 
 def other_weights_exported(build: ModuleType) -> Facts:
-    """The export takes the weights of epoch 1: what it exported answers otherwise than the network."""
+    """The export takes the weights of epoch 1: the exported model's predictions differ from the network's."""
     both = build.predictions()
     both[build.EXPORT] = {name: tuple(reversed(row)) for name, row in both[f"{build.INFER}/{build.OFF}"].items()}
     return build.facts(predictions=both)
@@ -111,7 +111,7 @@ def each_node_for_itself(build: ModuleType) -> Facts:
 
 
 def cut_off_after_five_minutes(build: ModuleType) -> Facts:
-    """`timeout 5m` ends a whole training as well; what follows uses the weights of an epoch in between."""
+    """`timeout 5m` also ends a full-data training; later steps use the weights of an earlier epoch."""
     return build.facts(records=changed(build, build.TRAIN, exit_code=124))
 
 
@@ -127,7 +127,7 @@ def started_in_the_background(build: ModuleType) -> Facts:
 
 
 def inference_on_an_old_export(build: ModuleType) -> Facts:
-    """The export failed; nothing is aborted, and the model of last week answers well."""
+    """The export failed; the script continues, and the model of last week infers correctly."""
     return build.facts(
         records=changed(build, build.EXPORT, exit_code=1, outputs=()),
         step_status={**build.facts().step_status, build.EXPORT: FAILED},
@@ -141,7 +141,7 @@ def device_argument_lost(build: ModuleType) -> Facts:
 
 
 def image_argument_lost(build: ModuleType) -> Facts:
-    """The variable with the images is never set: the leg looks at others, its own default."""
+    """The variable with the images is never set: the leg reads other images, its own default."""
     both = build.predictions()
     both[f"{build.INFER}/{build.ON}"] = {"demo.jpg": (0.9, 0.05, 0.05)}
     return build.facts(predictions=both)
@@ -155,7 +155,7 @@ def epochs_lost(build: ModuleType) -> Facts:
 
 
 def lines_of_an_earlier_attempt(build: ModuleType) -> Facts:
-    """Logs are appended to: the lines of yesterday stand above a training that printed nothing."""
+    """Logs are appended to: yesterday's lines precede a training that printed nothing."""
     again = tuple(
         one.model_copy(update={"attempt": 2}) if one.step == build.TRAIN else one for one in build.records()
     )
@@ -167,12 +167,12 @@ def lines_of_an_earlier_attempt(build: ModuleType) -> Facts:
 
 
 def logs_collide(build: ModuleType) -> Facts:
-    """Two legs write to one log, because its name lacks what tells them apart: the first one's is lost."""
+    """Two legs write to one log, because the log's name lacks the option that differs: the first leg's is lost."""
     return build.facts(engine={f"{build.INFER}/{leg}": build.engine(True) for leg in (build.ON, build.OFF)})
 
 
 def a_missing_line_shifts_all_others(build: ModuleType) -> Facts:
-    """A line is missing in the file: the training runs, export and inference do not, and no message says so."""
+    """A line is missing in the file: the training runs, export and inference do not, and no message reports it."""
     left = {build.TRAIN: PASS, build.EVAL: PASS, "prepare": PASS, build.GPU: Status.NOT_RUN}
     kept = tuple(one for one in build.records() if one.step in left)
     return build.facts(records=kept, step_status=left, leg_status={}, predictions={}, engine={}, autolog={})
@@ -184,12 +184,12 @@ def python_false(build: ModuleType) -> Facts:
 
 
 def nothing_was_prepared(build: ModuleType) -> Facts:
-    """A download broke off, or the model has no entry in prepare.sh: what lies there is half a data set."""
+    """A download broke off, or the model has no entry in prepare.sh: the data set is incomplete."""
     return build.facts(records=(*build.records(), build.record("prepare", "alpha", exit_code=8)))
 
 
 def loss_is_nan(build: ModuleType) -> Facts:
-    """Nothing looks at the numbers."""
+    """The script evaluates no metric."""
     kept = [m if m.metric != "loss" else m.model_copy(update={"value": math.nan}) for m in build.measurements()]
     return build.facts(measurements=tuple(kept))
 
@@ -236,8 +236,8 @@ DAYS: list[tuple[Day, Status, str]] = [
     (mismatch_is_only_printed, FAILED, "against the golden of"),
 ]
 
-# The defects, as users meet them; each with the days on which it says success, and with the quirks (what the
-# planner does instead, so that such a day does not come) that are about it.
+# The defects, as users see them; each with the days on which the script reports success, and with the quirks that
+# make the planner avoid the defect.
 DEFECTS: dict[str, tuple[tuple[Day, ...], tuple[str, ...]]] = {
     "several nodes are started by hand": (
         (died_on_the_second_node, one_node_of_two, each_node_for_itself),
@@ -292,7 +292,7 @@ BY_PLAN_ALONE = {"CUDA_VISIBLE_DEVICES leaks"}
 
 
 def against(build: ModuleType, day: Day, facts: Facts) -> CheckContext:
-    """What that day is judged by: references and goldens as they stand, on the cluster that was asked for."""
+    """The inputs of that day's checks: the shipped references and goldens, on the requested cluster."""
     target = Reference(model=facts.plan.model, metric="top1", target=0.75, tolerance=0.25, because="measured")
     answers = {
         GoldenKey(build.INFER, "fp32"): GoldenAnswers(

@@ -1,4 +1,4 @@
-"""What must never happen: whatever is said of steps and legs, missing or broken work is never a pass."""
+"""Invariant: whatever the states of steps and legs, missing or broken work is never a pass."""
 
 import math
 from types import ModuleType
@@ -12,7 +12,7 @@ from tipcflow.report import as_text, certificate, junit, markdown, verify
 
 STEPS = ("prepare", "v/train", "v/eval", "v/export", "v/infer_cpu", "v/infer_gpu")
 LEGS = ("v/infer_cpu/cpu_onednn_threads1_bs1", "v/infer_cpu/cpu_threads1_bs1", "v/infer_gpu/gpu_bs1")
-# What may be said of a step or a leg.
+# Possible states of a step or a leg.
 SAID = st.sampled_from(
     [Status.PASS, Status.NOT_RUN, Status.BLOCKED, Status.CANCELLED, Status.INFRA_FAILURE, Status.FAILED]
 )
@@ -43,7 +43,7 @@ def test_no_green_run_with_missing_or_broken_work(
         assert logged
         assert steps["v/train"] is Status.PASS
         assert {0, 1}.isdisjoint(lost), "both nodes' exit records are there"
-        # The GPU step cannot be done here: that it is blocked says no more than that.
+        # The GPU step is not possible here: that it is blocked adds nothing.
         own = [result for key, result in (*steps.items(), *legs.items()) if "gpu" not in key]
         assert all(result in ENDED for result in own) or Status.NOT_RUN in own
         assert set(STEPS) - {"v/infer_gpu"} <= set(steps)

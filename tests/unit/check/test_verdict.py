@@ -1,4 +1,4 @@
-"""The verdict: where a script that greps its log says success, this says what went wrong, and vice versa."""
+"""The verdict: it fails where a script that greps its log reports success, and vice versa."""
 
 import math
 from pathlib import Path

@@ -9,7 +9,7 @@ from tipcflow.cli import main
 from tipcflow.store import Store
 
 
-class Said(NamedTuple):
+class CliResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -43,10 +43,10 @@ def database(home: Path, empty_database: Path) -> Path:
 @pytest.fixture
 def tipcflow(
     home: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Callable[..., Said]:
+) -> Callable[..., CliResult]:
     """Run the command line in this process: exit code, stdout, stderr."""
 
-    def run(*arguments: str) -> Said:
+    def run(*arguments: str) -> CliResult:
         monkeypatch.setattr("sys.argv", ["tipcflow", *arguments])
         code = 0
         try:
@@ -54,6 +54,6 @@ def tipcflow(
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         out, err = capfdbinary.readouterr()
-        return Said(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+        return CliResult(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
     return run

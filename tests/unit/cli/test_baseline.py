@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, TRAIN, a_run, tell
+from tests.support.stories import T0, TRAIN, a_run, record_run
 from tests.support.two_nodes import NODES, Number, stored
 
 from tipcflow.check.baseline.baseline import against_baseline
@@ -31,7 +31,7 @@ def weeks(database: Any) -> list[str]:
     names = []
     with Store.open() as store:
         for week, cost in enumerate(COSTS):
-            run = tell(store, a_run(f"run-{week}", created_at=T0 + week, environment="cpu"), status=None)
+            run = record_run(store, a_run(f"run-{week}", created_at=T0 + week, environment="cpu"), status=None)
             known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
             store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=cost)])
             store.runs.finish(run.id, Status.REGRESSION if week == 3 else Status.PASS, "", T0 + week + 0.5)
@@ -120,7 +120,7 @@ def slower(one: Number) -> float:
 
 
 def judged(store: Store, week: int, how: Callable[[Number], float]) -> tuple[Status, dict[str, CheckResult]]:
-    """A run of that week, judged and ended with what it was told; the policy has no confirm runs."""
+    """A run of that week, judged and finished with the given values; the policy has no confirm runs."""
     run, rules = stored(store, week, how, NODES), Policy(name="mine", confirm_minutes=0)
     judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
     assert confirm.request_confirmation(store, store.runs.get(run), rules, f"{run}-again") is None
@@ -216,7 +216,7 @@ def test_what_is_shown_is_what_the_check_uses(
     with Store.open() as store:
         for week in range(41):
             cost = 0.2 if week < 30 else 0.1
-            run = tell(store, a_run(f"run-{week:02}", created_at=T0 + week, environment="cpu"), status=None)
+            run = record_run(store, a_run(f"run-{week:02}", created_at=T0 + week, environment="cpu"), status=None)
             known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
             noise = 1 + 0.002 * (week * 7 % 5 - 2)
             store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=cost * noise)])

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from tests.support.bad_day import record_failure
-from tests.support.stories import tell
+from tests.support.stories import record_run
 
 from tipcflow.domain.run_documents import CertificateDocument
 from tipcflow.execute.verdict.signature import sign_certificate
@@ -52,7 +52,7 @@ def test_the_password_is_not_printed(tipcflow: Callable[..., Any], monkeypatch: 
 def test_the_certificate_is_printed_as_the_file_holds_it(tipcflow: Callable[..., Any], home: Path) -> None:
     with Store.open() as store:
         run = record_failure(store, home)
-        tell(store)
+        record_run(store)
     result = tipcflow("certificate", "show", "20261122")
     assert result.code == 0
     assert json.loads(result.out) == {"schema_version": 1, "run": run.id, "verdict": "failed"}
@@ -80,7 +80,7 @@ def test_a_certificate_is_verified(tipcflow: Callable[..., Any], tmp_path: Path)
 
 def test_the_certificate_of_a_run_is_verified(tipcflow: Callable[..., Any], home: Path) -> None:
     with Store.open() as store:
-        run = tell(store)
+        run = record_run(store)
     result = tipcflow("certificate", "verify", "latest")
     assert result.code == 2
     assert f"{run.id}/certificate.json: run {run.id} has no certificate here" in result.err
@@ -95,7 +95,7 @@ def test_the_certificate_of_a_run_is_verified(tipcflow: Callable[..., Any], home
 
 def test_a_certificate_is_shown_as_markdown_and_junit(tipcflow: Callable[..., Any], home: Path) -> None:
     with Store.open() as store:
-        run = tell(store)
+        run = record_run(store)
         store.documents.put(run.id, CertificateDocument({"run": run.id}))
     result = tipcflow("certificate", "show", run.id, "--format", "markdown")
     assert (result.code, result.out.startswith("## pass: ")) == (0, True), result.err

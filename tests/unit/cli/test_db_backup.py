@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import tell
+from tests.support.stories import record_run
 
 from tipcflow.store import Store, migrate
 
@@ -22,7 +22,7 @@ def test_a_verdict_is_the_same_after_restoring_elsewhere(
     tipcflow: Callable[..., Any], database: Path, tmp_path: Path, elsewhere: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open() as store:
-        tell(store)
+        record_run(store)
     before = [tipcflow("show", "latest"), tipcflow("show", "latest", "--json"), tipcflow("runs", "--json")]
     file = tmp_path / "backup"
     result = tipcflow("db", "backup", str(file))
@@ -54,7 +54,7 @@ def test_each_error_is_one_line(
     tipcflow: Callable[..., Any], database: Path, tmp_path: Path, elsewhere: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open() as store:
-        tell(store)
+        record_run(store)
     url, file, text = f"sqlite:///{database}", tmp_path / "backup", tmp_path / "text"
     text.write_text("text")
     tipcflow("db", "backup", str(file))

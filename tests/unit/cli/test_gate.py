@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, TRAIN, a_run, tell
+from tests.support.stories import T0, TRAIN, a_run, record_run
 
 from tipcflow.domain import Measurement, Phase
 from tipcflow.store import Store
@@ -18,7 +18,7 @@ def weeks(count: int, noise: float) -> str:
     source = random.Random(7)
     with Store.open() as store:
         for week in range(count):
-            run = tell(store, a_run(f"run-{week:02}", created_at=T0 + week, environment="cpu"))
+            run = record_run(store, a_run(f"run-{week:02}", created_at=T0 + week, environment="cpu"))
             known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
             value = 0.2 * (1 + source.gauss(0, noise))
             store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=value)])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.bad_day import record_failure
-from tests.support.stories import tell
+from tests.support.stories import record_run
 
 from tipcflow.config.goldens import load_goldens
 from tipcflow.domain import ConfigError, GoldenKey, Status
@@ -22,8 +22,8 @@ def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def passing(store: Store) -> tuple[str, str, str]:
-    """A run that passed and whose legs answered; its id, the inference step, the legs' precision."""
-    run = tell(store)
+    """A run that passed and whose legs printed predictions; its id, the inference step, the legs' precision."""
+    run = record_run(store)
     plan = store.plans.get(run.id)
     step = next(step for step in plan.steps if step.legs and not step.not_run)
     for leg in step.legs:
@@ -59,7 +59,7 @@ def test_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: P
 def test_refused(tipcflow: Callable[..., Any], home: Path, configs: Path) -> None:
     with Store.open() as store:
         failed = record_failure(store, home).id
-        good = tell(store).id
+        good = record_run(store).id
         store.documents.put(good, PredictionsDocument({}))
     result = tipcflow("golden", "record", failed, "--because", "x")
     assert (result.code, f"run {failed} is failed" in result.err) == (2, True)

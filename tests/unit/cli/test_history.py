@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, a_run, losses, tell
+from tests.support.stories import T0, a_run, losses, record_run
 
 from tipcflow.store import Store
 
@@ -19,7 +19,7 @@ def report(home: Path) -> None:
     with Store.open() as store:
         for number, environment in enumerate(KINDS):
             at = T0 + number * 86_400
-            run = tell(
+            run = record_run(
                 store, a_run(f"run-{number}", environment=environment, created_at=at, framework="paddle 3.3.1")
             )
             store.measurements.add(losses(run.id, [0.05, 0.06 + number], metric="batch_cost", unit="s"))
@@ -39,7 +39,7 @@ def test_history_of_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("trigger", ["bisect", "confirm"])
 def test_runs_of_bisections_and_confirm_runs_are_left_out(tipcflow: Callable[..., Any], trigger: str) -> None:
     with Store.open() as store:
-        run = tell(store, a_run("side", environment=KINDS[0], created_at=T0 + 9 * 86_400, trigger=trigger))
+        run = record_run(store, a_run("side", environment=KINDS[0], created_at=T0 + 9 * 86_400, trigger=trigger))
         store.measurements.add(losses(run.id, [7.0], metric="batch_cost", unit="s"))
     result = tipcflow("history", "mobilenet", "batch_cost", "--environment", "v100")
     assert [line.split()[-1] for line in result.out.splitlines()[2:]] == ["run-0", "run-2"]

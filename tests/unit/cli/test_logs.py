@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.bad_day import record_failure
-from tests.support.stories import INFER, TRAIN, tell
+from tests.support.stories import INFER, TRAIN, record_run
 
 from tipcflow.execute.collect.log_archive import compress_logs
 from tipcflow.remote.runner.files import safe_name
@@ -15,7 +15,7 @@ from tipcflow.store import Store
 @pytest.fixture
 def failed(home: Path) -> str:
     with Store.open() as store:
-        tell(store)
+        record_run(store)
         return record_failure(store, home).id
 
 

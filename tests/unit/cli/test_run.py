@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from tests.unit.cli.conftest import Said
+from tests.unit.cli.conftest import CliResult
 
 from tipcflow.store import Store
 
@@ -30,7 +30,7 @@ VALID = {
     ],
 )
 def test_a_misspelled_name_makes_no_run(
-    tipcflow: Callable[..., Said], database: object, option: str, value: str, reason: str
+    tipcflow: Callable[..., CliResult], database: object, option: str, value: str, reason: str
 ) -> None:
     options = [word for pair in (VALID | {option: value}).items() for word in pair]
     result = tipcflow("run", "x/train_infer_python.txt", *options)

@@ -1,4 +1,4 @@
-"""Formats of one's own: what is wrong with them is said when they are loaded."""
+"""Custom formats: errors in them are reported when they are loaded."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Validation errors say what was expected, in the words of our errors instead of pydantic's."""
+"""Validation errors name the expected value, in the words of our errors instead of pydantic's."""
 
 from typing import Literal
 

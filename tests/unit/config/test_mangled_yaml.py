@@ -1,4 +1,4 @@
-"""However a configuration file is mangled: it loads, or the answer is one line with the file's name."""
+"""However a configuration file is mangled: it loads, or the error is one line with the file's name."""
 
 import random
 from collections import Counter

@@ -205,7 +205,7 @@ def test_a_folder_that_becomes_a_checkout_changes_the_default_home(
 def test_settings_are_read_once_per_environment(
     settings: Callable[..., Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A plan asks for the settings several times; reading them each time made planning six times as slow."""
+    """A plan reads the settings several times; reading the file each time made planning six times as slow."""
     first = settings({"HOME": "/me"}, tmp_path)
     assert settings({"HOME": "/me"}, tmp_path) is first
     assert settings({"HOME": "/me", "TIPCFLOW_WEEKLY_AT_ONCE": "3"}, tmp_path).weekly_at_once == 3

@@ -1,4 +1,4 @@
-"""docker-compose.yaml says what is true: of the code, of Airflow's settings, of the files that it names."""
+"""docker-compose.yaml agrees with the code, with Airflow's settings and with the files that it names."""
 
 import ast
 import importlib.util

@@ -254,7 +254,7 @@ def test_redis_keeps_its_messages_when_it_is_killed(root: Path, tmp_path: Path) 
 
 @pytest.fixture
 def report() -> Iterator[str]:
-    """The address of an api-server whose triggerer is not well."""
+    """The address of an api-server whose triggerer is unhealthy."""
     states = {
         "scheduler": {"status": "healthy"},
         "triggerer": {"status": "unhealthy"},
@@ -263,7 +263,7 @@ def report() -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if self.path == "/dead":  # a scheduler's own answer has no body
+            if self.path == "/dead":  # a scheduler's own response has no body
                 self.send_error(503)
                 return
             self.send_response(200)

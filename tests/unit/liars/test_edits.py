@@ -58,7 +58,7 @@ def _compiles(site: Site) -> None:
 def test_a_lie_changes_the_suite(lie: Lie, tmp_path: Path) -> None:
     site = Editor(tmp_path)
     before = _texts(site)
-    lie.tell(site)
+    lie.apply(site)
     assert _texts(site) != before
     _compiles(site)
 

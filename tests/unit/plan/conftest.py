@@ -1,4 +1,4 @@
-"""Sample params files and clusters for the plan room's tests."""
+"""Sample params files and clusters for the tests of the package `plan`."""
 
 from collections.abc import Callable
 from pathlib import Path

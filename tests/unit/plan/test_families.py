@@ -1,4 +1,4 @@
-"""Files of the suites' other scripts, and benchmarks: plans of what they say, and of what their scripts do."""
+"""Files of the suites' other scripts, and benchmarks: plans of their content, and of their scripts' behavior."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""How long a training is, as its command says."""
+"""The length of a training, by its command."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 """However a params file is mangled: a plan that does something, or one ConfigError. Never a crash.
 
-Each question is asked some times every day, and often in the full tests.
+Each property gets a few examples in daily runs, and many in the full tests.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""`tipcflow plan --batch` on records as they lie in the folder: some of every file, family, mode and variant.
+"""`tipcflow plan --batch` on records as stored in the folder: some of every file, family, mode and variant.
 
-That each single record is planned as it ran is asked in test_oracle.py; here it is the command that is asked.
+test_oracle.py proves that each single record is planned as it ran; this file tests the command.
 """
 
 import gzip

@@ -1,4 +1,4 @@
-"""docs/reference/quirks.md is what the code says."""
+"""docs/reference/quirks.md agrees with the code."""
 
 from pathlib import Path
 

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
-from tests.support.stories import a_run, tell
+from tests.support.stories import a_run, record_run
 
 from tipcflow.domain import Status
 from tipcflow.store import Store
@@ -42,9 +42,9 @@ def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 def test_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
     now = store.now()
-    tell(store, a_run("20261121t000001-a-0000", created_at=now - 100, trigger="pr"))
+    record_run(store, a_run("20261121t000001-a-0000", created_at=now - 100, trigger="pr"))
     outliers = 'pr "x"\\\n'
-    tell(store, a_run("20261121t000002-a-0000", created_at=now - 60, trigger=outliers), status=Status.FAILED)
+    record_run(store, a_run("20261121t000002-a-0000", created_at=now - 60, trigger=outliers), status=Status.FAILED)
     store.runs.create(a_run("20261121t000003-a-0000", created_at=now))
     store.queue.join("20261121t000003-a-0000", [("node-a", 0)], owner="o", ttl_s=600, now=now - 40)
     answer = client.get("/metrics", headers=AUTHORIZED)
@@ -68,7 +68,7 @@ def test_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
     ["", "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN, "Bearer é"],
 )
 def test_without_the_token_nothing_is_reported(client: TestClient, store: Store, header: str) -> None:
-    tell(store)
+    record_run(store)
     answer = client.get("/metrics", headers={b"Authorization": header.encode("latin-1")} if header else {})
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"

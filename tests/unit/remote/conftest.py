@@ -61,7 +61,7 @@ def children_of(pid: int) -> list[int]:
 
 
 class Bench:
-    """One node: jobs are made, started and looked at as a controller does it."""
+    """One node: jobs are made, started and polled as by a controller."""
 
     def __init__(self, folder: Path, python: str) -> None:
         self.workspace = folder / "work space"
@@ -131,7 +131,7 @@ class Bench:
         return self.ended(job)
 
     def state(self, job: Path, wanted: str) -> dict[str, Any]:
-        """What `poll` says, once the job is in that state."""
+        """The output of `poll`, once the job is in that state."""
         return until(lambda: (report := self.ask("poll", job))["state"] == wanted and report, f"state {wanted}")
 
     def ours(self) -> list[int]:

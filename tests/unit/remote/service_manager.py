@@ -12,7 +12,7 @@ import pytest
 from tests.support.programs import missing
 
 SYSTEMD = Path("/lib/systemd/systemd")
-USER = 65534  # nobody
+USER = 65534  # the Unix user `nobody`
 WAIT_S = 30.0
 
 # /tmp and other folders that systemd cleans at boot are empty file systems of the namespace, and its units for

@@ -19,7 +19,7 @@ def node(tmp_path: Path) -> Node:
 
 
 def requested(command: str) -> list[str]:
-    """The runs that stand in the way."""
+    """The runs whose claims conflict."""
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
     return [one["run"] for one in json.loads(done.stdout)["others"]]

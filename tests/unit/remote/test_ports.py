@@ -1,4 +1,4 @@
-"""Which ports a node uses, as the kernel says."""
+"""Which ports a node uses, according to the kernel."""
 
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""A certificate holds what was found, says the same for the same facts, and betrays every later change."""
+"""A certificate holds all findings, is equal for equal facts, and reveals every later change."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What pages draw and say: thinned curves, answers, how to do it again."""
+"""Parts of pages: thinned curves, check results, how to reproduce a run."""
 
 import math
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Whatever is changed in a certificate, `verify` says so: every single field, and what a forger forgets."""
+"""`verify` reports any change of a certificate: every single field, and what a forger forgets."""
 
 import copy
 import json

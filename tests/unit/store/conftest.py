@@ -72,7 +72,7 @@ def store(database_url: str) -> Iterator[Store]:
 
 @pytest.fixture
 def at_once() -> Callable[..., list[Any]]:
-    """Run several `contend.py` at once; their answers in order."""
+    """Run several `contend.py` at once; return their outputs in order."""
 
     def run(*command_lines: list[str]) -> list[Any]:
         script = str(TESTS / "support" / "contend.py")

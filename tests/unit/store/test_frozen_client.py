@@ -39,7 +39,7 @@ def test_a_process_that_waits_for_a_frozen_clients_lock_continues(
     with Store.open(url) as store, connection:
         store.runs.create(a_run("run-1"))
         connection.begin()
-        lock(connection)  # and says nothing from here on
+        lock(connection)  # and sends nothing from here on
         began = time.monotonic()
         assert store.leases.acquire("run-1", [("node-a", 0)], owner="", ttl_s=60)
         assert time.monotonic() - began < 30

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from sqlalchemy import inspect
-from tests.support.stories import tell
+from tests.support.stories import record_run
 
 from tipcflow.domain import ConfigError
 from tipcflow.store import Store, migrate
@@ -89,7 +89,7 @@ def test_old_rows_lose_their_body_first(store: Store) -> None:
 
 def test_the_migration_up_and_down_with_data(empty_url: str) -> None:
     with Store.open(empty_url) as store:
-        run = tell(store)
+        run = record_run(store)
         add(store, 1)
     migrate.downgrade(empty_url, "0007")
     engine = make_engine(empty_url)

@@ -1,6 +1,6 @@
 """A node's probes in earlier runs of any chain on its cluster."""
 
-from tests.support.stories import T0, a_run, losses, tell
+from tests.support.stories import T0, a_run, losses, record_run
 
 from tipcflow.domain import Phase, Status
 from tipcflow.store import Store
@@ -8,7 +8,7 @@ from tipcflow.store import Store
 
 def _run(store: Store, number: int, value: float, **fields: object) -> None:
     status = fields.pop("status", Status.PASS)
-    run = tell(store, a_run(f"run-{number}", created_at=T0 + number, **fields), status=status)
+    run = record_run(store, a_run(f"run-{number}", created_at=T0 + number, **fields), status=status)
     timed = {"rank": -1, "unit": "s", "phase": Phase.RESOURCE}
     store.measurements.add(losses(run.id, [value, value * 2], metric="probe.cpu", **timed))
 
@@ -31,7 +31,9 @@ def test_a_node_has_its_own_history_of_probes(store: Store) -> None:
 
 def test_the_class_that_has_the_chains_history_is_known(store: Store) -> None:
     for number, environment in enumerate(("cpu/a", "cpu/a", "cpu/b")):
-        tell(store, a_run(f"run-{number}", created_at=T0 + number, environment=environment), status=Status.PASS)
+        record_run(
+            store, a_run(f"run-{number}", created_at=T0 + number, environment=environment), status=Status.PASS
+        )
     assert store.history.elsewhere(a_run("now", created_at=T0 + 9, environment="cpu/c")) == ("cpu/a", 2)
     second = a_run("now", created_at=T0 + 9, environment="cpu/b")
     assert store.history.elsewhere(second) == ("", 0)

@@ -2,7 +2,7 @@
 
 import pytest
 from sqlalchemy.exc import IntegrityError
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, losses, some_facts, tell
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, losses, record_run, some_facts
 
 from tipcflow.domain import Attempt, CheckResult, LegKey, Status
 from tipcflow.domain.generated import GeneratedDocument
@@ -52,5 +52,5 @@ def test_generated_runs_are_counted_apart(store: Store) -> None:
     assert (store.recorded.counts(), store.recorded.has_generated()) == ((0, 0), False)
     store.recorded.add([recorded("r1")])
     assert (store.recorded.counts(), store.recorded.has_generated()) == ((1, 0), True)
-    tell(store, a_run("r2", created_at=T0 + 99))
+    record_run(store, a_run("r2", created_at=T0 + 99))
     assert (store.recorded.counts(), store.recorded.has_generated()) == ((1, 1), False)

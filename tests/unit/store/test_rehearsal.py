@@ -1,4 +1,4 @@
-"""What is asked beforehand need not be prepared again, and touches no database."""
+"""Queries rehearsed beforehand need not be prepared again, and rehearsing touches no database."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_a_rehearsed_statement_is_not_made_again(tmp_path: Path) -> None:
     with Store.open(url) as store:
         made = made_texts(store)
         ask(store)
-        assert len(made) >= 5  # else the next lines would say nothing
+        assert len(made) >= 5  # otherwise the next lines would prove nothing
     rehearse(url)
     with Store.open(url) as store:
         made = made_texts(store)

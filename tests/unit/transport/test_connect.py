@@ -186,7 +186,7 @@ def test_alias_of_the_users_configuration(server, tmp_path):
     )
     node = Node(name="a", address="10.0.0.1", ssh=SshTarget(alias="trainer"), python="/p", workspace="/w")
     connect_client(node, config_file=config).close()
-    # What stands in the cluster file wins over the configuration.
+    # A value in the cluster file overrides the SSH configuration.
     other = node.model_copy(
         update={"ssh": SshTarget(alias="trainer", identity_file=str(server.folder / "stranger"))}
     )

@@ -1,4 +1,4 @@
-"""A server that accepts the login but answers later requests late or never: every call ends by its own limit."""
+"""A server that accepts the login but responds to later requests late or never: every call has its own limit."""
 
 import socket
 import subprocess
@@ -21,11 +21,11 @@ pytestmark = [
     pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning"),
 ]
 
-WAIT_S = 20.0  # after which the server answers all the same: a call that waited for it fails its test
+WAIT_S = 20.0  # after which the server responds: a call that waited for it fails its test
 
 
 class Slow(paramiko.ServerInterface):
-    """Lets everybody in, and answers the request named `held` only once `release` is set."""
+    """Accepts every login, and responds to the request named `held` only once `release` is set."""
 
     def __init__(self, held: str) -> None:
         self.held, self.release, self.answered = held, threading.Event(), threading.Event()
@@ -58,7 +58,7 @@ class Slow(paramiko.ServerInterface):
     @staticmethod
     def _serve(channel: paramiko.Channel) -> None:
         try:
-            while channel.recv(1024):  # the end of the input comes after the request was answered
+            while channel.recv(1024):  # the end of the input comes after the request got its response
                 pass
             channel.sendall(b"done")
             channel.send_exit_status(0)

@@ -83,11 +83,11 @@ class Gate:
         self.requests += 1
         second = ask()
         if second is None:
-            alone = evidence.score >= rule.alone and evidence.new >= rule.alone_runs + evidence.noise.odd
+            alone = evidence.score >= rule.alone and evidence.new >= rule.alone_runs + evidence.noise.has_outliers
             return self._raise(index, evidence, False) if alone else None
         self._add(index, second)
         again = self._evidence()
-        sure = again.score >= self._needed(again) and again.new >= _CONFIRMED_RUNS + again.noise.odd
+        sure = again.score >= self._needed(again) and again.new >= _CONFIRMED_RUNS + again.noise.has_outliers
         agrees = (second - again.noise.level) / again.shift >= _AGREES if again.shift else False
         if not (sure and agrees and self._large(again) and again.shift * evidence.shift > 0):
             return None

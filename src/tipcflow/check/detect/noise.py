@@ -72,7 +72,7 @@ class Noise:
         return self.tails > _HEAVY
 
     @property
-    def odd(self) -> bool:
+    def has_outliers(self) -> bool:
         """Whether any run was far off, of these or of those that the prior knows."""
         return self.outliers > _ODD
 

@@ -90,7 +90,7 @@ class Inputs:
     def _file(self, name: str) -> None:
         results = PrintedSpeeds()
         steps = list(counting(steps_in(_watched(_lines(name), results)), self._window))
-        self.notes += _not_understood(name, results.odd)
+        self.notes += _not_understood(name, results.unparsed)
         if results.speeds:
             if self._rule != PRINTED:
                 raise ConfigError(

@@ -145,7 +145,7 @@ class Columns:
 def _lay_out(batch: BatchBuilder, template: Template, digits: Digits, lines: Indices, rest: Indices) -> list[int]:
     """Parse lines of one shape; return the numbers of lines that turn out to be of another kind."""
     values = template.read(digits, lines)
-    outliers = template.odd(values)
+    outliers = template.find_outliers(values)
     left: list[int] = []
     if outliers is not None:
         left = [int(number) for number in lines[outliers]]

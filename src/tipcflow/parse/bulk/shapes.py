@@ -84,7 +84,7 @@ class Template:
         values, lengths = digits.integers(runs)
         return Values(digits, lines, values, lengths, self.numbers)
 
-    def odd(self, values: "Values") -> Bools | None:
+    def find_outliers(self, values: "Values") -> Bools | None:
         """Return which lines have names other than the template's and must be parsed one by one; None if there
         are none."""
         if not self.names:

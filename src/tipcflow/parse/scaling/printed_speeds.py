@@ -25,12 +25,12 @@ class PrintedSpeeds:
 
     Attributes:
         speeds: the values found; repeat is 0 if the text does not number it.
-        odd: lines that resemble results of a topology but cannot be parsed.
+        unparsed: lines that resemble results of a topology but cannot be parsed.
     """
 
     def __init__(self) -> None:
         self.speeds: list[Speed] = []
-        self.odd: list[str] = []
+        self.unparsed: list[str] = []
         self._objects = ObjectReader()
 
     def line(self, offset: int, line: str) -> None:
@@ -41,7 +41,7 @@ class PrintedSpeeds:
         if not speeds:
             like = _LIKE_A_RESULT.match(line)
             if like and topology_in(like["path"]):
-                self.odd.append(line.strip())
+                self.unparsed.append(line.strip())
 
 
 def _result(line: str) -> Iterator[Speed]:

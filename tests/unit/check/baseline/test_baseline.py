@@ -13,7 +13,7 @@ from tipcflow.config.policy import Floors, MetricRule, NodeRule, Policy
 from tipcflow.domain import CheckResult, Facts, Measurement, MetricKey, PastRun, Phase, Status, numbers_of
 
 KEY = MetricKey("v/train", "", "batch_cost")
-# A confirm run was asked for, and could not be had: the run before stands for it.
+# A confirm run was requested but not available: the previous run counts as its confirmation.
 ALONE = Confirmation(run="child", medians={}, missing="is not waited for")
 CONFIGS = Path(__file__).parents[4] / "configs" / "policies"
 

@@ -1,4 +1,4 @@
-"""What the gate knows of itself, for `tipcflow gate` and certificates: in time, and said when time was up."""
+"""The detector's limits, for `tipcflow gate` and certificates: computed in time, and reported as cut if not."""
 
 import random
 from collections.abc import Callable

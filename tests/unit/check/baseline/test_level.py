@@ -1,4 +1,4 @@
-"""speed.*, memory.*, baseline.loss with enough history for the gate: it asks before it is red."""
+"""speed.*, memory.*, baseline.loss with enough history for the detector: it requests a confirm run first."""
 
 import random
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_a_faster_run_needs_no_confirm_run(build: ModuleType) -> None:
 def test_no_history_is_too_young_for_a_run_that_takes_three_times_as_long(
     build: ModuleType, name: str, runs: int
 ) -> None:
-    """Whatever the gate makes of a single run that is far off: it is asked about."""
+    """A single run that is far off is always re-measured, whatever the detector decides."""
     source = random.Random(runs)
     past = [0.05 * (1 + source.gauss(0, 0.01)) for _ in range(runs)]
     history = tuple(PastRun(run=f"r{at}", medians={KEY: one}) for at, one in enumerate(past))
@@ -112,7 +112,7 @@ def weekly(
 @pytest.mark.parametrize("since", [2, 3, 4, 7, 11, 15])
 @pytest.mark.parametrize("slow", [0.5, 0.8, 4.0])
 def test_after_an_improvement_slow_runs_are_found_at_once(build: ModuleType, since: int, slow: float) -> None:
-    """The gate forgets the runs before an improvement: while it knows few of the new level, a floor judges."""
+    """The detector drops the runs before an improvement: while the new level has few runs, a floor decides."""
     past = wavy(0.5, 30) + wavy(0.4, since)
     asks = weekly(build, slow, past)
     assert (asks.status, asks.values.get("confirm")) == (Status.UNCONFIRMED, True), asks.reason

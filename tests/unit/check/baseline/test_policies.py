@@ -131,7 +131,7 @@ def test_a_wrong_override_is_refused(wrong: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("override", "suite", "model", "status"),
     [
-        # 30 % slower is a question by the policy as it stands.
+        # 30 % slower is unconfirmed by the shipped policy.
         ({"suite": "other", "set": {"floors": {"speed": 0.5}}}, "PaddleClas", "resnet", Status.UNCONFIRMED),
         ({"suite": "Paddle*", "set": {"floors": {"speed": 0.5}}}, "PaddleClas", "resnet", Status.PASS),
         ({"model": "res*", "set": {"floors": {"speed": 0.5}}}, "PaddleClas", "resnet", Status.PASS),
@@ -144,7 +144,7 @@ def test_a_wrong_override_is_refused(wrong: str, words: str) -> None:
 def test_overrides_change_results(
     build: ModuleType, override: dict[str, object], suite: str, model: str, status: Status
 ) -> None:
-    """Per suite, per model and per metric: what a run is told, not only what the policy says."""
+    """Overrides per suite, model and metric apply to a run, in addition to the policy."""
     whole = {"name": "x", "floors": {"speed": 0.1}, "overrides": [{"because": "so", **override}]}
     policy = Policy.model_validate(whole).for_model(suite, model)
     past = tuple(
@@ -171,7 +171,7 @@ def test_reproducibility_is_exact_or_within_a_tolerance_by_model(build: ModuleTy
 
 
 def test_the_shipped_policies_judge_accuracy_by_what_they_evaluate() -> None:
-    """Lite runs look at a few images: what earlier runs reached is shown, targets count."""
+    """Lite runs evaluate few images: the accuracy of earlier runs is shown only, targets count."""
     shipped = {name: load_yaml(CONFIGS / "policies" / f"{name}.yaml", Policy) for name in ("pr", "weekly")}
     assert [shipped[name].accuracy.history for name in ("pr", "weekly")] == [False, True]
     for policy in shipped.values():

@@ -1,4 +1,4 @@
-"""What stands for `batch_cost` and `loss` in logs that have neither, and slowness that a median does not show."""
+"""Substitutes for `batch_cost` and `loss` in logs that have neither, and slowness that a median does not show."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -180,7 +180,7 @@ def test_the_floor_of_the_rule_counts(build: ModuleType, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "rule", "gates"),
     [
-        # The shipped policies only show `ips`, because it repeats `batch_cost`; here it stands for it.
+        # The shipped policies only show `ips`, because it repeats `batch_cost`; here it replaces `batch_cost`.
         ("ips", {"gating": False}, True),
         ("ips", {"floor": 0.9}, False),
         # A loss that the policy names has the rule that it names.

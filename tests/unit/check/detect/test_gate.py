@@ -132,7 +132,7 @@ def test_any_numbers_have_a_result_that_json_can_store(values: list[float], conf
 
 
 def test_metrics_of_one_node_that_move_together_are_the_node() -> None:
-    """No confirm run to ask: two slow weeks on one node raise nothing, the same on one metric alone does."""
+    """Without confirm runs, two slow weeks on one node raise no alert; two on one metric alone do."""
 
     def fleet(slow: tuple[int, ...]) -> list[Series]:
         made = []

@@ -1,4 +1,4 @@
-"""What the gate says of itself."""
+"""The limits that the detector reports."""
 
 import random
 
@@ -35,7 +35,7 @@ def test_the_smallest_change_is_found_as_often_as_claimed(sigma: float, least: f
     """Eighty series without confirm runs: nearly all show it within twelve runs, few show half of it."""
     result = limits_of(history(sigma, runs), RULE, higher_is_better=True, years=0)
     assert result.smallest == pytest.approx(least, rel=0.5)
-    # What the history says depends on its luck; the promise is made for a noise, so it is asked for this one.
+    # Limits from a random history vary; the guarantee is for a given noise, which is passed here.
     true = _smallest(runs, sigma, 0.0, RULE)
     assert found(true, sigma, runs) >= 0.93
     assert found(true / 2, sigma, runs) < 0.7

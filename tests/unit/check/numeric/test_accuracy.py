@@ -147,7 +147,7 @@ def test_a_target_that_no_evaluation_measures(build: ModuleType) -> None:
 
 
 def test_where_a_missing_evaluation_is_not_a_failure(build: ModuleType) -> None:
-    """A confirm run leaves evaluations out, a benchmark has none, and a training that failed says so itself."""
+    """No result without evaluations (confirm run), in a benchmark, and after a failed training."""
     facts = without_kind(build, StepKind.EVAL)
     confirm = {"references": with_target(), "run": build.run(trigger="confirm")}
     assert of_run(facts, **confirm)[1][0].status is Status.INSUFFICIENT_DATA
@@ -245,7 +245,7 @@ USUAL = (0.750, 0.752, 0.749, 0.751, 0.750)
         (0.725, (*USUAL, 0.725), "top1", Status.REGRESSION),
         (0.70, USUAL, "top1", Status.REGRESSION),
         (0.70, (*USUAL, 0.70), "top1", Status.REGRESSION),
-        # Better is to be looked at: too good may be less work.
+        # A better value is reported for inspection: too good may mean less work.
         (0.80, USUAL, "top1", Status.IMPROVEMENT),
         # A loss is the other way round.
         (0.80, (*USUAL, 0.80), "loss", Status.REGRESSION),

@@ -1,4 +1,4 @@
-"""loss.*: finite, falling, the same for the same seed; each answer names where."""
+"""loss.*: finite, falling, the same for the same seed; each result names the place."""
 
 import math
 import random

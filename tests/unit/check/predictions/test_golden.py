@@ -1,4 +1,4 @@
-"""golden.results: predictions against stored ones; missing goldens are said."""
+"""golden.results: predictions against stored ones; missing goldens are reported."""
 
 from types import ModuleType
 from typing import Any
@@ -78,7 +78,7 @@ def test_gating_is_the_policys_choice(build: ModuleType) -> None:
 
 
 def test_a_leg_without_predictions_does_not_escape_its_golden(build: ModuleType) -> None:
-    """It printed its report, so it ran; what it answered is missing."""
+    """The leg printed its report, so it ran; its predictions are missing."""
     both = build.predictions()
     both.pop(f"{build.INFER}/{build.ON}")
     on, off = judged(build, goldens(build), build.facts(predictions=both))

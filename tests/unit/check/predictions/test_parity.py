@@ -1,4 +1,4 @@
-"""parity.onednn: on and off give the same answers, or it is said why they cannot be compared."""
+"""parity.onednn: on and off give the same predictions, or the reason names why they cannot be compared."""
 
 import math
 from types import ModuleType
@@ -19,7 +19,7 @@ def judged(facts: Facts) -> CheckResult:
 
 
 def with_scores(build: ModuleType, **rows: tuple[float, ...] | None) -> Facts:
-    """The good run, with other scores on the oneDNN side for the images that are named (None: not judged)."""
+    """The good run, with other scores on the oneDNN side for the named images (None: not compared)."""
     both = build.predictions()
     mine = {**both[f"{build.INFER}/{build.ON}"], **{f"{name}.png": row for name, row in rows.items()}}
     both[f"{build.INFER}/{build.ON}"] = {name: row for name, row in mine.items() if row is not None}

@@ -18,7 +18,7 @@ def judged(facts: Facts) -> list[CheckResult]:
 
 
 def with_network(build: ModuleType, step: str, **rows: tuple[float, ...]) -> Facts:
-    """The good run whose step printed what the network says; some images otherwise."""
+    """The good run whose step printed the network's predictions; other values for some images."""
     both = build.predictions()
     both[step] = {**both[f"{build.INFER}/{build.OFF}"], **{f"{name}.png": row for name, row in rows.items()}}
     return build.facts(predictions=both)

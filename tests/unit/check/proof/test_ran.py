@@ -126,7 +126,7 @@ def test_cancelled_work_is_not_the_models_fault(build: ModuleType) -> None:
 
 
 def test_blocked_by_nothing_is_missing_work(build: ModuleType) -> None:
-    """A leg that the runner forgot, and a step that is blocked although all that it waits for went well."""
+    """A leg without a record, and a step that is blocked although all its dependencies succeeded."""
     legs = {**build.facts().leg_status, f"{build.INFER}/{build.ON}": Status.BLOCKED}
     forgotten = one(ran_steps(build.facts(leg_status=legs), CONTEXT))
     assert (forgotten.status, "planned and did not run" in forgotten.reason) == (FAILED, True)
@@ -343,7 +343,7 @@ def test_a_reported_precision_proves_only_a_difference(build: ModuleType) -> Non
 
 
 def gpu_leg(build: ModuleType, **really: str) -> CheckResult:
-    """A leg on a GPU, with TensorRT, that says what it really used."""
+    """A leg on a GPU with TensorRT that reports the precision and device it used."""
     infer = next(step for step in build.plan().steps if step.id == build.GPU)
     leg = infer.legs[0].model_copy(update={"not_run": "", "tensorrt": True, "onednn": False})
     steps = tuple(

@@ -1,4 +1,4 @@
-"""ran.training: the declared kind of device and precision, as processes say it or as it was seen of them."""
+"""ran.training: the declared kind of device and precision, as reported by processes or observed from outside."""
 
 from types import ModuleType
 from typing import Any
@@ -77,7 +77,7 @@ def test_silent_processes_are_seen_from_outside(build: ModuleType) -> None:
 
 
 def test_every_process_counts(build: ModuleType) -> None:
-    """What one node or rank shows says nothing about the others."""
+    """The observation of one node or rank does not count for the others."""
     half = tuple(
         one.model_copy(update={"peak_gpu_bytes": {"0": 5 << 30} if one.node == "alpha" else {}})
         for one in build.records()

@@ -1,4 +1,4 @@
-"""ran.world_size: a node that does nothing is told from a rank that the runner may have overlooked."""
+"""ran.world_size: an idle node is distinguished from a rank that the runner may have overlooked."""
 
 from collections.abc import Callable
 from types import ModuleType

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.stories import a_run, open_store, tell
+from tests.support.stories import a_run, open_store, record_run
 
 from tipcflow.bisect import Answer, Candidate
 from tipcflow.cli.bisect.text import found_lines, measure_line, opening, result_json, value_line
@@ -38,7 +38,7 @@ def test_the_search(tmp_path: Path) -> None:
 
 def test_a_value(tmp_path: Path) -> None:
     with open_store(tmp_path / "v.db") as store:
-        run = tell(store)
+        run = record_run(store)
         search = Bisection(
             store, Subject(run.chain, run.mode, "spec", "loss", "train"), COMMITS, lambda _: run, 0.95
         )

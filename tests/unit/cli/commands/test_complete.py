@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.stories import T0, a_run, tell
+from tests.support.stories import T0, a_run, record_run
 
 from tipcflow.store import Store
 
@@ -50,11 +50,11 @@ print(json.dumps(answers))
 @pytest.fixture
 def stored(database: Path) -> None:
     with Store.open() as store:
-        tell(store, a_run(RUN, chain="clas/ResNet50/train_infer_python", created_at=T0))
+        record_run(store, a_run(RUN, chain="clas/ResNet50/train_infer_python", created_at=T0))
 
 
 def requested(words: str, shell: str = "bash") -> dict[str, str]:
-    """The variables with which a shell asks for the last of the words."""
+    """The variables with which a shell requests completions of the last word."""
     by_shell = {
         "bash": {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)},
         "zsh": {"_TYPER_COMPLETE_ARGS": words},

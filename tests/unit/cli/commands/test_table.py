@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.unit.cli.conftest import Said
+from tests.unit.cli.conftest import CliResult
 from typer.main import get_command
 
 from tipcflow.cli.commands.table import COMMANDS
@@ -42,7 +42,7 @@ def test_help_imports_neither_commands_nor_pydantic() -> None:
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_has_groups_and_fits_80_columns(
-    flag: str, tipcflow: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+    flag: str, tipcflow: Callable[..., CliResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     result = tipcflow(flag)
@@ -65,7 +65,7 @@ def test_help_has_groups_and_fits_80_columns(
 
 
 @pytest.mark.parametrize("name", [name for name, _ in leaves()])
-def test_every_command_has_an_example_of_itself(name: str, tipcflow: Callable[..., Said]) -> None:
+def test_every_command_has_an_example_of_itself(name: str, tipcflow: Callable[..., CliResult]) -> None:
     result = tipcflow(*name.split(), "-h")
     assert result.code == 0
     assert "<bool>" not in result.out
@@ -94,7 +94,7 @@ def test_the_module_runs_as_a_program() -> None:
     assert ended.stdout.startswith("tipcflow ")
 
 
-def test_a_misspelled_command_names_the_nearest(tipcflow: Callable[..., Said]) -> None:
+def test_a_misspelled_command_names_the_nearest(tipcflow: Callable[..., CliResult]) -> None:
     result = tipcflow("histroy")
     assert result.code == 2
     assert "Did you mean 'history'" in result.err

@@ -1,4 +1,4 @@
-"""What the demo says about its Airflow, and what it leaves unsaid."""
+"""Messages of the demo about its Airflow, and events that it does not report."""
 
 from pathlib import Path
 from types import SimpleNamespace

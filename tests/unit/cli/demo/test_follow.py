@@ -30,7 +30,7 @@ DAG_RUN = DagRun.model_validate(RUN)
 
 
 class Airflows:
-    """An api-server that answers what the test says; the last answer of a path stays."""
+    """An api-server with scripted responses; the last response of a path stays."""
 
     def __init__(self, **answers: list[Any]) -> None:
         self.answers = {path: list(report) for path, report in answers.items()}
@@ -53,7 +53,7 @@ def states(*names: str) -> list[dict[str, Any]]:
 
 
 class Stack:
-    """An Airflow of which `dead` says what has died."""
+    """An Airflow whose dead components are listed in `dead`."""
 
     def __init__(self, folder: Path) -> None:
         self.airflow_home = folder / "airflow"

@@ -1,4 +1,4 @@
-"""`tipcflow doctor` on this machine: what is wrong is said with how to fix it, and the exit code is 2."""
+"""`tipcflow doctor` on this machine: each problem is reported with its fix, and the exit code is 2."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""`tipcflow init`: what it proposes for a suite and why, what it asks, and when it writes."""
+"""`tipcflow init`: the proposals for a suite with their reasons, its prompts, and when it writes."""
 
 import json
 import subprocess

@@ -100,7 +100,7 @@ def test_a_run_that_has_not_ended(strict: str, tipcflow: Callable[..., Any]) -> 
 
 
 def test_a_confirm_run_counts_as_it_did(strict: str, tipcflow: Callable[..., Any]) -> None:
-    """A document of the run says that no confirm run could be had: that is the reason now."""
+    """A document of the run states that no confirm run was available: the new reason contains this."""
     with Store.open() as store:
         request = {
             "run": "c",

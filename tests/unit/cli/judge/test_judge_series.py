@@ -1,4 +1,4 @@
-"""`tipcflow judge --series`: each run of a series answered as the checks of that run would."""
+"""`tipcflow judge --series`: each run of a series gets the result that the checks of that run would give."""
 
 import csv
 import json
@@ -77,7 +77,7 @@ def test_runs_that_were_not_accepted_join_no_history(judge: Callable[..., Any]) 
 
 @pytest.mark.parametrize(("policy", "window"), [("pr", 20), ("weekly", 52)])
 def test_the_window_is_that_of_the_policy(judge: Callable[..., Any], policy: str, window: int) -> None:
-    """As many runs as `history` says make the baseline, and no older one."""
+    """The baseline has `history` runs, and no older one."""
     found = points(judge(line([1.0] * 70), policy=policy))
     assert f"of {window} runs" in found[-1]["reason"]
 
@@ -127,7 +127,7 @@ def test_one_line_per_series_and_a_table(judge: Callable[..., Any]) -> None:
 
 
 def test_the_results_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
-    """The same numbers as history and value of a run, asked one by one."""
+    """The same values as history and value of a run, evaluated one by one."""
     policy = load_yaml(POLICIES / "weekly.yaml", Policy)
     rule = policy.rule_of("batch_cost")
     assert rule

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, TRAIN, a_run, tell
+from tests.support.stories import T0, TRAIN, a_run, record_run
 
 from tipcflow.check import Confirmation
 from tipcflow.check.baseline.baseline import against_baseline
@@ -40,12 +40,12 @@ def line(values: list[tuple[float, float | None]]) -> str:
 
 
 def by_the_checks(values: list[tuple[float, float | None]], policy: str) -> list[Any]:
-    """The answer of each run's check; the database then holds all runs, with these statuses."""
+    """The result of each run's check; the database then holds all runs, with these statuses."""
     rules, answers = judgement.load_policy(policy, CONFIGS), []
     key = MetricKey(TRAIN, "", METRIC)
     with Store.open() as store:
         for at, (value, again) in enumerate(values):
-            run = tell(store, a_run(f"run-{at:02}", created_at=T0 + at, environment="cpu"), status=None)
+            run = record_run(store, a_run(f"run-{at:02}", created_at=T0 + at, environment="cpu"), status=None)
             known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": METRIC, "unit": "s"}
             store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=value)])
             context = build_check_context(store, run, rules=rules, references=References(suite="sample"))

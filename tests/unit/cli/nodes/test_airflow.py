@@ -117,7 +117,7 @@ def test_a_missing_login_is_named(
 def test_an_existing_connection_keeps_its_key(
     server: Server, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only POST is answered: a PATCH would replace the whole extra field."""
+    """Only POST is accepted: a PATCH would replace the whole extra field."""
     server.status = 409
     assert add_connection(node, "lab", tmp_path, "")
     assert len(server.got) == 1

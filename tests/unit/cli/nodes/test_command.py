@@ -39,7 +39,7 @@ def facts_of(node: Node, **fields: Any) -> NodeFacts:
 
 @pytest.fixture
 def view(tmp_path: Path) -> Iterator[View]:
-    """A night: node 3 is away, node 4 has no room, node 2 has what a dead controller left."""
+    """A night: node 3 is away, node 4 has a full disk, node 2 has leftovers of a dead controller."""
     nodes = [a_node(number) for number in (1, 2, 3, 4)] + [a_node(9, device="cpu", slots=2, name="small")]
     one, two, three, four, small = nodes
     away = "root@192.0.2.3:22 does not answer"

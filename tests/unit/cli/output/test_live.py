@@ -1,4 +1,4 @@
-"""The live display never ends a run: not when its reader has gone, and not when a signal is ignored."""
+"""The live display never ends a run: neither when its reader is gone nor when a signal is ignored."""
 
 import os
 import signal

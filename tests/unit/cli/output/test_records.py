@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable
 
 import pytest
-from tests.unit.cli.conftest import Said
+from tests.unit.cli.conftest import CliResult
 
 from tipcflow.cli.output.records import print_records
 
@@ -23,7 +23,7 @@ def test_records_have_one_column_per_field(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_list_is_available_as_csv(tipcflow: Callable[..., Said], command: list[str]) -> None:
+def test_every_list_is_available_as_csv(tipcflow: Callable[..., CliResult], command: list[str]) -> None:
     result = tipcflow(*command, "--csv")
     rows = list(csv.reader(io.StringIO(result.out)))
     assert len({len(row) for row in rows}) <= 1, result.err
@@ -34,7 +34,7 @@ def test_every_list_is_available_as_csv(tipcflow: Callable[..., Said], command: 
 @pytest.mark.parametrize(
     "command", [*COMMANDS, ["nodes"], ["gate", "latest"], ["baseline", "show", "latest"]], ids=" ".join
 )
-def test_two_formats_are_refused(tipcflow: Callable[..., Said], command: list[str]) -> None:
+def test_two_formats_are_refused(tipcflow: Callable[..., CliResult], command: list[str]) -> None:
     result = tipcflow(*command, "--csv", "--json")
     assert (result.code, result.out) == (2, "")
     assert "give either --json or --csv" in result.err

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.stories import T0, a_run, tell
+from tests.support.stories import T0, a_run, record_run
 
 from tipcflow.store import Store
 
@@ -43,7 +43,7 @@ def on_terminal(words: list[str], **variables: str) -> str:
 @pytest.fixture
 def runs(database: Path) -> None:
     with Store.open() as store:
-        tell(store, a_run("20261121t093005-mobilenet-0000", created_at=T0))
+        record_run(store, a_run("20261121t093005-mobilenet-0000", created_at=T0))
 
 
 @pytest.mark.parametrize("words", [["runs"], ["show", "latest"], ["plan", "--help"]])

@@ -1,4 +1,4 @@
-"""Which speeds `tipcflow scaling` counts, and that it says what it leaves out."""
+"""Which speeds `tipcflow scaling` counts, and that it lists the excluded ones."""
 
 import json
 from collections.abc import Callable

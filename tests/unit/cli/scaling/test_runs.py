@@ -41,7 +41,7 @@ def trained(nodes: int, gpus: int, repeats: int, **fields: Any) -> Plan:
 def samples(
     run: str, step: Step, speed: float, *, every: int = 1, ranks: Iterable[int] | None = None, epoch: int = 100
 ) -> list[Measurement]:
-    """What each rank says: 150 iterations in epochs, of which the first 50 are ten times as slow."""
+    """The log of each rank: 150 iterations in epochs, of which the first 50 are ten times as slow."""
     found = []
     for rank in range(step.world_size) if ranks is None else ranks:
         node = step.nodes[rank * len(step.nodes) // step.world_size]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.bad_day import record_failure
-from tests.support.stories import T0, a_plan, a_run, tell
+from tests.support.stories import T0, a_plan, a_run, record_run
 
 from tipcflow.cli.runs import run_lines
 from tipcflow.cli.show.page import page
@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
 @pytest.fixture
 def failed(home: Path, database: Path) -> str:
     with Store.open() as store:
-        tell(store)
+        record_run(store)
         return record_failure(store, home).id
 
 

@@ -1,4 +1,4 @@
-"""`tipcflow trigger` against an Airflow over real HTTP: what is asked, what is said, how it ends."""
+"""`tipcflow trigger` against an Airflow over real HTTP: its requests, its output, its exit codes."""
 
 import json
 import re

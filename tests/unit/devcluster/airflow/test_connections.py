@@ -1,4 +1,4 @@
-"""Nodes as Airflow connections: what is in them, and what is missing is said."""
+"""Nodes as Airflow connections: their fields; missing fields are reported."""
 
 import json
 from pathlib import Path

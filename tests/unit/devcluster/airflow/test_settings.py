@@ -1,4 +1,4 @@
-"""The settings that we ship: Airflow knows each, none is a secret, the page in docs/ says the same."""
+"""The settings that we ship: Airflow knows each, none is a secret, the page in docs/ lists the same."""
 
 import importlib.util
 from pathlib import Path

@@ -84,7 +84,7 @@ def supervisor(tmp_path: Path) -> Iterator[RunningSupervisor]:
 
 
 def hidden(below: int) -> list[int]:
-    """The sleepers that hide; only this test starts them, so their arguments tell them."""
+    """The sleepers that hide; only this test starts them, so their arguments identify them."""
     found = []
     for member in processes.everything():
         try:

@@ -1,4 +1,4 @@
-"""Left-over sets of nodes are told from living ones."""
+"""Left-over sets of nodes are distinguished from running ones."""
 
 from pathlib import Path
 

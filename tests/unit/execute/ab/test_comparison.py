@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import T0, a_run, losses, open_store, tell
+from tests.support.stories import T0, a_run, losses, open_store, record_run
 
 from tipcflow.ab import Outcome
 from tipcflow.domain import ConfigError, InfraError, Run, Status
@@ -52,7 +52,7 @@ class Chain:
             self.store.runs.create(run)
             self.store.runs.finish(run.id, value, f"it is {value.value}", run.created_at + 60)
         else:
-            run = tell(self.store, run)
+            run = record_run(self.store, run)
             self.store.measurements.add(losses(run.id, [value], metric=self.metric, unit="s"))
         return self.store.runs.get(run.id)
 

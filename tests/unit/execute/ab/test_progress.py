@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import T0, a_run, losses, open_store, tell
+from tests.support.stories import T0, a_run, losses, open_store, record_run
 
 from tipcflow.domain import InfraError, Run, Status
 from tipcflow.execute.ab.progress import Limits, Progress, Tried, next_order, progress_of
@@ -37,7 +37,7 @@ def a_pair(store: Store, tried: list[Tried], *values: float | Status) -> Tried:
             store.runs.create(run)
             store.runs.finish(run.id, value, f"it is {value.value}", run.created_at + 60)
         else:
-            run = tell(store, run)
+            run = record_run(store, run)
             store.measurements.add(losses(run.id, [value], metric="batch_cost", unit="s"))
         runs.append(store.runs.get(run.id))
     return Tried(order, tuple(runs))

@@ -1,4 +1,4 @@
-"""Alerts follow judged runs: opened, attached, ended, reopened, grouped; what never touches one."""
+"""Alerts follow judged runs: opened, attached, ended, reopened, grouped; and runs that never touch an alert."""
 
 import contextlib
 import threading

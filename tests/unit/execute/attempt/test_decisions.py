@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.execute.attempt.test_drive import ToldNode, members
+from tests.unit.execute.attempt.test_drive import ScriptedNode, members
 
 from tipcflow.domain import EndReason, ExitRecord, StoppedBy
 from tipcflow.execute.attempt.decisions import PEER_GRACE_S, Decision, decide, is_cancelled
@@ -14,7 +14,7 @@ CONTINUE = Decision()
 
 def gang(*ends: dict[str, Any] | str | None) -> list[Member]:
     """Members that are running (None), lost (text), or ended with an exit record of these fields."""
-    made = members(*(ToldNode(name) for name, _ in zip("abcd", ends, strict=False)))
+    made = members(*(ScriptedNode(name) for name, _ in zip("abcd", ends, strict=False)))
     for member, end in zip(made, ends, strict=True):
         if isinstance(end, str):
             member.lost = end

@@ -27,8 +27,8 @@ from tipcflow.execute.progress import silent
 DEADLINE_S = 60.0
 
 
-class ToldNode:
-    """A node whose job ends as told: by itself, when it is stopped, or never."""
+class ScriptedNode:
+    """A node whose job ends as configured: by itself, when it is stopped, or never."""
 
     def __init__(self, name: str, *, code: int | None = None, hangs: bool = False) -> None:
         self.node = Node(
@@ -84,7 +84,7 @@ class ToldNode:
         raise InfraError("no")
 
 
-def members(*nodes: ToldNode) -> list[Member]:
+def members(*nodes: ScriptedNode) -> list[Member]:
     command = JobCommand(text="true", cwd=".")
     return [
         Member(
@@ -123,7 +123,7 @@ def driver(made: list[Member], *own: str, **fields: Any) -> AttemptDriver:
     return AttemptDriver(named, own or tuple(named), states, **fields)
 
 
-def run(*nodes: ToldNode, together: bool = True) -> tuple[list[Member], list[bool]]:
+def run(*nodes: ScriptedNode, together: bool = True) -> tuple[list[Member], list[bool]]:
     """The members, and for each collection of evidence whether all were still running."""
     made = members(*nodes)
     looks: list[bool] = []
@@ -137,7 +137,7 @@ def run(*nodes: ToldNode, together: bool = True) -> tuple[list[Member], list[boo
     return made, looks
 
 
-class FullNode(ToldNode):
+class FullNode(ScriptedNode):
     """A node on whose full disk no job can be written."""
 
     def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
@@ -150,7 +150,7 @@ class FullNode(ToldNode):
         return {"state": "absent"}
 
 
-class StagedNode(ToldNode):
+class StagedNode(ScriptedNode):
     """A node whose job is staged until it is stopped."""
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class StagedNode(ToldNode):
 class Witness(States):
     """After each state that the first process stores, the process of node b starts its part of the gang."""
 
-    def __init__(self, *nodes: ToldNode) -> None:
+    def __init__(self, *nodes: ScriptedNode) -> None:
         super().__init__()
         self.nodes = nodes
         self.found: list[tuple[str, str]] = []
@@ -192,7 +192,7 @@ def test_every_process_names_the_node_that_could_not_start_its_part_of_a_gang() 
 
 
 def test_a_node_that_was_not_ready_is_named_by_the_record_of_its_stopped_job() -> None:
-    made = members(ToldNode("a"), ToldNode("b"))
+    made = members(ScriptedNode("a"), ScriptedNode("b"))
     driven = driver(made, states=(states := States()))
     late = "node b was not ready within 2 min"
     ends = ((drive.UNSTAGED, StoppedBy.PEER), (late, StoppedBy.STAGING))
@@ -210,7 +210,7 @@ def test_a_node_that_was_not_ready_is_named_by_the_record_of_its_stopped_job() -
 
 
 def test_one_that_fails_ends_the_others_without_waiting() -> None:
-    bad, other = ToldNode("a", code=7), ToldNode("b")
+    bad, other = ScriptedNode("a", code=7), ScriptedNode("b")
     made, looks = run(bad, other)
     assert other.reason == "a peer failed"
     assert looks == []
@@ -219,11 +219,11 @@ def test_one_that_fails_ends_the_others_without_waiting() -> None:
     assert root_cause.name == "a"
 
 
-def test_a_member_that_continues_after_its_peers_failed_is_inspected_and_the_root_cause(
+def test_a_member_still_running_after_its_peers_failed_is_the_root_cause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(decisions, "PEER_GRACE_S", 0.2)
-    lost, stays = ToldNode("a", code=250), ToldNode("b")
+    lost, stays = ScriptedNode("a", code=250), ScriptedNode("b")
     made, looks = run(lost, stays)
     assert looks == [True]
     assert "likely hung" in stays.reason
@@ -233,7 +233,7 @@ def test_a_member_that_continues_after_its_peers_failed_is_inspected_and_the_roo
 
 
 def test_a_failure_within_the_grace_period_is_the_root_cause() -> None:
-    made, looks = run(ToldNode("a", code=250), ToldNode("b", code=1))
+    made, looks = run(ScriptedNode("a", code=250), ScriptedNode("b", code=1))
     assert looks == []
     root_cause = find_root_cause(made)
     assert root_cause is not None
@@ -241,12 +241,12 @@ def test_a_failure_within_the_grace_period_is_the_root_cause() -> None:
 
 
 def test_all_members_are_inspected_once_when_one_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = ToldNode("a", hangs=True), ToldNode("b", hangs=True)
+    first, second = ScriptedNode("a", hangs=True), ScriptedNode("b", hangs=True)
 
     def look() -> None:
         assert not first.stopped.is_set()
         looked.append(True)
-        # What their runners do when they were looked at for long enough.
+        # Their runners end the jobs after enough inspections.
         for node in (first, second):
             node.stopped.set()
 
@@ -258,7 +258,7 @@ def test_all_members_are_inspected_once_when_one_hangs(monkeypatch: pytest.Monke
 
 
 def test_nodes_with_independent_parts_do_not_end_each_other() -> None:
-    bad, slow = ToldNode("a", code=4), ToldNode("b", code=0)
+    bad, slow = ScriptedNode("a", code=4), ScriptedNode("b", code=0)
     made, _ = run(bad, slow, together=False)
     assert not slow.stopped.is_set()
     assert [member.record.exit_code for member in made if member.record] == [4, 0]
@@ -266,7 +266,7 @@ def test_nodes_with_independent_parts_do_not_end_each_other() -> None:
 
 def test_members_that_another_process_watches_are_queried_and_stopped() -> None:
     """The process of a failing member ends the gang, even if no process watches the other members."""
-    bad, other = ToldNode("a", code=7), ToldNode("b")
+    bad, other = ScriptedNode("a", code=7), ScriptedNode("b")
     ended: list[dict[str, Any]] = []
 
     def poll(spec: JobSpec) -> dict[str, Any]:
@@ -290,7 +290,7 @@ def test_members_that_another_process_watches_are_queried_and_stopped() -> None:
 
 def test_a_process_that_waits_for_its_peers_ends_the_gang_when_one_of_them_fails() -> None:
     """The task of the failing node may have died."""
-    own, bad, other = ToldNode("a", code=0), ToldNode("b"), ToldNode("c")
+    own, bad, other = ScriptedNode("a", code=0), ScriptedNode("b"), ScriptedNode("c")
 
     def poll(spec: JobSpec) -> dict[str, Any]:
         record = other.end(spec, reason=EndReason.STOPPED)["record"] if other.stopped.is_set() else None
@@ -308,7 +308,7 @@ def test_a_process_that_waits_for_its_peers_ends_the_gang_when_one_of_them_fails
 
 
 def test_a_watch_that_is_over_leaves_the_job_running() -> None:
-    class Slow(ToldNode):
+    class Slow(ScriptedNode):
         def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
             yield {"event": "log", "data": "x", "offset": 0, "size": 7}
             self.stopped.wait(seconds)
@@ -323,7 +323,7 @@ def test_a_watch_that_is_over_leaves_the_job_running() -> None:
 
 
 def test_a_user_ends_a_gang_while_it_runs() -> None:
-    nodes, cancel = (ToldNode("a"), ToldNode("b")), threading.Event()
+    nodes, cancel = (ScriptedNode("a"), ScriptedNode("b")), threading.Event()
     driven = driver(members(*nodes), cancel=cancel)
     driven.start_gang(60)
     threading.Timer(0.3, cancel.set).start()
@@ -332,7 +332,7 @@ def test_a_user_ends_a_gang_while_it_runs() -> None:
 
 
 def test_a_gang_that_a_user_stopped_before_never_starts() -> None:
-    nodes, cancel = (ToldNode("a"), ToldNode("b")), threading.Event()
+    nodes, cancel = (ScriptedNode("a"), ScriptedNode("b")), threading.Event()
     cancel.set()
     driven = driver(members(*nodes), cancel=cancel)
     for node in nodes:

@@ -19,7 +19,7 @@ LOST = Failure(failure_class=FailureClass.COMMUNICATION, node="node-b")
 
 
 class Listed:
-    """Nodes that say what is left on them."""
+    """Nodes that report their remaining processes."""
 
     def __init__(self, *left: str, away: str = "", stubborn: bool = False) -> None:
         self.left, self.away, self.stubborn = list(left), away, stubborn

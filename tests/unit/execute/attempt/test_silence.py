@@ -1,11 +1,11 @@
-"""A node that is silent but cannot tell alone whether its training hangs: its peers are queried."""
+"""A node that is silent but cannot decide alone whether its training hangs: its peers are queried."""
 
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.unit.execute.attempt.test_drive import ToldNode, driver, members
+from tests.unit.execute.attempt.test_drive import ScriptedNode, driver, members
 
 from tipcflow.domain import EndReason, InfraError, JobSpec
 from tipcflow.execute.attempt import drive
@@ -14,7 +14,7 @@ WHY = "no progress: nothing new in log/workerlog.0 (rank 2) for 120 s"
 HANG_S = 120.0
 
 
-class SilentNode(ToldNode):
+class SilentNode(ScriptedNode):
     """A node whose runner reports silence, and continues as its controller reports about the peers."""
 
     def __init__(self, name: str) -> None:
@@ -36,7 +36,7 @@ class SilentNode(ToldNode):
         self.told.set()
 
 
-class PrintingNode(ToldNode):
+class PrintingNode(ScriptedNode):
     """A node whose rank prints; its job ends when the silent node has heard of it."""
 
     def __init__(self, name: str, idle_s: float, other: SilentNode, *, away: int = 0) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import INFER, T0, TRAIN, a_run, losses, open_store, some_facts, tell
+from tests.support.stories import INFER, T0, TRAIN, a_run, losses, open_store, record_run, some_facts
 
 from tipcflow.domain import ConfigError, InfraError, Run, Status
 from tipcflow.domain.run_documents import IncomparableDocument
@@ -52,7 +52,7 @@ class Chain:
             self.store.runs.create(run)
             self.store.runs.finish(run.id, report, f"it is {report.value}", run.created_at + 60)
         else:
-            run = tell(self.store, run)
+            run = record_run(self.store, run)
             self.store.measurements.add(losses(run.id, [report], metric="batch_cost", unit="s"))
         if run.trigger == "bisect":
             self.store.documents.put(run.id, IncomparableDocument(why="bisection"))

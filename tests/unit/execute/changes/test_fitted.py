@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import a_plan, a_record, a_run, tell
+from tests.support.stories import a_plan, a_record, a_run, record_run
 
 from tipcflow.config.repository import Budget
 from tipcflow.domain import Status
@@ -35,7 +35,7 @@ def test_history_has_only_accepted_runs_of_the_same_mode_and_cluster(store: Stor
         ("cluster", Status.PASS, {"cluster": "elsewhere"}),
     ):
         base = {"chain": plan.chain, "mode": plan.mode, "cluster": plan.cluster or "local"}
-        run = tell(store, a_run(name, status=None, **{**base, **fields}))
+        run = record_run(store, a_run(name, status=None, **{**base, **fields}))
         store.runs.finish(run.id, status, "", run.created_at + 60)
     found = {run.id for run in good_runs(store, plan)}
     assert {"good", "better"} <= found
@@ -45,7 +45,7 @@ def test_history_has_only_accepted_runs_of_the_same_mode_and_cluster(store: Stor
 
 def test_time_of_a_step_excludes_that_of_its_legs(store: Store) -> None:
     plan = a_plan()
-    run = tell(store, a_run("one", status=None, chain=plan.chain, mode=plan.mode))
+    run = record_run(store, a_run("one", status=None, chain=plan.chain, mode=plan.mode))
     step = next(step for step in plan.steps if step.legs)
     leg = step.legs[0]
     number = store.attempts.open(run.id, step.id, step.nodes, 1000.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.certify import ROOT
 from tests.support.github.world import CHAIN, PARAMS, commit, git, make_configs
-from tests.support.stories import T0, a_run, open_store, tell
+from tests.support.stories import T0, a_run, open_store, record_run
 
 from tipcflow.config.repository import Repository, Selection, load_repositories
 from tipcflow.config.run_documents import OpenedDocument, SelectorDocument
@@ -49,7 +49,7 @@ class World:
 
     def run(self, name: str, sha: str, status: Status = Status.PASS, *opened: str, at: float = T0) -> Run:
         run = a_run(name, chain=CHAIN, suite="toy", mode=WHOLE, suite_commit=sha, created_at=at)
-        run = tell(self.store, run, status=status)
+        run = record_run(self.store, run, status=status)
         if opened:
             self.store.documents.put(run.id, OpenedDocument(commit=sha, paths=opened))
         return run

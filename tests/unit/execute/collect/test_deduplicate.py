@@ -164,7 +164,7 @@ def test_two_earlier_attempts_in_one_log(folder: Path) -> None:
 
 
 def test_an_overwritten_log_counts_completely(folder: Path) -> None:
-    """It is deterministic: it begins like the one before, and continues."""
+    """A deterministic training: the second one begins like the first, and continues."""
     assert _losses(folder, "header\n" + _log([*FIRST, (1, 30, 2.2)])) == [2.5, 2.4, 2.3, 2.2]
     assert _losses(folder, "header\n" + _log(FIRST) + EVAL + _log([(2, 0, 2.2)])) == [2.5, 2.4, 2.3, 2.2]
     assert _losses(folder, "header\n" + _log(FIRST)) == [2.5, 2.4, 2.3]

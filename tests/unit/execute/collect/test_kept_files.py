@@ -1,4 +1,4 @@
-"""What closers kept is in the database: a machine that lacks a file says so, and certifies the same list."""
+"""Files kept by closers are in the database: a machine without a file reports it, and certifies the same list."""
 
 import gzip
 import hashlib

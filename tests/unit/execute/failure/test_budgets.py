@@ -1,4 +1,4 @@
-"""Every step and every gang has a deadline, and what is cut is said."""
+"""Every step and every gang has a deadline, and a step that is cut reports it."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.stories import a_plan, a_run, open_store
-from tests.unit.execute.attempt.test_drive import ToldNode, driver, members
+from tests.unit.execute.attempt.test_drive import ScriptedNode, driver, members
 from tests.unit.execute.resolve.test_planning import PARAMS, TOY
 
 from tipcflow.config.policy import Policy
@@ -70,8 +70,8 @@ def test_steps_after_the_end_of_the_runs_budget_are_not_started(tmp_path: Path) 
     assert {result[step.id][0] for step in plan.steps if step.after} <= {Status.BLOCKED, Status.NOT_RUN}
 
 
-class Silent(ToldNode):
-    """A node that ends its job only when it is told to, whatever the deadline."""
+class Silent(ScriptedNode):
+    """A node that ends its job only when it is stopped, whatever the deadline."""
 
     def __init__(self, name: str, *, stages: bool = True) -> None:
         super().__init__(name)
@@ -91,7 +91,7 @@ class Silent(ToldNode):
         yield self.end(spec, reason=EndReason.STOPPED)
 
 
-def short(*nodes: ToldNode) -> Any:
+def short(*nodes: ScriptedNode) -> Any:
     made = members(*nodes)
     for member in made:
         member.spec = member.spec.model_copy(update={"barrier_s": 0.2, "deadline_s": 0.2})
@@ -123,7 +123,7 @@ def test_a_gang_that_is_not_staged_in_time_never_starts() -> None:
 def test_legs_that_a_deadline_has_cut_are_reported() -> None:
     command = Command(text="true")
     legs = [Leg(id=name, command=command, device="cpu") for name in ("done", "cut", "never")]
-    (member,) = members(ToldNode("a"))
+    (member,) = members(ScriptedNode("a"))
     known: dict[str, Any] = {"run": "r", "step": "v/infer", "node": "a"}
     late = {"reason": EndReason.DEADLINE, "message": "not done within 600 s"}
     member.legs = {

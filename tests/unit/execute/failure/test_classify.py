@@ -17,7 +17,7 @@ OOM, CODE = FailureClass.OOM_HOST, FailureClass.CODE_ERROR
 @pytest.mark.parametrize(
     ("fields", "log", "expected"),
     [
-        # The kernel names the job's process: whatever the log says.
+        # The kernel names the job's process, whatever is in the log.
         ({"exit_code": 1, "oom_named": True}, PIP, OOM),
         # Another container's process was killed while pip reported its own error.
         ({"exit_code": 1}, PIP, CODE),

@@ -186,7 +186,7 @@ def test_without_any_message_no_rank_is_named() -> None:
 
 def test_stacks_of_evidence_in_a_log_are_not_a_message() -> None:
     progress = "[Epoch 1, iter: 2] lr: 0.01, loss: 1.2\n"
-    # As faulthandler of CPython 3.11 writes them when the runner asks for them.
+    # Stacks as faulthandler of CPython 3.11 writes them on the runner's signal.
     stacks = 'Current thread 0x00007f409860bb80 (most recent call first):\n  File "/suite/t.py", line 61 in step\n'
     report = diagnose_logs("", {2: progress + stacks, 3: progress + stacks}, 2)
     assert report.rank == -1

@@ -55,7 +55,7 @@ HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"
             FailureClass.CODE_ERROR,
             Status.FAILED,
         ),
-        # The same with exit code 1 everywhere, as with torchrun and collectives that raise: the logs tell.
+        # The same with exit code 1 everywhere, as with torchrun and collectives that raise: the logs show it.
         (
             [member("a", ended_at=1), member("b", ended_at=2)],
             {"a": RESET, "b": VALUE},

@@ -1,4 +1,4 @@
-"""Evidence of all nodes: what comes late is left out, of the answer and of the folder."""
+"""Evidence of all nodes: late evidence is left out, of the result and of the folder."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ SEEN = {"why": "hang", "message": "no progress"}
 
 
 class Asked:
-    """A session that answers when it is let."""
+    """A session that returns once it is released."""
 
     def __init__(self, *, late: bool = False, away: bool = False) -> None:
         self.may, self.done, self.away = threading.Event(), threading.Event(), away
@@ -28,7 +28,7 @@ class Asked:
 
 
 class Part:
-    """As much of a member as is asked for."""
+    """The part of a member that the collection of evidence uses."""
 
     spec = None
 

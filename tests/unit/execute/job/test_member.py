@@ -1,4 +1,4 @@
-"""What a member makes of a runner that another process saw stand still."""
+"""How a member interprets a runner that another process saw stopped."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ SAID = "the runner on node b stopped responding: no heartbeat for 21 s"
 
 
 class Still:
-    """A node whose runner stands still, as far as `poll` and each watch say."""
+    """A node whose runner is stopped, according to `poll` and each watch."""
 
     node = Node(name="b", address="192.0.2.2", workspace="/w", python="/usr/bin/python3")
 
@@ -115,7 +115,7 @@ class Logging(Still):
 
 @pytest.mark.parametrize(("seen", "shown"), [(0, Logging.text), (12, Logging.text[12:]), (len(Logging.text), "")])
 def test_the_end_of_a_log_that_another_process_showed_is_known_but_not_shown_again(seen: int, shown: str) -> None:
-    """The end of the log tells whether a peer is the cause; the triggerer has read it, not this process."""
+    """The end of the log shows whether a peer is the cause; the triggerer has read it, not this process."""
     events: list[Event] = []
     one = Member(Logging({}), SPEC, listener=events.append, reconnect_s=0)
     one.resume_at({"": seen} if seen else {})

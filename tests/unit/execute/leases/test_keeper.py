@@ -1,4 +1,4 @@
-"""How a run waits for its slots: what it says, when it gives up, and whom it lets go first."""
+"""How a run waits for its slots: its messages, its time limit, and the runs that go first."""
 
 import contextlib
 import threading
@@ -21,7 +21,7 @@ Slot = tuple[str, int]
 
 
 class Claims:
-    """Nodes on which other controllers' runs live, one answer after the other; the last one for ever."""
+    """Nodes with other controllers' runs, one list after the other; the last one forever."""
 
     def __init__(self, *answers: Mapping[str, set[str]]) -> None:
         self.answers = list(answers)

@@ -1,4 +1,4 @@
-"""Is a node's container usable? Asked of a stand-in engine, by the command that a real node gets."""
+"""Probes whether a node's container is usable, with a stand-in engine and the command that a real node gets."""
 
 import subprocess
 from collections.abc import Callable
@@ -19,7 +19,7 @@ FINE = {
     "pull": "exit 1",
     "run": "exit 0",
 }
-# In the order in which they are looked at; the id is asked for a second time at the end.
+# In the order of the probes; the id is queried a second time at the end.
 TROUBLES: dict[str, dict[str, str]] = {
     "no daemon": {"version": "echo client; echo Cannot connect to the Docker daemon; exit 1"},
     "no image": {"image": "exit 1"},
@@ -39,7 +39,7 @@ class Here:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Callable[..., Node]:
-    """`node({"run": "exit 1"}, pull=True)`: a node whose engine answers so."""
+    """`node({"run": "exit 1"}, pull=True)`: a node whose engine responds with these codes."""
 
     def make(answers: dict[str, str] | None = None, *, pull: bool = False) -> Node:
         cases = "\n".join(f"{word}) {answer} ;;" for word, answer in {**FINE, **(answers or {})}.items())

@@ -16,7 +16,7 @@ GPU = CPU.model_copy(
         "framework": "paddlepaddle-gpu",
     }
 )
-# These stand in databases: a history ends where one of them changes.
+# These are stored in databases: a history ends where one of them changes.
 CPU_KEY = "cpu/amd-epyc-7b13-64-core-2/2-nodes/4-ranks"
 GPU_KEY = "gpu/8x-tesla-v100-sxm2-16gb/1-nodes/8-ranks/driver-535/cuda-12.6"
 

@@ -46,7 +46,7 @@ class Frail(ParamikoTransport):
         else:
             super().get_more(remote, local, limit=min(limit, Frail.offsets[-1] + after), timeout=timeout)
             self.close()
-            self.run("true")  # says that the connection is lost
+            self.run("true")  # reports that the connection is lost
         if Frail.spoil:
             Frail.spoil(local)
 

@@ -1,4 +1,4 @@
-"""Files that came along with a job's end: kept as they are, never asked for again, and never trusted blindly."""
+"""Files inlined in a job's end: stored unchanged, never fetched again, and always validated."""
 
 import base64
 import binascii

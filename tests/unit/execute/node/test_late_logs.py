@@ -1,4 +1,4 @@
-"""A node that was lost answers again: the numbers of the attempt that lost it are stored as that attempt's."""
+"""A lost node is reachable again: the metric values of the attempt that lost it are stored for that attempt."""
 
 import json
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ LOG = "log/workerlog.0"
 
 
 class Away:
-    """A node that does not answer, until it does."""
+    """A node that is unreachable until it is released."""
 
     node = Node(name=NODE, address=NODE, ssh=SshTarget(alias=NODE), workspace="/w", python="/usr/bin/python3")
 

@@ -15,8 +15,8 @@ OTHERS = {"pid": 8, "job": "r2/v/train/1", "cmdline": "python other.py"}
 CONTAINER = {"job": JOB, "container": "tipcflow-x", "removed": False, "message": "no answer"}
 
 
-class Told:
-    """A node that is listed and reaped as told."""
+class ScriptedNode:
+    """A node with the given listings and reaped processes."""
 
     was_connected = True
 
@@ -50,7 +50,7 @@ def node() -> Node:
     return Node(name="a", address="192.0.2.1", python="/usr/bin/python3", workspace="/w")
 
 
-def nodes_with(report: Told) -> Nodes:
+def nodes_with(report: ScriptedNode) -> Nodes:
     made = Nodes(Cluster(name="c", nodes=(report.node,)), ["a"], waits=Waits())
     made._sessions = {"a": report}  # type: ignore[dict-item]
     return made
@@ -61,7 +61,7 @@ def attempt() -> Attempt:
 
 
 def test_leftovers_are_ended_and_reported_and_others_stay(node: Node) -> None:
-    report = Told(node, MINE, OTHERS)
+    report = ScriptedNode(node, MINE, OTHERS)
     nodes = nodes_with(report)
     assert nodes.clean(RUN) == ["processes of the run were left on node a and were ended: 7 (python train.py)"]
     assert (report.reaped, report.unclaimed) == ([JOB], [RUN])
@@ -69,7 +69,7 @@ def test_leftovers_are_ended_and_reported_and_others_stay(node: Node) -> None:
 
 
 def test_an_empty_node_reports_nothing(node: Node) -> None:
-    report = Told(node, OTHERS)
+    report = ScriptedNode(node, OTHERS)
     assert nodes_with(report).clean(RUN) == []
     assert (report.reaped, report.unclaimed) == ([], [RUN])
 
@@ -87,7 +87,7 @@ def test_an_empty_node_reports_nothing(node: Node) -> None:
     ],
 )
 def test_what_stays_keeps_its_slots_and_its_claim(node: Node, left: Any, containers: Any, words: str) -> None:
-    report = Told(node, MINE, left=left, containers=containers)
+    report = ScriptedNode(node, MINE, left=left, containers=containers)
     nodes = nodes_with(report)
     assert nodes.clean(RUN) == [f"still on node a after SIGKILL: {words}; its slots stay leased"]
     assert report.unclaimed == []
@@ -97,18 +97,18 @@ def test_what_stays_keeps_its_slots_and_its_claim(node: Node, left: Any, contain
 
 def test_abandoned_helpers_are_ended_and_others_spared(node: Node) -> None:
     upload = {"pid": 9, "helper": "upload", "cmdline": "cat", "user": "trainer", "over": False}
-    report = Told(node, helpers=[upload])
+    report = ScriptedNode(node, helpers=[upload])
     assert (nodes_with(report).clean(RUN), report.helped) == ([], False)
-    report = Told(node, helpers=[upload | {"over": True}])
+    report = ScriptedNode(node, helpers=[upload | {"over": True}])
     assert (nodes_with(report).clean(RUN), report.helped) == ([], True)
-    report = Told(node, helpers=[upload | {"over": True}], left_helpers=[upload])
+    report = ScriptedNode(node, helpers=[upload | {"over": True}], left_helpers=[upload])
     assert nodes_with(report).clean(RUN) == [
         "still on node a after SIGKILL: pid 9 (cat, user trainer); its slots stay leased"
     ]
 
 
 def test_a_node_that_cannot_be_listed_keeps_its_slots(node: Node) -> None:
-    nodes = nodes_with(Told(node, away="yes"))
+    nodes = nodes_with(ScriptedNode(node, away="yes"))
     assert nodes.clean(RUN) == ["node a could not be listed for leftovers: node a does not answer"]
     assert nodes.may_hold([attempt()]) == {"192.0.2.1"}
 

@@ -1,4 +1,4 @@
-"""Questions to a node whose processes end while they are answered."""
+"""Queries of a node whose processes end in the meantime."""
 
 import pytest
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import INFER, T0, TRAIN, a_run, open_store, tell
+from tests.support.stories import INFER, T0, TRAIN, a_run, open_store, record_run
 
 from tipcflow.domain import Status
 from tipcflow.execute.overview.matrix import By, Grid, load_matrix
@@ -73,7 +73,7 @@ def test_other_columns(runs: Store, by: By, columns: tuple[str, ...]) -> None:
 
 
 def test_variants_have_the_worst_of_their_steps(store: Store) -> None:
-    run = tell(store, a_run(chain="s/alpha/a", suite="s"))
+    run = record_run(store, a_run(chain="s/alpha/a", suite="s"))
     store.steps.set(run.id, TRAIN, Status.PASS)
     store.steps.set(run.id, INFER, Status.FAILED)
     assert rows(load_matrix(store, Grid(by="variant"))) == {"alpha": {"norm_train_cpu": "failed"}}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import a_run, open_store, tell
+from tests.support.stories import a_run, open_store, record_run
 
 from tipcflow.domain import Status
 from tipcflow.execute.overview.nodes import load_nodes
@@ -23,9 +23,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def test_a_node_with_infrastructure_failures_comes_first(store: Store) -> None:
     now = store.now()
-    tell(store, a_run("r1", created_at=now - 2 * HOUR, nodes=("a", "b")))
-    tell(store, a_run("r2", created_at=now - HOUR, nodes=("b",)), status=Status.INFRA_FAILURE)
-    tell(store, a_run("old", created_at=now - 100 * HOUR, nodes=("c",)))
+    record_run(store, a_run("r1", created_at=now - 2 * HOUR, nodes=("a", "b")))
+    record_run(store, a_run("r2", created_at=now - HOUR, nodes=("b",)), status=Status.INFRA_FAILURE)
+    record_run(store, a_run("old", created_at=now - 100 * HOUR, nodes=("c",)))
     overview = load_nodes(store, hours=24)
     assert [(row.node, row.runs) for row in overview.nodes] == [("b", 2), ("a", 1), ("c", 0)]
     assert overview.nodes[0].infrastructure is not None
@@ -40,8 +40,8 @@ def test_a_node_with_infrastructure_failures_comes_first(store: Store) -> None:
 def test_a_waiting_run_has_an_expected_start_and_end_on_both_pages(store: Store) -> None:
     now = store.now()
     for number in range(3):
-        tell(store, a_run(f"before{number}", created_at=now - (10 + number) * HOUR))
-    holder = tell(store, a_run("holder", created_at=now - 2), status=None)
+        record_run(store, a_run(f"before{number}", created_at=now - (10 + number) * HOUR))
+    holder = record_run(store, a_run("holder", created_at=now - 2), status=None)
     slots = [("10.0.0.1", 0), ("10.0.0.1", 1)]
     assert store.leases.acquire(holder.id, slots, owner="o", ttl_s=600) is not None
     store.runs.create(a_run("waits", created_at=now - 1))

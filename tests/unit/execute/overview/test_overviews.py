@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import INFER, T0, a_run, open_store, tell
+from tests.support.stories import INFER, T0, a_run, open_store, record_run
 
 from devcluster.sample_history.fill import fill
 from tipcflow.cli.overview.coverage import coverage_lines
@@ -164,7 +164,7 @@ def test_gaps(store: Store, configs: Path) -> None:
 
 
 def test_legs_and_a_short_history(store: Store, configs: Path) -> None:
-    run = tell(store, a_run(chain="s/alpha/a", suite="s"))
+    run = record_run(store, a_run(chain="s/alpha/a", suite="s"))
     store.steps.set_leg(run.id, INFER, "gpu", 0, Status.NOT_RUN, "no GPU")
     (alpha, _) = sorted(load_coverage(store, configs, now=T0 + DAY).chains, key=lambda each: each.chain)
     assert (alpha.legs, alpha.legs_ran, alpha.legs_passed, alpha.not_run) == (3, 2, 2, {"no GPU": 1})

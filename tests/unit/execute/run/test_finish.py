@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.support.stories import a_run, open_store, tell
+from tests.support.stories import a_run, open_store, record_run
 
 from tipcflow.domain import ConfigError, Status
 from tipcflow.domain.run_documents import JudgementDocument
@@ -31,7 +31,7 @@ def raises(error: Exception) -> Any:
 def test_errors_of_alerts_opened_files_and_the_key_leave_the_verdict(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tell(store, a_run(status=None))
+    run = record_run(store, a_run(status=None))
     store.documents.put(run.id, JudgementDocument(status=Status.REGRESSION, reason="slower"))
     monkeypatch.setattr(phases, "track_alone", raises(ValueError("facts of another version")))
     monkeypatch.setattr(phases, "note_opened", raises(OSError("disk full")))

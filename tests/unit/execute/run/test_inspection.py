@@ -1,4 +1,4 @@
-"""Ports of a run are chosen in one order by all runs; a node that others miss is asked."""
+"""All runs choose ports in one order; a node that its peers miss is queried."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +22,7 @@ def test_only_runs_with_older_leases_choose_before() -> None:
 
 
 class Answers:
-    """Nodes of which some answer the controller."""
+    """Nodes of which some are reachable from the controller."""
 
     def __init__(self, *silent: str) -> None:
         self._silent, self.asked = silent, list[str]()

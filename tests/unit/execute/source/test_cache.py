@@ -1,4 +1,4 @@
-"""Stored snapshots: a task whose folder is not the one in which the run was resolved says so."""
+"""Stored snapshots: a task whose folder is not the one in which the run was resolved reports it."""
 
 from pathlib import Path
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, a_run, open_store, tell
+from tests.support.stories import T0, a_run, open_store, record_run
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, Run, Status
@@ -160,7 +160,7 @@ def store(tmp_path: Path) -> Any:
     with open_store(tmp_path / "t.db") as opened:
         for number, (commit, change) in enumerate([("1", ""), ("M", ""), ("3", ""), ("o", "o"), ("c", "c")]):
             run = a_run(f"at-{commit}", suite_commit=commit, created_at=T0 + number, status=None, ended_at=None)
-            tell(opened, run, status=Status.PASS)
+            record_run(opened, run, status=Status.PASS)
             if change:
                 opened.documents.put(
                     run.id,
@@ -193,7 +193,7 @@ def test_a_change_is_compared_with_its_merge_bases_history(store: Store) -> None
             ),
         ),
     )
-    # Its own earlier run tells whether the losses can be had again, not what is slow.
+    # An earlier run of the same commit shows whether the losses are reproducible, not which side is slow.
     assert past(store, run) == {"at-1": True, "at-M": True, "at-c": False}
 
 

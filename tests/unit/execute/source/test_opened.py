@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import INFER, T0, TRAIN, a_run, open_store, tell
+from tests.support.stories import INFER, T0, TRAIN, a_run, open_store, record_run
 
 from tipcflow.config.run_documents import OpenedDocument
 from tipcflow.domain import Status
@@ -31,7 +31,7 @@ class Site:
     def run(self, name: str = "r1", status: Status = Status.PASS, **fields: Any) -> str:
         requested = {"params": "p.txt", "suite": "sample", "mode": "m", "cluster": "c", "config_dir": self.home}
         drop = fields.pop("drop", ())
-        run = tell(self.store, a_run(name, **{"suite_commit": SHA, **fields}), status=status)
+        run = record_run(self.store, a_run(name, **{"suite_commit": SHA, **fields}), status=status)
         snapshot = Snapshot(SHA, b"archive", "f" * 64, "p.txt", "", NAMES)
         self.store.documents.put(run.id, keep_snapshot(self.home, snapshot))
         self.store.documents.put(run.id, RequestDocument(RunRequest(**requested, drop=drop)))

@@ -1,4 +1,4 @@
-"""Which lost members a sweep asks for, how often, and what it says (real nodes: tests/cluster)."""
+"""Which lost members a sweep queries, how often, and its messages (real nodes: tests/cluster)."""
 
 import dataclasses
 import time
@@ -67,7 +67,7 @@ def lose(
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, store: Store, *lost: str, busy: str = "") -> list[str]:
-    """Both nodes have all folders; the logs of the `lost` runs cannot be fetched. Return the runs asked for."""
+    """Both nodes have all folders; the logs of the `lost` runs cannot be fetched. Return the queried runs."""
     requests: list[str] = []
     there = frozenset(run.id for run in store.runs.newest(limit=500))
 

@@ -1,4 +1,4 @@
-"""Sweeps on a real database, without nodes: who counts as gone, what may go, and what is said."""
+"""Sweeps on a real database, without nodes: which runs count as gone, what is removed, and the messages."""
 
 import os
 import time
@@ -35,7 +35,7 @@ NODE = {"name": "b", "address": "192.0.2.2", "python": "/usr/bin/python3", "work
 
 
 class Deployment:
-    """A home, a database, a scheduler's answers, and nodes that do not answer."""
+    """A home, a database, a scheduler's responses, and unreachable nodes."""
 
     def __init__(self, home: Path, store: Store) -> None:
         self.home, self.store = home, store
@@ -196,7 +196,7 @@ def test_when_a_folder_on_a_node_may_go(status: Status | None, age: float, keep:
 
 def test_unreachable_nodes_are_reported(here: Deployment) -> None:
     here.cluster("one", NODE, NODE | {"name": "c", "address": "192.0.2.3"})
-    here.cluster("same", NODE)  # not asked twice
+    here.cluster("same", NODE)  # not queried twice
     (here.home / "configs" / "clusters" / "wrong.yaml").write_text("name: wrong\nnodes: 5\n")
     assert node_folders(here.upkeep) == "0 nodes checked: folders of 0 runs removed, folders of 0 runs stay"
     assert sorted(here.asked) == ["b", "c"]

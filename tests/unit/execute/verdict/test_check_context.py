@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, TRAIN, a_run, losses, open_store, tell
+from tests.support.stories import T0, TRAIN, a_run, losses, open_store, record_run
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Any:
 
 
 def _passed(store: Store, number: int, **fields: Any) -> Run:
-    run = tell(store, a_run(f"run-{number}", created_at=T0 + number, **fields), status=Status.PASS)
+    run = record_run(store, a_run(f"run-{number}", created_at=T0 + number, **fields), status=Status.PASS)
     store.measurements.add(losses(run.id, [0.05], metric="batch_cost", unit="s"))
     return run
 
@@ -66,7 +66,7 @@ def test_losses_are_compared_with_other_seeds_once_there_are_enough_of_them(stor
     run = _now(store, seed=9)
     assert _with(store, run, LOSS) == ["run-0", "run-1", "run-2", "run-4", "run-5"]
     assert _with(store, run, LOSS, seeds=6) == []
-    # As soon as the seed itself is known well enough, nothing else counts.
+    # Once the seed itself has enough runs, only these count.
     for number in range(6, 12):
         _passed(store, number, seed=9)
     assert _with(store, run, LOSS) == [f"run-{number}" for number in range(6, 12)]
@@ -112,19 +112,19 @@ def _before(store: Store, run: Run) -> str:
 
 def test_what_was_declared_does_not_depend_on_a_run_that_passed(store: Store) -> None:
     """A leg that has failed in each run of the base can be removed, too."""
-    tell(store, a_run("failed", created_at=T0), status=Status.FAILED)
-    tell(store, a_run("elsewhere", created_at=T0 + 1, environment="gpu"), status=Status.UNCONFIRMED)
-    tell(store, a_run("stopped", created_at=T0 + 2), status=Status.CANCELLED)
-    tell(store, a_run("confirmed", created_at=T0 + 3, trigger="confirm"), status=Status.PASS)
-    tell(store, a_run("later", created_at=T0 + 200), status=Status.FAILED)
+    record_run(store, a_run("failed", created_at=T0), status=Status.FAILED)
+    record_run(store, a_run("elsewhere", created_at=T0 + 1, environment="gpu"), status=Status.UNCONFIRMED)
+    record_run(store, a_run("stopped", created_at=T0 + 2), status=Status.CANCELLED)
+    record_run(store, a_run("confirmed", created_at=T0 + 3, trigger="confirm"), status=Status.PASS)
+    record_run(store, a_run("later", created_at=T0 + 200), status=Status.FAILED)
     assert _before(store, _now(store)) == "elsewhere"
     _passed(store, -1)
     assert _before(store, store.runs.get("now")) == "run--1", "an accepted run comes first, however old"
 
 
 def test_a_change_is_compared_with_what_its_base_declared(store: Store) -> None:
-    tell(store, a_run("base", created_at=T0, suite_commit="b" * 40), status=Status.FAILED)
-    tell(store, a_run("other", created_at=T0 + 1, suite_commit="c" * 40), status=Status.FAILED)
+    record_run(store, a_run("base", created_at=T0, suite_commit="b" * 40), status=Status.FAILED)
+    record_run(store, a_run("other", created_at=T0 + 1, suite_commit="c" * 40), status=Status.FAILED)
     run = _now(store, suite_commit="d" * 40)
     store.documents.put(run.id, MergeBaseDocument(commit="b" * 40, commits=("b" * 40,)))
     assert _before(store, run) == "base"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import INFER, TRAIN, open_store, tell
+from tests.support.stories import INFER, TRAIN, open_store, record_run
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.run_documents import PolicyDocument
@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def ended(store: Store, status: Status = Status.UNCONFIRMED, *, rule: Any = "neutral") -> Any:
-    run = tell(store, status=status)
+    run = record_run(store, status=status)
     if rule:
         store.documents.put(run.id, PolicyDocument(Policy(name="p", unconfirmed=rule)))
     store.checks.replace(run.id, [DOUBT])

@@ -1,11 +1,11 @@
-"""Confirm runs: what is asked for, what they do, what counts of them."""
+"""Confirm runs: what is requested, what they execute, which of their results count."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.confirmations import told
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store, tell
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store, record_run
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
@@ -44,7 +44,7 @@ def answer(step: str = TRAIN, leg: str = "", *, asks: bool = True, gating: bool 
 
 
 def in_doubt(store: Store, *answers: CheckResult) -> Any:
-    run = tell(store, a_run(created_at=T0), status=None)
+    run = record_run(store, a_run(created_at=T0), status=None)
     store.checks.replace(run.id, answers)
     return run
 
@@ -106,7 +106,7 @@ def test_the_same_commit_in_the_requested_mode(ref: str | None, expected: str | 
 
 def on_all_data(store: Store, *answers: CheckResult, took_s: float) -> Any:
     """A run on all data with a training of this duration, which waits for its verdict."""
-    run = tell(store, a_run(mode=WHOLE, created_at=T0), status=None)
+    run = record_run(store, a_run(mode=WHOLE, created_at=T0), status=None)
     number = store.attempts.open(run.id, TRAIN, run.nodes, T0)
     store.attempts.close(run.id, TRAIN, number, Status.PASS, "", [], T0 + took_s)
     store.checks.replace(run.id, answers)
@@ -150,7 +150,7 @@ EVAL = "norm_train_cpu/eval"
 
 
 def evaluated(store: Store, *answers: CheckResult, train_s: float, eval_s: float = 60) -> Any:
-    """(a run on all data with an evaluation, what is asked for it)."""
+    """(a run on full data with an evaluation, its confirm request)."""
     run, plan = a_run(mode=WHOLE, created_at=T0), a_plan()
     one = Step(id=EVAL, kind=StepKind.EVAL, nodes=("node-a",), after=(TRAIN,), variant="norm_train_cpu")
     store.runs.create(run, plan.model_copy(update={"steps": (plan.steps[0], one, *plan.steps[1:])}))
@@ -225,8 +225,8 @@ def test_where_what_was_trained_is_gone_the_number_is_judged_alone(
 
 @pytest.mark.parametrize(("ips", "speeds"), [(8.0, ["batch_cost", "ips"]), (16.0, [])])
 def test_in_another_mode_only_speeds_of_like_batches_count(store: Store, ips: float, speeds: list[str]) -> None:
-    run = tell(store, a_run(mode=WHOLE, created_at=T0), status=None)
-    child = tell(store, a_run("child", trigger="confirm", mode=LITE, created_at=T0 + 1))
+    run = record_run(store, a_run(mode=WHOLE, created_at=T0), status=None)
+    child = record_run(store, a_run("child", trigger="confirm", mode=LITE, created_at=T0 + 1))
     known: dict[str, Any] = {"step": TRAIN, "node": "node-a", "unit": ""}
     store.measurements.add(
         [
@@ -259,7 +259,7 @@ def test_waited_for_until_it_has_ended_or_is_late(store: Store) -> None:
 
 def test_what_it_measured_counts_for_the_confirmed_run_alone(store: Store) -> None:
     run = in_doubt(store, answer())
-    child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1))
+    child = record_run(store, a_run("child", trigger="confirm", created_at=T0 + 1))
     known = {"run": "child", "step": TRAIN, "node": "node-b", "metric": "batch_cost", "unit": "s"}
     store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=0.25)])
     assert told(store, run) is None
@@ -275,7 +275,7 @@ def test_what_it_measured_counts_for_the_confirmed_run_alone(store: Store) -> No
 
 
 def test_a_confirm_run_that_never_started_has_a_reason(store: Store) -> None:
-    run = tell(store, a_run(created_at=T0, environment="cpu/x/2-nodes"), status=None)
+    run = record_run(store, a_run(created_at=T0, environment="cpu/x/2-nodes"), status=None)
     store.runs.create(a_run("child", trigger="confirm", created_at=T0 + 1))
     store.documents.put(run.id, ConfirmationDocument(run="child", keys=(TRAIN,), until=T0 + 60))
     store.runs.finish("child", Status.CANCELLED, "stopped by a user", T0 + 9)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.confirmations import told
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store, tell
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store, record_run
 
 from tipcflow.check import verdict
 from tipcflow.config.policy import Policy
@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def in_doubt(store: Store) -> Run:
     """A run without a status that waits for the confirm run `child` until `UNTIL`."""
-    run = tell(store, a_run(created_at=T0, environment="cpu/x"), status=None)
+    run = record_run(store, a_run(created_at=T0, environment="cpu/x"), status=None)
     doubt = {"check": "speed.batch_cost", "reason": "slower", "step": TRAIN, "metric": "batch_cost"}
     store.checks.replace(run.id, [CheckResult(status=Status.UNCONFIRMED, values={"confirm": True}, **doubt)])
     store.documents.put(run.id, ConfirmationDocument(run="child", keys=(TRAIN,), until=UNTIL))
@@ -131,7 +131,7 @@ def test_another_environment_is_ignored(store: Store) -> None:
 
 
 def judged(store: Store, run: Run) -> list[CheckResult]:
-    """What the judged run says of its confirm run."""
+    """The judged run's result for its confirm run."""
     judgement.judge_run(store, run.id, rules=POLICY, references=References(suite="s"))
     return [one for one in store.checks.results(run.id) if one.check == "confirm.run"]
 
@@ -145,17 +145,19 @@ def test_a_run_whose_confirm_run_crashed_is_not_green(store: Store) -> None:
     (result,) = judged(store, run)
     assert (result.status, result.gating) == (Status.FAILED, True)
     assert result.reason == "confirm run child of the same code failed: train: exit code 1 on node a"
-    # Whatever else is said of the run.
+    # Whatever the other checks of the run report.
     assert verdict(store.history.facts(run.id), [result]) == (Status.FAILED, f"confirm.run: {result.reason}")
 
 
 def test_numbers_of_a_confirm_run_do_not_count_for_the_confirm_run_itself(store: Store) -> None:
-    """It is slower than the history: what that means is said by the run that it confirms."""
+    """It is slower than the history: the conclusion is part of the verdict of the run that it confirms."""
     past = {"step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s", "phase": Phase.TRAIN}
     for number in range(6):
-        before = tell(store, a_run(f"before-{number}", created_at=T0 - 100 + number, environment="cpu/x"))
+        before = record_run(store, a_run(f"before-{number}", created_at=T0 - 100 + number, environment="cpu/x"))
         store.measurements.add([Measurement(run=before.id, value=0.05, **past)])
-    child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1, environment="cpu/x"), status=None)
+    child = record_run(
+        store, a_run("child", trigger="confirm", created_at=T0 + 1, environment="cpu/x"), status=None
+    )
     measured(store)
     judgement.judge_run(store, child.id, rules=POLICY, references=References(suite="s"))
     (result,) = [one for one in store.checks.results(child.id) if one.check == "speed.batch_cost"]

@@ -1,4 +1,4 @@
-"""A stored run is judged and certified: what the gate knew of itself is in the certificate, and it all holds."""
+"""A stored run is judged and certified: the detector's limits are in the certificate, and `verify` passes."""
 
 import json
 from pathlib import Path

@@ -39,7 +39,7 @@ def usual_weeks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, tupl
 def judged(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usual_weeks: Any
 ) -> Any:
-    """Judges the run after some usual ones: (status, reason, answers by check)."""
+    """Judges the run after some usual ones: (status, reason, results by check)."""
     monkeypatch.setattr(judgement, "GATE_S", 0.0)
     policy = judgement.load_policy(request.param, CONFIGS)
 

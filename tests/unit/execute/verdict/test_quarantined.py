@@ -1,4 +1,4 @@
-"""A quarantined failure of a stored run: the run passes, says so, and no later run is compared with it."""
+"""A quarantined failure of a stored run: the run passes, reports it, and no later run is compared with it."""
 
 from typing import Any
 

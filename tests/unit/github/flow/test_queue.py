@@ -1,7 +1,7 @@
 """Place and expected start of runs that wait for slots."""
 
 import pytest
-from tests.support.stories import T0, a_run, tell
+from tests.support.stories import T0, a_run, record_run
 
 from tipcflow.config.repository import Repository
 from tipcflow.domain import Status
@@ -60,7 +60,7 @@ def test_duration_of_a_run_ahead_is_unknown() -> None:
 @pytest.fixture
 def waiting(store: Store, repository: Repository) -> PullAttempt:
     """An attempt whose run is second in the queue; the chain takes 20 s."""
-    tell(store, a_run("old", created_at=T0 - 1000))
+    record_run(store, a_run("old", created_at=T0 - 1000))
     for number, run in enumerate(("h", "r1", "mine")):
         store.runs.create(a_run(run, created_at=T0 + number))
     assert store.leases.acquire("h", [A], owner="o", ttl_s=60)

@@ -1,6 +1,6 @@
 """Whether work waits, and the report of an attempt as stored messages."""
 
-from tests.support.stories import a_run, tell
+from tests.support.stories import a_run, record_run
 
 from tipcflow.config.repository import Repository
 from tipcflow.domain import Status
@@ -43,7 +43,7 @@ def test_cancelled_attempt_is_stopped_once(repository: Repository) -> None:
 
 
 def test_report_is_out_of_date_if_a_run_changes(store: Store, repository: Repository) -> None:
-    run = tell(store, a_run("r1", status=None))
+    run = record_run(store, a_run("r1", status=None))
     chain = StartedChain(chain=run.chain, run=run.id)
     mine = attempt(repository, "started", chains=(chain,))
     before = digest(mine, seen_chains(store, mine))

@@ -11,7 +11,7 @@ from tipcflow_operators.airflow.events import TaskLog, listener
 
 
 class Lines:
-    """A logger that keeps what it is told."""
+    """A logger that stores its messages."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -160,5 +160,5 @@ def test_groups_are_what_airflow_takes_and_differ(variants: list[str]) -> None:
     assert len(set(groups)) == len(groups)
     for group in groups:
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,200}", group)
-        # What stands before a task's own name is cut, so that the whole has no more than 250 characters.
+        # The prefix before a task's own name is cut, so that the whole has no more than 250 characters.
         assert len(f"{group}.infer_cpu") <= 250

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.github.world import CHAIN, World
-from tests.support.stories import a_run, tell
+from tests.support.stories import a_run, record_run
 
 from tipcflow.domain import Status, dag_id_of
 from tipcflow.store.github.attempts import PullAttempt
@@ -29,7 +29,7 @@ def finish_chains(world: World, statuses: dict[str, Status], *, attempt: int = 1
     found = world.store.pulls.get(("o/r", 7, world.sha, attempt))
     assert found
     for chain in found.chains:
-        tell(world.store, a_run(chain.run, chain=chain.chain, status=None))
+        record_run(world.store, a_run(chain.run, chain=chain.chain, status=None))
         world.store.runs.finish(chain.run, statuses[chain.chain], "", world.store.now())
 
 

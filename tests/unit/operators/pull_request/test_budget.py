@@ -1,4 +1,4 @@
-"""The budget of a repository: what of a pull request runs, and what its report says about the rest."""
+"""The budget of a repository: which chains of a pull request run, and how its report lists the rest."""
 
 import shlex
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.github.world import CHAIN, World
-from tests.support.stories import a_run, tell
+from tests.support.stories import a_run, record_run
 
 from tipcflow.domain import Status, dag_id_of
 
@@ -337,7 +337,7 @@ def test_an_accepted_metric_is_a_baseline_with_its_user_and_reason(world: World)
     world.pull_request("opened")
     world.work()
     run = world.run_of()
-    tell(world.store, a_run(run, chain=CHAIN))
+    record_run(world.store, a_run(run, chain=CHAIN))
     world.comment("/tipc accept loss because the loss function changed")
     world.comment("/tipc accept no_such_metric because", sender="maintainer")
     world.comment("/tipc accept unknown because of this")

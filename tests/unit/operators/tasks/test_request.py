@@ -1,4 +1,4 @@
-"""What a DAG run may be asked for, and what a user is told who asks for something else."""
+"""The parameters that a DAG run accepts, and the errors for all others."""
 
 from pathlib import Path
 from typing import Any

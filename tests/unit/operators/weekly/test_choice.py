@@ -48,7 +48,7 @@ def test_values_other_than_lists_of_globs(globs: object) -> None:
     ],
 )
 def test_a_glob_that_nothing_fits_is_an_error_with_near_names(glob: str, near: str) -> None:
-    # Also when others fit: who asks for two chains and gets one would not notice.
+    # Also when others fit: a user who requests two chains would not notice that one is missing.
     with pytest.raises(ConfigError) as caught:
         chosen_chains(["*", glob], NAMES)
     assert "matches no chain" in caught.value.message

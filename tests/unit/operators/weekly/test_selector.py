@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.certify import ROOT
 from tests.support.github.world import CHAIN, PARAMS, commit, git, make_configs
-from tests.support.stories import T0, a_run, open_store, tell
+from tests.support.stories import T0, a_run, open_store, record_run
 
 from tipcflow.config.run_documents import SelectorDocument
 from tipcflow.config.settings import Settings, settings
@@ -38,7 +38,9 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def ran(store: Store, name: str, sha: str, status: Status, at: float) -> Run:
-    return tell(store, a_run(name, chain=CHAIN, suite="toy", suite_commit=sha, created_at=T0 + at), status=status)
+    return record_run(
+        store, a_run(name, chain=CHAIN, suite="toy", suite_commit=sha, created_at=T0 + at), status=status
+    )
 
 
 def test_missed_regression_is_stored_and_reported(store: Store, known: Settings, tmp_path: Path) -> None:

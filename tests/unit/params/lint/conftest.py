@@ -11,7 +11,7 @@ INPUTS = Path(__file__).parents[3] / "golden" / "plan" / "inputs"
 
 
 def clean_norm() -> str:
-    """A 51-line file that no rule has anything to say about."""
+    """A 51-line file without findings of any rule."""
     text = (INPUTS / "norm_fleet.txt").read_text()
     for old, new in (
         ("gpu_list:192.168.0.1,192.168.0.2;0,1|0", "gpu_list:0|0,1"),

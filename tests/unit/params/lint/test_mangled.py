@@ -1,4 +1,4 @@
-"""However a file is mangled: lint answers, and never finds a file clean that cannot be planned."""
+"""However a file is mangled: lint returns, and never reports a file clean that cannot be planned."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""Benchmarks' objects: on one line or several, with the unit that they tell."""
+"""Benchmarks' objects: on one line or several, with the unit that they name."""
 
 import json
 from typing import Any

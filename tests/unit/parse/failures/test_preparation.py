@@ -36,7 +36,7 @@ def test_the_first_cause_counts(text: str, kind: FailureClass | None, result: st
 
 
 def test_a_path_that_a_script_checks_itself_is_a_missing_file() -> None:
-    """PaddleClas after its download failed: the head of the traceback says nothing."""
+    """PaddleClas after its download failed: the head of the traceback does not name the cause."""
     text = (
         "Traceback (most recent call last):\n"
         '  File "ppcls/data/dataloader/imagenet_dataset.py", line 40, in _load_anno\n'

@@ -1,4 +1,4 @@
-"""The end of a log tells what went wrong: every rule by its own sample, and what no rule may be misled by."""
+"""The end of a log shows the cause: every rule by its own sample, and samples that must match no rule."""
 
 import re
 
@@ -130,13 +130,13 @@ def _traceback(exception: str) -> str:
             FailureClass.CODE_ERROR,
             "ValueError: bad label",
         ),
-        # What a full disk broke is told by an error of something else.
+        # A failure caused by a full disk may end in an error of another kind.
         (
             "OSError: [Errno 28] No space left on device\n" + _traceback("RuntimeError: cannot save"),
             FailureClass.DISK,
             "OSError: [Errno 28] No space left on device",
         ),
-        # A script continues after an error; what it ended for stands at the end.
+        # A script continues after an error; the error that ended it is at the end.
         (
             "rm: cannot remove 'old': No such file or directory\n" + "unpacking\n" * 30 + "wrong md5\n",
             None,

@@ -102,4 +102,4 @@ def test_printed_speeds_of_both_forms_are_read() -> None:
         ("r50", "4n8g", 4, 11077.58, 128),
         ("ResNet50", "4n8g", 0, 2564.1, 256),
     ]
-    assert reader.odd == ["4n8g/r50_b128_fp32_4.log {one: 1.0}"]
+    assert reader.unparsed == ["4n8g/r50_b128_fp32_4.log {one: 1.0}"]

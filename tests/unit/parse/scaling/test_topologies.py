@@ -1,4 +1,4 @@
-"""Names, order and room of topologies, and batches that the devices divide."""
+"""Names, order and size of topologies, and batches that the devices divide."""
 
 import pytest
 

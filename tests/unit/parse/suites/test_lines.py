@@ -1,4 +1,4 @@
-"""Every format's sample lines give exactly what tests/golden/parse/suites.tsv says."""
+"""Every format's sample lines give exactly the values in tests/golden/parse/suites.tsv."""
 
 import importlib
 import math

@@ -1,4 +1,4 @@
-"""Records in, answers out."""
+"""Records in, results out."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Plans of real suites that do not do what the name of the file says."""
+"""Plans of real suites that do not do what the file's name promises."""
 
 from collections.abc import Callable
 

@@ -49,7 +49,7 @@ def engine(tmp_path: Path) -> Path:
 
 
 def run(command: Command, tmp_path: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """What the node's shell does with a command; variables as the runner sets them, empty ones unset."""
+    """Run a command in the node's shell, with the runner's variables; empty variables are unset."""
     (tmp_path / "src" / "deploy here").mkdir(parents=True)
     given = {
         "TIPCFLOW_ROOT": f"{tmp_path}/src",
@@ -62,7 +62,7 @@ def run(command: Command, tmp_path: Path, **env: str) -> subprocess.CompletedPro
 
 
 def boxed(text: str, engine: Path, tmp_path: Path, **fields: object) -> Command:
-    """A command of a node whose engine is the stand-in."""
+    """A command of a node with the stand-in engine."""
     container = Container(image="image:1", python="/p", args=("-v", "/data set:/data")).model_copy(
         update={"engine": str(engine)}
     )

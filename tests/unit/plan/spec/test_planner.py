@@ -1,4 +1,4 @@
-"""What a run does by default: what the params file says, on the nodes of a cluster."""
+"""The default plan of a run: the content of the params file, on the nodes of a cluster."""
 
 from collections.abc import Callable
 

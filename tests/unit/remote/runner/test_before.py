@@ -94,7 +94,7 @@ def test_what_another_attempt_wrote_meanwhile_is_known_by_the_bytes_of_the_recor
 
 
 def test_an_overwritten_log_counts_completely(node: Node) -> None:
-    """Nothing in it is random: it begins as the one before."""
+    """A deterministic command: it begins as the previous one."""
     node.append(1, 2)
     runner = node.begin()
     node.append(mode="w")
@@ -153,7 +153,7 @@ def test_output_of_an_earlier_attempt_is_not_the_attempts_own(node: Node) -> Non
 
 
 def test_of_many_logs_a_fast_overwriting_is_detected_by_its_values(node: Node) -> None:
-    """The runner looks at them once a second, which may be too late."""
+    """The runner polls the processes once a second, which may be too late."""
     for number in range(before.LOOKED_AT):
         (node.root / "log" / f"workerlog.{number + 1}").write_text("x\n")
     node.append(1, 2)

@@ -57,7 +57,7 @@ def test_a_second_call_finds_the_job_as_it_was_described_first(bench):
 
 
 def test_a_job_whose_runner_died_is_lost_also_for_who_has_just_looked(bench):
-    """The one that looks holds the job's lock for a moment: it must not take that for a living runner."""
+    """A poll holds the job's lock for a moment; a second poll must not mistake it for a running runner."""
     job, text = described(bench, "sleep 300")
     report = begin(bench, job, text, "--for", "0")
     os.kill(report[0]["pid"], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Commands that run in a container: it ends with them, whatever happens to its client. With a stand-in engine."""
+"""Commands in a container of a stand-in engine: both end together, whatever happens to the client."""
 
 import contextlib
 import json

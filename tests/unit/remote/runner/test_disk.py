@@ -37,7 +37,7 @@ def test_a_job_on_a_full_disk_can_be_stopped(small, how, wait):
 
 
 def test_not_even_an_empty_file(tmp_path, monkeypatch):
-    """Then its runner gets SIGINT, if it lives: SIGTERM would count as the node's shutdown."""
+    """The job's runner then gets SIGINT, if it is running: SIGTERM would count as the node's shutdown."""
     sent = []
     (tmp_path / "lock").write_text("4711")
     monkeypatch.setattr(files, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
@@ -68,7 +68,7 @@ FILL = "yes | head -c 10000000; true"
 
 @pytest.mark.parametrize("bench", ["ours"], indirect=True)
 def test_legs_continue_when_the_disk_stays_full(small):
-    """The ballast's room holds the records of a few legs; then it is gone."""
+    """The ballast's space holds the records of a few legs; then it is used up."""
     job = small.job(*[FILL] * 16, "touch last", legs=True, keep_going=True)
     small.ask("start", job)
     record = small.ended(job)
@@ -77,7 +77,7 @@ def test_legs_continue_when_the_disk_stays_full(small):
 
 
 def test_artefacts_are_listed_on_a_full_disk(small):
-    """The last leg's record still has room where the first one's is: what the ballast held is for the list."""
+    """The last leg's record still has space beside the first one's; the ballast's space is for the list."""
     (small.root / "made").write_text("1")
     texts = ("true", f"{FILL}; touch made")
     job = small.job(*texts, legs=True, keep_going=True, artefacts=("made",), sample_every_s=60.0)
@@ -89,7 +89,7 @@ def test_artefacts_are_listed_on_a_full_disk(small):
 
 
 def test_what_a_command_did_start_does_not_disturb_the_next_one(tmp_path, monkeypatch):
-    """It began, and then the disk had no room for what is noted of it."""
+    """The job began, and then the disk had no space for its records."""
     ended = []
 
     class Workers:

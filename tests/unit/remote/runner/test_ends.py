@@ -1,4 +1,4 @@
-"""Every way in which a job ends: its record says so, and nothing of it is left running."""
+"""Every way in which a job ends: its record names the way, and none of its processes is left."""
 
 import itertools
 import json
@@ -243,7 +243,7 @@ def test_stdin_is_empty(bench):
     assert bench.end_of("cat").ok
 
 
-# A launcher of three ranks that looks at them once a second, as Paddle's does.
+# A launcher of three ranks that polls them once a second, as Paddle's does.
 LAUNCHER = """
 import os, subprocess, sys, time
 codes = ["time.sleep(1.2); sys.exit(0)", "time.sleep(0.9); os.kill(os.getpid(), 9)", "time.sleep(300)"]

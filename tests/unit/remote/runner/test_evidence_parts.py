@@ -1,4 +1,4 @@
-"""Parts of evidence that need no job: sockets, the kernel's messages, other programs that do not answer."""
+"""Parts of evidence that need no job: sockets, the kernel's messages, other programs that do not respond."""
 
 import os
 import socket

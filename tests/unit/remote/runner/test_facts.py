@@ -1,4 +1,4 @@
-"""What a node says about itself."""
+"""The facts that a node reports about itself."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""GPU use through nvidia-smi: a stand-in that prints what the real one prints."""
+"""GPU use through nvidia-smi: a stand-in that prints real output."""
 
 import json
 import os

@@ -15,7 +15,7 @@ from tipcflow.remote.runner.processes import scan
 
 pytestmark = pytest.mark.process
 OURS = pytest.mark.parametrize("bench", ["ours"], indirect=True)
-# Twice forked, in a session of its own, without our marks, deaf to TERM; says its pid.
+# Forked twice, in a session of its own, without the runner's marks, ignores SIGTERM; prints its pid.
 HIDDEN = """
 import os, signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -170,7 +170,7 @@ def test_a_reused_pid_is_left_alone(tmp_path):
 
 
 def test_a_user_without_a_writable_group_is_given_a_scope(tmp_path, monkeypatch):
-    """`busctl` is asked as systemd-run --user --scope does; here a program that notes how it was called."""
+    """`busctl` gets the call that systemd-run --user --scope makes; here a program that records its arguments."""
     program = tmp_path / "busctl"
     program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\n')
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A command without progress: looked at while it hangs, then ended, and the record says who was behind."""
+"""A command without progress: inspected while it hangs, then ended; the record names the rank behind."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tipcflow.domain import EndReason
 pytestmark = pytest.mark.process
 ours = pytest.mark.parametrize("bench", ["ours"], indirect=True)
 
-# Rank 0 continues; rank 1 waits for a peer that never answers.
+# Rank 0 continues; rank 1 waits for a peer that never sends.
 WORKER = """
 import os, socket, sys, time
 rank, port = os.environ["PADDLE_TRAINER_ID"], int(sys.argv[1])
@@ -35,7 +35,7 @@ for rank in 0 1; do PADDLE_TRAINER_ID=$rank {sys.executable} work.py %d > log/wo
 
 @pytest.fixture
 def port():
-    """Where a peer listens that never says a word."""
+    """The address of a listening peer that never sends a byte."""
     with socket.socket() as peer:
         peer.bind(("127.0.0.1", 0))
         peer.listen()
@@ -62,7 +62,7 @@ def test_one_of_two_ranks_hangs(bench, wait, port):
     wait(lambda: iteration(bench, job) > second, "and one more")
     (bench.root / "hang").touch()
     wait(lambda: beat(bench, job)["hang"], "the hang")
-    # The controller, and those of its peers, ask while it hangs; what the runner found is told, once it is whole.
+    # The controllers of the job and its peers poll while it hangs; they get the findings once complete.
     seen = bench.ask("evidence", job)
     assert (seen["why"], seen["complete"]) == ("hang", True)
     assert re.fullmatch(
@@ -85,7 +85,7 @@ def test_one_of_two_ranks_hangs(bench, wait, port):
     assert seen["machine"]["memory"]["MemTotal"] > 0
     assert "failed" not in seen
     assert bench.ask("poll", job)["evidence"]["logs"] == seen["logs"]
-    # It waits for the peers to be asked; a stop is heard nevertheless.
+    # The runner waits for its peers to be queried; a stop has an effect nevertheless.
     assert bench.ask("stop", job, "rank 1 hangs")["state"] == "running"
     record = bench.ended(job)
     assert (record.reason, record.message) == (EndReason.STOPPED, "rank 1 hangs")
@@ -194,7 +194,7 @@ def test_a_late_job_is_inspected_before_it_is_ended(bench):
 
 @ours
 def test_looking_at_what_is_late_has_an_end(bench):
-    """As where the kernel does not answer: the deadline is not put off for long."""
+    """As where the kernel does not respond: the deadline is not put off for long."""
     source = bench.runner.read_bytes()
     slow = source.replace(b"LATE_S = 10.0", b"LATE_S = 0.2").replace(
         b"def collect(self) -> Json:", b"def collect(self) -> Json:\n        time.sleep(300)", 1

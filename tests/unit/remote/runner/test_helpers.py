@@ -34,7 +34,7 @@ def stalled(bench):
 
 
 def uploads(bench):
-    """What `list` says of them."""
+    """The output of `list` for them."""
     return [one for one in bench.ask("list", bench.workspace)["helpers"] if one["helper"] == "upload"]
 
 
@@ -82,7 +82,7 @@ def run(node: Node, command: str, **streams: object) -> "subprocess.Popen[bytes]
 
 
 def test_a_command_of_the_runner_ends_at_its_deadline(bench):
-    """Stopped for a while, as on a node that swaps: it must not answer long after it was asked."""
+    """Stopped for a while, as on a node that swaps: the helper must not respond long after the request."""
     job = bench.job("sleep 300")
     bench.ask("start", job)
     watch = run(bench.node, commands.watch(bench.node, str(job), seconds=1000).replace("=1090", "=2"), stdout=-1)
@@ -108,7 +108,7 @@ def test_evidence_ends_without_a_reader(bench, wait):
 
 
 def test_a_response_that_takes_seconds_ends_with_success(bench):
-    """The alarm that looks at the deadline must not strike while the interpreter ends."""
+    """The alarm that checks the deadline must not strike while the interpreter ends."""
     codes = set()
     for delay in range(8):
         watch = bench.call(
@@ -165,7 +165,7 @@ def test_a_stopped_watch_ends_with_its_job(bench, wait, stopped_watch):
     assert watch.wait(20) == -signal.SIGTERM
     log = job / "runner.log"
     wait(lambda: f"guard: pid {watch.pid}, a stopped command" in log.read_text(), "the guard's line")
-    assert state_of(watch_of_other.pid) == "T"  # its job lives: its controller may continue it
+    assert state_of(watch_of_other.pid) == "T"  # its job is running: its controller may continue it
     bench.ask("stop", other, "over")
     assert watch_of_other.wait(20) == -signal.SIGTERM
 

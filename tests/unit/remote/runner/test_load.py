@@ -57,7 +57,7 @@ def test_thousands_of_processes_in_turn(bench):
 
 @pytest.mark.root
 def test_a_log_that_fills_the_disk(bench):
-    """The command continues or fails as it likes; the record is there and says what it was."""
+    """The command continues or fails; in both cases the record exists and describes it."""
     (bench.workspace / "jobs").mkdir(exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(bench.workspace / "jobs")], check=True)
     try:

@@ -1,4 +1,4 @@
-"""What the runner observes of a job's ranks: their lives, their framework, their connections."""
+"""The runner's observations of a job's ranks: their lifetimes, their framework, their connections."""
 
 import shutil
 import socket
@@ -68,7 +68,7 @@ def test_ranks_are_distinguished_by_their_connections(bench, script, library):
 
 
 def test_a_connection_that_has_ended_is_counted(bench, script):
-    """A rank that is gone before it was looked at leaves a trace: its training may have had a group."""
+    """A rank that ended before it was probed leaves a trace: its training may have had a group."""
     with socket.create_server(("127.0.0.2", 0)) as peer:
         port = peer.getsockname()[1]
         text = f"{sys.executable} -c \"import socket; socket.create_connection(('127.0.0.2', {port})).close()\""

@@ -1,4 +1,4 @@
-"""Out of memory: the kernel's killer in a memory cgroup of our own, and what is believed where it says less."""
+"""Out of memory: the kernel's killer in a memory cgroup, and weaker evidence where the kernel has none."""
 
 import os
 import sys

@@ -59,7 +59,7 @@ def test_stacks_that_a_process_wrote_into_its_log_are_not_progress(tmp_path):
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock that moves only when the test moves it."""
 
     def __init__(self, monkeypatch):
         self.now = 1000.0
@@ -178,7 +178,7 @@ DUMP = (
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 def test_stacks_do_not_end_the_silence_of_a_log(progress, root, piece):
-    """However many of them are in the log when it is looked at: faulthandler writes each word by itself."""
+    """Any number of stacks may be in the log when it is read: faulthandler writes each word by itself."""
     log = root / "log" / "workerlog.0"
     progress.go(3, say=["workerlog.0"])
     for start in range(0, len(DUMP), piece):
@@ -258,7 +258,7 @@ def test_last_line_of_garbage(tmp_path):
 
 
 class Busy:
-    """The processes of a command, and how often they were looked at."""
+    """The processes of a command, and how often they were probed."""
 
     helpers: set = set()
     statuses: dict = {}

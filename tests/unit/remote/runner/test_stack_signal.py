@@ -18,14 +18,14 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def env(tmp_path):
-    """An environment whose processes can be asked."""
+    """An environment whose processes can be probed."""
     made = {"PATH": os.environ["PATH"]}
     prepare(made, str(tmp_path / "the job"))
     return made
 
 
 def run(python, code, env):
-    """What it says, and how it ends."""
+    """The command's output and exit code."""
     done = subprocess.run([python, "-c", code], env=env, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout, done.stderr
 

@@ -1,4 +1,4 @@
-"""Which metrics show a chain, and what is said of the last value."""
+"""Which metrics show a chain, and the status of the last value."""
 
 import pytest
 

@@ -34,7 +34,7 @@ def test_a_failure_that_was_seen_twice() -> None:
 
 
 def test_what_is_not_proposed() -> None:
-    """One failure, two different ones, and what may never be quarantined."""
+    """One failure, two different failures, and failures that may never be quarantined."""
     runs = [run(0), run(1), run(2, environment="gpu")]
     missing = CheckResult(check="ran.steps", status=Status.FAILED, reason="nothing ran")
     reds = [

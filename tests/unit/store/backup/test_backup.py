@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 from tests.support import postgres
-from tests.support.stories import a_plan, a_run, losses, tell
+from tests.support.stories import a_plan, a_run, losses, record_run
 
 from tipcflow.domain import CheckResult, ConfigError, InfraError, Status
 from tipcflow.domain.run_documents import CertificateDocument
@@ -65,7 +65,7 @@ def rows_of(url: str) -> dict[str, list[str]]:
 
 def fill(store: Store) -> str:
     """A finished run with losses, checks, a certificate and a lease; returns its id."""
-    run = tell(store, a_run(chain="sample/é'\"\\/\N{GREEK SMALL LETTER ALPHA}"), status=None)
+    run = record_run(store, a_run(chain="sample/é'\"\\/\N{GREEK SMALL LETTER ALPHA}"), status=None)
     store.measurements.add(losses(run.id, [math.nan, math.inf, 0.1 + 0.2], rank=1))
     check = CheckResult(check="ran.exit", status=Status.PASS, reason="", values={"limit": 0.1 + 0.2})
     store.checks.replace(run.id, [check])
@@ -92,7 +92,7 @@ def test_a_restored_database_reads_the_same(
         assert other.documents.get(run, CertificateDocument) == store.documents.get(run, CertificateDocument)
         assert other.history.facts(run) == store.history.facts(run)
         # The copy takes new runs.
-        tell(other, a_run("20261122t000000-other-0000"))
+        record_run(other, a_run("20261122t000000-other-0000"))
 
 
 def test_nothing_committed_before_the_backup_is_lost_while_a_process_writes(
@@ -138,7 +138,7 @@ def test_a_database_with_data_is_replaced_only_on_request(store: Store, database
     fill(store)
     save(database_url, tmp_path / "backup")
     before = rows_of(database_url)
-    tell(store, a_run("20261122t000000-later-0000"))
+    record_run(store, a_run("20261122t000000-later-0000"))
     with pytest.raises(ConfigError, match=r"(?s)not empty; found 'rows in attempts, .*--replace deletes its rows"):
         restore(database_url, tmp_path / "backup")
     assert len(store.runs.newest()) == 2
@@ -151,7 +151,7 @@ def test_a_restore_that_fails_changes_nothing(
 ) -> None:
     fill(store)
     save(database_url, tmp_path / "backup")
-    tell(store, a_run("20261122t000000-later-0000"))
+    record_run(store, a_run("20261122t000000-later-0000"))
     before = rows_of(database_url)
     copy_rows = restoring.copy_rows
 
@@ -169,7 +169,7 @@ def test_an_older_database_is_backed_up_as_it_is_and_upgraded_when_restored(
     empty_url: str, elsewhere: str, tmp_path: Path
 ) -> None:
     with Store.open(empty_url) as store:
-        tell(store)
+        record_run(store)
     migrate.downgrade(empty_url, "0007")
     assert save(empty_url, tmp_path / "backup").revision == "0007"
     assert migrate.current(empty_url) == "0007"
@@ -184,7 +184,7 @@ def test_an_older_database_with_rows_is_not_upgraded_by_a_refused_restore(
 ) -> None:
     backup = Path(shutil.copy(sqlite_template, tmp_path / "backup"))
     with Store.open(empty_url) as store:
-        tell(store)
+        record_run(store)
     migrate.downgrade(empty_url, "0007")
     with pytest.raises(ConfigError, match="not empty"):
         restore(empty_url, backup)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from sqlalchemy import inspect
-from tests.support.stories import tell
+from tests.support.stories import record_run
 
 from tipcflow.store import Store, migrate
 from tipcflow.store.engine import make_engine, reading
@@ -125,7 +125,7 @@ def test_a_cancel_spares_the_new_commit_and_every_merge_group(store: Store) -> N
 
 def test_0009_and_back_keeps_the_runs(database_url: str) -> None:
     with Store.open(database_url) as store:
-        run = tell(store)
+        run = record_run(store)
         store.pulls.add(attempt())
     migrate.downgrade(database_url, "0008")
     engine = make_engine(database_url)

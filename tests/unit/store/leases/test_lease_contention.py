@@ -172,7 +172,7 @@ def test_ten_threads_never_share_a_slot_and_go_in_the_order_of_the_queue(
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """What any order of asking, taking, renewing, running out, leaving and dying may lead to."""
+    """Invariants of any order of requesting, taking, renewing, expiring, leaving and dying."""
 
     store: Store
     count = 0

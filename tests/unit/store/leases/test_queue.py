@@ -12,7 +12,7 @@ Slot = tuple[str, int]
 
 
 class Queue:
-    """Runs that want slots; a second passes with everything that is asked."""
+    """Runs that want slots; a second passes with every request."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

@@ -8,7 +8,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
-from tests.support.stories import tell
+from tests.support.stories import record_run
 
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.store import Store, migrate
@@ -54,7 +54,7 @@ def test_an_empty_database_is_upgraded_once(empty_url: str) -> None:
 
 def test_a_downgrade_removes_everything_also_with_data(empty_url: str) -> None:
     with Store.open(empty_url) as store:
-        run = tell(store)
+        run = record_run(store)
         assert store.leases.acquire(run.id, [("node-a", 0)], owner="me", ttl_s=60)
     assert migrate.downgrade(empty_url) == migrate.head()
     assert _tables(empty_url) == {"alembic_version"}

@@ -1,4 +1,4 @@
-from tests.support.stories import INFER, T0, a_run, tell
+from tests.support.stories import INFER, T0, a_run, record_run
 
 from tipcflow.domain import Status
 from tipcflow.store import Store
@@ -16,7 +16,7 @@ def test_accepted_runs_of_each_line(store: Store) -> None:
 
 
 def test_legs_of_the_last_attempt_are_counted(store: Store) -> None:
-    run = tell(store)
+    run = record_run(store)
     store.steps.set_leg(run.id, INFER, "cpu_onednn_on", 2, Status.FAILED, "exit code 1")
     store.steps.set_leg(run.id, INFER, "gpu", 0, Status.NOT_RUN, "no GPU")
     assert sorted(store.coverage.legs([run.id]), key=lambda count: count.status) == [

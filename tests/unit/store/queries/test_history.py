@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, record_run, some_facts
 
 from tipcflow.domain import (
     ConfigError,
@@ -85,7 +85,7 @@ def test_facts_of_an_unknown_run(store: Store) -> None:
 
 
 def test_an_attempt_without_measurements_hides_those_of_the_one_before(store: Store) -> None:
-    run = tell(store, status=None)
+    run = record_run(store, status=None)
     store.attempts.open(run.id, TRAIN, run.nodes, T0)
     assert store.history.facts(run.id).measurements == ()
 
@@ -112,7 +112,7 @@ def test_accepted_runs_are_comparable_and_newest_first(store: Store) -> None:
 
 
 def test_a_past_run_holds_medians_and_losses(store: Store) -> None:
-    run = tell(store, a_run(seed=3, framework="paddle 3.3.1", suite_sha256="ab"))
+    run = record_run(store, a_run(seed=3, framework="paddle 3.3.1", suite_sha256="ab"))
     store.measurements.add(losses(run.id, [math.nan, 8.0], node="node-b"))
     latency = {"run": run.id, "step": INFER, "leg": "cpu_onednn_on", "node": "node-a", "metric": "latency_ms"}
     store.measurements.add(
@@ -130,7 +130,7 @@ def test_a_past_run_holds_medians_and_losses(store: Store) -> None:
 
 
 def test_an_accepted_baseline_is_in_force_and_the_old_one_stays(store: Store) -> None:
-    run = tell(store)
+    run = record_run(store)
     known = {
         "chain": run.chain,
         "mode": run.mode,

@@ -1,6 +1,6 @@
 """Builds, runs and variants of the matrix, on both databases."""
 
-from tests.support.stories import T0, TRAIN, a_run, tell
+from tests.support.stories import T0, TRAIN, a_run, record_run
 
 from tipcflow.domain import Status
 from tipcflow.store import Store
@@ -41,7 +41,7 @@ def test_runs_of_builds(store: Store) -> None:
 
 
 def test_steps_of_variants(store: Store) -> None:
-    run = tell(store)
+    run = record_run(store)
     store.steps.set(run.id, TRAIN, Status.FAILED)
     found = store.matrix.variants([run.id, "other"])
     assert {each.variant for each in found} == {"norm_train_cpu"}

@@ -1,6 +1,6 @@
 """Runs that used nodes in a period."""
 
-from tests.support.stories import T0, a_run, tell
+from tests.support.stories import T0, a_run, record_run
 
 from tipcflow.domain import Failure, FailureClass, Status
 from tipcflow.domain.run_documents import FailuresDocument
@@ -8,8 +8,8 @@ from tipcflow.store import Store
 
 
 def test_only_runs_that_started_a_step_in_the_period(store: Store) -> None:
-    first = tell(store, a_run("r1", created_at=T0))
-    tell(store, a_run("r2", created_at=T0 + 5000, cluster="other"), status=None)
+    first = record_run(store, a_run("r1", created_at=T0))
+    record_run(store, a_run("r2", created_at=T0 + 5000, cluster="other"), status=None)
     store.runs.create(a_run("waits", created_at=T0 + 10))
     uses = store.node_use.runs(T0 - 100, T0 + 9000)
     assert [use.run for use in uses] == ["r1", "r2"]
@@ -23,7 +23,7 @@ def test_only_runs_that_started_a_step_in_the_period(store: Store) -> None:
 
 
 def test_lost_nodes(store: Store) -> None:
-    run = tell(store, a_run("r1", created_at=T0), status=Status.INFRA_FAILURE)
+    run = record_run(store, a_run("r1", created_at=T0), status=Status.INFRA_FAILURE)
     failure = Failure(
         failure_class=FailureClass.NODE_LOST, status=Status.INFRA_FAILURE, reason="lost", node="node-b"
     )

@@ -4,7 +4,7 @@ import math
 
 import pytest
 from sqlalchemy import event
-from tests.support.stories import T0, TRAIN, a_run, losses, tell
+from tests.support.stories import T0, TRAIN, a_run, losses, record_run
 
 from tipcflow.domain import Measurement, MetricKey, Phase, Run
 from tipcflow.domain.run_documents import NumbersDocument
@@ -15,7 +15,7 @@ SPEED, TOP1, RSS = (MetricKey(TRAIN, "", name) for name in ("batch_cost", "eval.
 
 def a_training(store: Store, run_id: str, *, slow: float = 1.0) -> Run:
     """The first third of the iterations is slow: the warm-up."""
-    run = tell(store, a_run(run_id, created_at=T0 + len(run_id)))
+    run = record_run(store, a_run(run_id, created_at=T0 + len(run_id)))
     speeds = [slow * (2.0 if at < 30 else 1.0) for at in range(90)]
     for rank in (0, 1):
         store.measurements.add(losses(run.id, speeds, metric="batch_cost", rank=rank))
@@ -66,7 +66,7 @@ def test_judging_caches_them(store: Store) -> None:
 
 def test_runs_without_values(store: Store) -> None:
     store.runs.create(a_run("run-1"))
-    run = tell(store, a_run("run-2"))
+    run = record_run(store, a_run("run-2"))
     store.measurements.add(losses(run.id, [math.nan], metric="batch_cost"))
     numbers = store.numbers.of(["run-1", "run-2", "nothing"])
     assert numbers["run-1"].values == numbers["nothing"].values == {}

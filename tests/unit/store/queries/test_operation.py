@@ -1,7 +1,7 @@
 """Numbers of a deployment: counted of the runs in the window, by the database's clock."""
 
 import pytest
-from tests.support.stories import TRAIN, a_run, tell
+from tests.support.stories import TRAIN, a_run, record_run
 
 from tipcflow.domain import Failure, FailureClass, Status
 from tipcflow.domain.run_documents import FailuresDocument
@@ -25,10 +25,10 @@ def test_an_empty_database(queries: OperationQueries, store: Store) -> None:
 
 def test_runs_of_the_window_are_counted(queries: OperationQueries, store: Store) -> None:
     now = store.now()
-    tell(store, a_run("20261121t000001-a-0000", created_at=now - 100, trigger="pr"))
-    tell(store, a_run("20261121t000002-a-0000", created_at=now - 90, trigger="pr"), status=Status.FAILED)
-    tell(store, a_run("20261121t000003-a-0000", created_at=now - 80), status=None)
-    tell(store, a_run("20261101t000000-a-0000", created_at=now - 3 * DAY))
+    record_run(store, a_run("20261121t000001-a-0000", created_at=now - 100, trigger="pr"))
+    record_run(store, a_run("20261121t000002-a-0000", created_at=now - 90, trigger="pr"), status=Status.FAILED)
+    record_run(store, a_run("20261121t000003-a-0000", created_at=now - 80), status=None)
+    record_run(store, a_run("20261101t000000-a-0000", created_at=now - 3 * DAY))
     numbers = queries.numbers(2 * DAY)
     assert numbers.runs == {"pass": 1, "failed": 1}
     assert numbers.unfinished == 1
@@ -57,7 +57,7 @@ def test_queue_and_leases(queries: OperationQueries, store: Store) -> None:
 
 def test_lost_nodes_are_those_of_the_failures(queries: OperationQueries, store: Store) -> None:
     for number, kind in enumerate((FailureClass.NODE_LOST, FailureClass.HANG)):
-        run = tell(
+        run = record_run(
             store, a_run(f"20261121t00000{number}-a-0000", created_at=store.now()), status=Status.INFRA_FAILURE
         )
         failure = Failure(failure_class=kind, node="node-b", said='the line names "node_lost"')

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, losses, tell
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, losses, record_run
 
 from tipcflow.domain import Measurement, MetricKey, Phase, Status
 from tipcflow.store import Store
@@ -170,5 +170,5 @@ def test_losses_and_medians_are_of_the_last_attempt(store: Store, pages: Readonl
 
 
 def test_a_whole_story(store: Store, pages: ReadonlyStore) -> None:
-    run = tell(store)
+    run = record_run(store)
     assert [one.value for one in pages.pages.losses(run.id)] == [2.0, 1.0, 0.5]

@@ -1,4 +1,4 @@
-"""What pages read: nothing can be written there, and a database that cannot be used is said."""
+"""Sessions of pages: they cannot write, and an unusable database is reported."""
 
 import shutil
 import sqlite3
@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from tests.support.postgres import Server
-from tests.support.stories import T0, TRAIN, a_run, tell
+from tests.support.stories import T0, TRAIN, a_run, record_run
 
 from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
 from tipcflow.domain.run_documents import CertificateDocument
@@ -23,13 +23,13 @@ def pages(store: Store, database_url: str) -> ReadonlyStore:
 
 
 def test_it_reads(store: Store, pages: ReadonlyStore) -> None:
-    run = tell(store)
+    run = record_run(store)
     pages.refuse_unusable()
     assert pages.runs.get(run.id) == run
 
 
 def test_no_method_writes(store: Store, pages: ReadonlyStore) -> None:
-    run = tell(store)
+    run = record_run(store)
     before = store.runs.get(run.id)
     for write in (
         lambda: pages.runs.create(a_run("other")),
@@ -50,14 +50,14 @@ def test_no_method_writes(store: Store, pages: ReadonlyStore) -> None:
     ["DELETE FROM runs", "UPDATE runs SET reason = 'forged'", "CREATE TABLE t (x int)", "DROP TABLE runs"],
 )
 def test_no_statement_writes(store: Store, pages: ReadonlyStore, statement: str) -> None:
-    tell(store)
+    record_run(store)
     with pytest.raises(DBAPIError, match=r"(?i)read-?only"), pages.database.write() as connection:
         connection.execute(text(statement))
     assert store.runs.newest()[0].reason == ""
 
 
 def test_it_sees_what_another_process_commits_meanwhile(store: Store, pages: ReadonlyStore) -> None:
-    first = tell(store)
+    first = record_run(store)
     with store.database.write() as connection:
         connection.execute(text("UPDATE runs SET reason = 'not yet'"))
         assert pages.runs.get(first.id).reason == "", "a writer does not stop readers"
@@ -70,7 +70,7 @@ def test_the_writer_has_gone(tmp_path: Path, sqlite_template: Path) -> None:
     shutil.copy(sqlite_template, path)
     url = f"sqlite:///{quote(str(path))}"
     with Store.open(url, migrate=False) as store:
-        run = tell(store)
+        run = record_run(store)
     pages = ReadonlyStore.of(url)
     pages.refuse_unusable()
     assert pages.runs.get(run.id) == run
@@ -124,7 +124,7 @@ def test_a_server_that_is_not_there_is_reported_without_its_password() -> None:
 def test_an_account_that_may_only_select(postgres_server: Server, postgres_template: str) -> None:
     url = postgres_server.create(postgres_template)
     with Store.open(url, migrate=False) as store:
-        run = tell(store)
+        run = record_run(store)
         with store.database.write() as connection:
             connection.execute(text("CREATE ROLE reader LOGIN"))
             connection.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"))

@@ -2,7 +2,7 @@
 
 import pytest
 from sqlalchemy import text
-from tests.support.stories import T0, TRAIN, a_run, tell
+from tests.support.stories import T0, TRAIN, a_run, record_run
 
 from tipcflow.domain import Status
 from tipcflow.domain.run_documents import MergeBaseDocument
@@ -106,7 +106,7 @@ def test_a_run_that_ended_before_its_environment_was_known(store: Store) -> None
 
 
 def test_what_is_running(store: Store) -> None:
-    run = tell(store, a_run("done", created_at=T0))
+    run = record_run(store, a_run("done", created_at=T0))
     store.runs.create(a_run("going", created_at=T0 + 100), store.plans.get(run.id))
     store.attempts.open("going", TRAIN, ["node-a"], T0 + 110)
     store.runs.create(a_run("queued", created_at=T0 + 200, chain="s/new/a"))

@@ -1,4 +1,4 @@
-"""The tables: all are exported, and the database refuses rows that say nothing."""
+"""The tables: all are exported, and the database refuses rows without content."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@ import math
 
 import pandas as pd
 import pytest
-from tests.support.stories import INFER, T0, TRAIN, a_run, losses, tell
+from tests.support.stories import INFER, T0, TRAIN, a_run, losses, record_run
 
 from tipcflow.domain import Measurement, Phase, Status
 from tipcflow.store import Store
@@ -16,7 +16,7 @@ DAY = 86_400.0
 def report(store: Store) -> Store:
     """Three runs on two kinds of nodes; the second was tried twice."""
     for number, environment in enumerate((V100, "cpu/some/2-nodes", V100)):
-        run = tell(store, a_run(f"run-{number}", environment=environment, created_at=T0 + number * DAY))
+        run = record_run(store, a_run(f"run-{number}", environment=environment, created_at=T0 + number * DAY))
         speeds = {"metric": "batch_cost", "unit": "s"}
         store.measurements.add(losses(run.id, [0.5, 0.1, 0.3], **speeds))
         store.measurements.add(losses(run.id, [0.2 + number, math.nan], rank=1, **speeds))

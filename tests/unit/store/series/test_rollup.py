@@ -2,7 +2,7 @@ import math
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, TRAIN, a_run, losses, tell
+from tests.support.stories import T0, TRAIN, a_run, losses, record_run
 
 from tipcflow.domain import CurveKey, LossKey, Measurement, MetricKey, Phase, losses_of, medians_of
 from tipcflow.domain.run_documents import NumbersDocument
@@ -17,7 +17,7 @@ LONG = [8.0, math.nan, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
 def old(store: Store) -> Store:
     """Two runs that ended long ago and one that continues; each with a long series and a short one."""
     for number in range(3):
-        run = tell(store, a_run(f"run-{number}", created_at=T0 + number))
+        run = record_run(store, a_run(f"run-{number}", created_at=T0 + number))
     store.runs.reopen("run-2")
     for number in range(3):
         run = store.runs.get(f"run-{number}")

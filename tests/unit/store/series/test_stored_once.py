@@ -163,7 +163,7 @@ def test_one_that_is_killed_while_it_stores_leaves_nothing(training: Training, d
 @pytest.mark.full
 @pytest.mark.process
 def test_a_server_that_crashes_has_all_that_was_stored(tmp_path: Path) -> None:
-    """The writer lives on and closes the attempt when the server is back: it stores no sample again."""
+    """The writer keeps running and closes the attempt when the server is back: it stores no sample again."""
     with postgres.running(("max_connections=20", "wal_writer_delay=10s")) as server:
         url = server.create()
         with Store.open(url) as store:

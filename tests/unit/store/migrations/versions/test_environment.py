@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 from tests.support.documents import store_raw
-from tests.support.stories import T0, a_run, tell
+from tests.support.stories import T0, a_run, record_run
 
 from tipcflow.domain import NodeFacts
 from tipcflow.domain.run_documents import ClusterDocument, IncomparableDocument
@@ -49,8 +49,8 @@ def _at(url: str, revision: str) -> None:
 def _filled(url: str) -> None:
     with Store.open(url) as store:
         for number, version in enumerate(("3.3", "3.4", "3.3")):
-            tell(store, _old(f"{CPU}/paddle-{version}", f"paddle {version}.1", number))
-        tell(store, _old(f"{GPU}/paddle-3.3/driver-535", "paddle 3.3.1", 3, nodes=("g",)))
+            record_run(store, _old(f"{CPU}/paddle-{version}", f"paddle {version}.1", number))
+        record_run(store, _old(f"{GPU}/paddle-3.3/driver-535", "paddle 3.3.1", 3, nodes=("g",)))
         store.nodes.save("run-3", NodeFacts(node="g", cuda="12.6.1"))
         store.nodes.save("run-3", NodeFacts(node="other", cuda="11.8"))
         image = "hub.example/paddle:3.3.1-gpu"
@@ -58,8 +58,8 @@ def _filled(url: str) -> None:
         store_raw(store, "run-3", ClusterDocument, body)
         store_raw(store, "run-2", RequestDocument, {"diagnose": True})
         store_raw(store, "run-1", RequestDocument, {"diagnose": False})
-        tell(store, _old("", "", 4))
-        tell(store, _old("gpu/8x-v100/1-nodes", "paddle 3.3.1", 5))
+        record_run(store, _old("", "", 4))
+        record_run(store, _old("gpu/8x-v100/1-nodes", "paddle 3.3.1", 5))
         store.baselines.accept_one(_accepted("run-0", f"{CPU}/paddle-3.3", T0 + 1, 0.10))
         store.baselines.accept_one(_accepted("run-1", f"{CPU}/paddle-3.4", T0 + 2, 0.20, pinned=True))
         store.baselines.accept_one(_accepted("run-2", f"{CPU}/paddle-3.3", T0 + 3, 0.30))

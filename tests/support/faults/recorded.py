@@ -12,20 +12,20 @@ _NODE = re.compile(r"\bnode (\w+)")
 
 
 @dataclass(frozen=True)
-class Told:
+class RecordedFailure:
     """`failure` is the class, '' for none; `root_cause` is `node b`, with the rank if known."""
 
     failure: str = ""
     root_cause: str = ""
 
 
-def recorded_failure(site: Site, run: Run) -> Told:
+def recorded_failure(site: Site, run: Run) -> RecordedFailure:
     """The failure of the first attempt that failed, as the run reports it; a run without attempts has no class."""
     with site.store() as store:
         attempts = store.attempts.of(run.id)
         failures = (store.documents.get(run.id, FailuresDocument) or FailuresDocument()).of(attempts)
     first = next((failures[key] for one in attempts if (key := (one.step, one.attempt)) in failures), None)
     if first is not None:
-        return Told(first.failure_class.value, first.root_cause)
+        return RecordedFailure(first.failure_class.value, first.root_cause)
     found = _NODE.search(run.reason)
-    return Told(root_cause=f"node {found[1]}" if found else "")
+    return RecordedFailure(root_cause=f"node {found[1]}" if found else "")
