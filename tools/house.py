@@ -6,9 +6,11 @@ modules and names, packages without a mirrored test package, vague names, and wo
 """
 
 import ast
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +59,11 @@ NEVER = re.compile(
     re.IGNORECASE,
 )
 NEVER_IN = ("src/", "docs/", "operators/", "plugins/", "dags/", "benchmarks/", "docker/", "README.md")
+# Words that docstrings and comments never contain; names and strings may (stored fields, output of programs).
+PROSE = re.compile(
+    rf"{NEVER.pattern}|\b(sa(id|ys)|told|tells|ask(ed|s)|answer(ed|s)|look(s|ed)? at)\b", re.IGNORECASE
+)
+PROSE_IN = ("tests/",)
 # Files whose words are not ours: logs of other programs, recorded runs, the glossary itself.
 QUOTED = (
     "tests/golden/",
@@ -71,9 +78,11 @@ QUOTED = (
 BOUND = 10
 
 
+_BEFORE_DOCSTRING = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+
 # Names that say nothing about the object, of variables and parameters. What runs on nodes is left as it is.
 VAGUE = frozenset({"one", "found", "told", "said", "culprit", "blamed", "victim", "odd", "sick"})
-VAGUE_BOUND = 15
+VAGUE_BOUND = 14
 
 
 def main() -> int:
@@ -101,6 +110,7 @@ def main() -> int:
         problems += words[:40]
     problems += vague if len(vague) > VAGUE_BOUND else []
     problems += _words(NEVER, NEVER_IN)
+    problems += [problem for file in files if _has_prose(file) for problem in _prose(file)]
     for problem in problems:
         print(problem)
     print(f"{len(problems)} problems")
@@ -317,6 +327,23 @@ def _words(pattern: re.Pattern[str], below: tuple[str, ...] = ("",)) -> Iterator
         for number, line in enumerate(Path(name).read_text(encoding="utf-8").splitlines(), 1):
             for match in pattern.finditer(line):
                 yield f"{name}:{number}: {match[0]!r} (glossary in CONTRIBUTING.md)"
+
+
+def _has_prose(file: Path) -> bool:
+    return file.as_posix().startswith(PROSE_IN) and not file.as_posix().startswith(QUOTED)
+
+
+def _prose(file: Path) -> Iterator[str]:
+    """Words ruled out in docstrings and comments; a string that begins a line counts as a docstring."""
+    before = tokenize.NEWLINE
+    for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
+        is_docstring = token.type == tokenize.STRING and before in _BEFORE_DOCSTRING
+        if token.type == tokenize.COMMENT or is_docstring:
+            for number, line in enumerate(token.string.splitlines(), token.start[0]):
+                for match in PROSE.finditer(line):
+                    yield f"{file}:{number}: {match[0]!r} (glossary in CONTRIBUTING.md)"
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            before = token.type
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """A training that was interrupted, with an accepted run of the same chain and seed in the history: its shorter
-loss curve is no failure of the model."""
+loss curve is not a failure of the model."""
 
 import signal
 from pathlib import Path

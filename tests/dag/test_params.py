@@ -177,7 +177,7 @@ def test_policies_are_those_of_the_configs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["suite_ref", "framework", "seed"])
 def test_what_may_be_empty_may_be_null_in_the_form(name: str) -> None:
-    # Airflow's form insists on a value where null is no type.
+    # Airflow's form requires a value where the schema does not list the type null.
     param = run_params(ROOT / "configs")[name]
     assert param.schema["type"][0] == "null"
     assert param.resolve() is None

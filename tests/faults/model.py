@@ -83,7 +83,7 @@ FAULTS = (
         FAILED,
         prepare=_at("sys.exit(0)", everyone=True),
         names_node=False,
-        # Before the weights are written, these are missing as well.
+        # Before the weights are written, these are missing too.
         classes=CODE_ERROR | NONE | OUTPUT_MISSING,
     ),
     Fault(

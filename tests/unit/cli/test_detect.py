@@ -1,4 +1,4 @@
-"""`tipcflow detect`: JSON lines on stdout, and one clear error for what is no series."""
+"""`tipcflow detect`: JSON lines on stdout, and one clear error for invalid series."""
 
 import json
 import random

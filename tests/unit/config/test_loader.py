@@ -106,7 +106,7 @@ def test_wrong_suite(extra: str, words: str) -> None:
 
 @pytest.mark.parametrize("model", [Policy, Floors, MetricRule, ParityRule, LossRule, AccuracyRule])
 def test_no_number_of_a_policy_may_be_infinite(model: type[BaseModel]) -> None:
-    """A limit that nothing exceeds is no limit; so is one that compares false with everything."""
+    """No value exceeds an infinite limit, and NaN compares false with every value."""
     numbers = [name for name, field in model.model_fields.items() if "float" in str(field.annotation)]
     assert numbers
     for name in numbers:

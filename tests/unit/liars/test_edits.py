@@ -68,7 +68,7 @@ def test_a_lie_changes_the_suite(lie: Lie, tmp_path: Path) -> None:
 )
 def test_a_fault_can_be_prepared(fault: Fault, tmp_path: Path) -> None:
     site = Editor(tmp_path)
-    world = World(tmp_path, site, random.Random(1), is_collateral="b", rank=3, iteration=4)
+    world = World(tmp_path, site, random.Random(1), target="b", rank=3, iteration=4)
     world.set_up()
     fault.prepare(world)
     _compiles(site)

@@ -45,6 +45,17 @@ def test_words_that_are_never_written(house: ModuleType) -> None:
         assert not house.NEVER.search(line), line
 
 
+def test_docstrings_and_comments_of_tests_have_a_word_list_of_their_own(house: ModuleType, tmp_path: Path) -> None:
+    file = tmp_path / "test_m.py"
+    file.write_text(
+        'def test_a():\n    """The node is told to stop."""\n    assert said == "no answer"  # the node says so\n'
+    )
+    assert [problem.partition(" ")[2] for problem in house._prose(file)] == [
+        "'is told' (glossary in CONTRIBUTING.md)",
+        "'says so' (glossary in CONTRIBUTING.md)",
+    ]
+
+
 def test_vague_names_are_found_in_the_product_alone(house: ModuleType) -> None:
     tree = ast.parse("def f(told, run):\n    return [one.id for one in run]\n\nfound = f(1, 2)\nprint(said)\n")
     places = list(house._vague(Path("src/a/m.py"), tree))

@@ -18,7 +18,7 @@ _LOCATION_CLIP = 1.5
 # Farther from the level than this, in standard deviations, is an outlier.
 _OUTLIER = 4.0
 # A share of outliers that no prior has by itself, and that one outlier in a history of usual length exceeds.
-_ODD = 0.008
+_OUTLIER_RATE = 0.008
 # Beyond `_CLIP` are 1.2 % of normal deviations, with a prior weight of 20 runs. More than 3 %: heavy tails.
 _TAIL, _TAIL_WEIGHT, _HEAVY = 0.012, 20, 0.03
 # Rounding error of the mean of equal values, relative to it.
@@ -74,7 +74,7 @@ class Noise:
     @property
     def has_outliers(self) -> bool:
         """Whether any run was far off, of these or of those that the prior knows."""
-        return self.outliers > _ODD
+        return self.outliers > _OUTLIER_RATE
 
 
 def learn(values: Sequence[float], prior: Prior) -> Noise:

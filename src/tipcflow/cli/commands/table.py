@@ -189,6 +189,7 @@ COMMANDS = (
             "table": "tipcflow scaling table logs/ --batch-size-per-device 128",
             "run": "tipcflow scaling run test_tipc/benchmark/mobilenet_v3_small/train_benchmark.txt"
             " --suite mobilenet_v3_small_benchmark --cluster local --batch-size-per-device 4",
+            "list": "tipcflow scaling list --chain resnet50 --csv",
         },
     ),
     LazyCommand(

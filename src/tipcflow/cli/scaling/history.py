@@ -15,10 +15,7 @@ def scaling_list(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
-    """Show the series that `tipcflow scaling run` measured, each compared with the previous one.
-
-    Example: tipcflow scaling list --chain resnet50 --csv
-    """
+    """Show the series that `tipcflow scaling run` measured, each compared with the previous one."""
     from tipcflow.cli.output.output import echo_lines, terminal_width
     from tipcflow.cli.output.records import refuse_both
     from tipcflow.cli.overview.printing import note_generated, print_for_programs

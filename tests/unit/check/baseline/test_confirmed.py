@@ -1,4 +1,4 @@
-"""A change beyond its limit that a confirm run shows as well is a regression, by the shipped policies, always."""
+"""By every shipped policy, a change beyond its limit that a confirm run also shows is a regression."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Series of the same runs: what is a node's is no change; nothing is known that came later or from elsewhere."""
+"""Series of the same runs: a node's effect is not a change; later runs and other series are not used."""
 
 import random
 from dataclasses import replace

@@ -240,7 +240,7 @@ USUAL = (0.750, 0.752, 0.749, 0.751, 0.750)
     ("value", "past", "metric", "status"),
     [
         (0.751, USUAL, "top1", Status.PASS),
-        # Without a confirm run it takes twice the limit, or a run before that was worse as well.
+        # Without a confirm run a regression needs twice the limit, or an earlier run that was also worse.
         (0.725, USUAL, "top1", Status.UNCONFIRMED),
         (0.725, (*USUAL, 0.725), "top1", Status.REGRESSION),
         (0.70, USUAL, "top1", Status.REGRESSION),
@@ -250,7 +250,7 @@ USUAL = (0.750, 0.752, 0.749, 0.751, 0.750)
         # A loss is the other way round.
         (0.80, (*USUAL, 0.80), "loss", Status.REGRESSION),
         (0.70, USUAL, "loss", Status.IMPROVEMENT),
-        # What is noisy by itself is no change.
+        # A change within the metric's own noise passes.
         (0.70, (0.70, 0.80, 0.75, 0.66, 0.84), "top1", Status.PASS),
     ],
 )

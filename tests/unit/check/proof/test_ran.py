@@ -105,7 +105,7 @@ def test_a_training_mode_that_did_not_train(build: ModuleType) -> None:
 
 
 def test_a_run_that_inferred_nothing_is_not_a_pass(build: ModuleType) -> None:
-    """As when every leg turns out to need what the node's CPU lacks: preparing data is no certification."""
+    """No leg can run on the node's CPU: preparing data alone certifies nothing."""
     infer = next(step for step in build.facts().plan.steps if step.id == build.INFER)
     leg = {f"{infer.id}/{one.id}": Status.NOT_RUN for one in infer.legs}
     why = dict.fromkeys([infer.id, *leg], "the CPU of node a cannot do bf16")

@@ -178,7 +178,7 @@ class Garbled(TriedTwice):
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
         *_, last = super().watch(spec, resume, seconds)
         for line in self.lines:
-            if not isinstance(line, str):  # the runner leaves out what is no JSON
+            if not isinstance(line, str):  # the runner leaves out invalid JSON
                 yield {"event": "leg", "record": line}
         yield {**last, "record": self.end or last["record"]}
 

@@ -49,7 +49,7 @@ def test_a_commit_that_is_the_head_again_runs_again(world: World) -> None:
 
 
 def test_named_chains_do_not_hide_the_result_of_the_others(world: World) -> None:
-    """An author may name chains; a later pass of these is no pass of the chain that failed."""
+    """An author may name chains; a later pass of these does not count for the chain that failed."""
     add_chain(world, "other/train_infer_python")
     world.pull_request("opened")
     world.work()

@@ -28,7 +28,7 @@ Thread 4242 (idle): "MainThread"
 
 
 def log(rank: int | str, iteration: int | None, *, idle_s: float = 120.0, epoch: int | None = 1) -> dict[str, Any]:
-    # The last line is no evidence: the process may have written its stacks behind its last iteration.
+    # The last line is not evidence: the process may have written its stacks behind its last iteration.
     seen = {"log": "workerlog.0", "rank": str(rank), "epoch": epoch, "iteration": iteration, "idle_s": idle_s}
     return {**seen, "last_line": 'File "train.py", line 61 in <module>'}
 
@@ -89,7 +89,7 @@ def test_the_rank_that_fell_silent_before_the_others() -> None:
 
 
 def test_a_rank_that_never_counts_is_not_silent_while_others_count() -> None:
-    """Many ranks never print: their silence is no evidence."""
+    """Many ranks never print: their silence is not evidence."""
     seen = {"a": {"logs": [log(0, 400, idle_s=0.4)]}, "b": {"logs": [log(1, None, idle_s=880)]}}
     assert behind(seen) is None
     assert not was_silent(seen, 30.0)

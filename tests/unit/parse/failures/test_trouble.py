@@ -122,7 +122,7 @@ def _traceback(exception: str) -> str:
             FailureClass.CODE_ERROR,
             "KeyError: 'x'",
         ),
-        # An error that was handled is no reason to end.
+        # A handled error does not end a training.
         (
             _traceback("FileNotFoundError: [Errno 2] No such file or directory: 'cache'")
             + "going on without\n"

@@ -167,7 +167,7 @@ def test_evidence_of_what_is_not_there(bench, wait):
 
 @ours
 def test_the_next_leg_is_a_new_chance(bench):
-    """A leg that was silent and then ended in time is no hang of the next one."""
+    """The silence of a leg that ended in time does not count as a hang of the next leg."""
     beat = '"$TIPCFLOW_WORKSPACE"/jobs/r1/train%2Fnorm_train/1/heartbeat.json'
     silent = f"until grep -q 'no progress' {beat}; do sleep 0.1; done"
     job = bench.job(silent, "echo two", legs=True, keep_going=True, hang_s=1.0, hang_wait_s=60.0)

@@ -132,7 +132,7 @@ def test_without_a_request(progress):
 
 
 def test_a_stopped_process_does_not_listen(progress):
-    """The runner, or the whole machine, was not there for a while: that is no silence."""
+    """Time for which the runner or the whole machine was stopped does not count as silence."""
     progress.go(300, every=300)
     assert progress.silent() == []
 
