@@ -33,7 +33,7 @@ SECOND_ATTEMPT_FAILS = (
 @pytest.fixture
 def world(nodes: LocalNodes, tmp_path: Path) -> Iterator[World]:
     made = World(
-        tmp_path, Site(tmp_path / "user", nodes), random.Random(0), is_collateral="b", rank=ON_B[0], iteration=3
+        tmp_path, Site(tmp_path / "user", nodes), random.Random(0), target="b", rank=ON_B[0], iteration=3
     )
     made.set_up()
     retries = {**STRICT["retries"], FailureClass.NODE_LOST.value: 1}
@@ -196,7 +196,7 @@ def test_logs_that_a_later_attempt_has_used_are_not_taken_for_those_of_the_lost_
 
 def test_an_attempt_that_ends_before_its_first_loss_stores_none(nodes: LocalNodes, tmp_path: Path) -> None:
     site = Site(tmp_path / "user", nodes)
-    world = World(tmp_path, site, random.Random(0), is_collateral="b", rank=2, iteration=3)
+    world = World(tmp_path, site, random.Random(0), target="b", rank=2, iteration=3)
     world.set_up()
     site.configure_policy(retries={**STRICT["retries"], FailureClass.COMMUNICATION.value: 1}, waits=WAITS)
     site.edit_params("norm_train:train.py", "norm_train:train.py --inject net@2")
