@@ -32,9 +32,7 @@ SECOND_ATTEMPT_FAILS = (
 
 @pytest.fixture
 def world(nodes: LocalNodes, tmp_path: Path) -> Iterator[World]:
-    made = World(
-        tmp_path, Site(tmp_path / "user", nodes), random.Random(0), target="b", rank=ON_B[0], iteration=3
-    )
+    made = World(tmp_path, Site(tmp_path / "user", nodes), random.Random(0), target="b", rank=ON_B[0], iteration=3)
     made.set_up()
     retries = {**STRICT["retries"], FailureClass.NODE_LOST.value: 1}
     made.site.configure_policy(retries=retries, waits={**WAITS, "reconnect_s": 4})

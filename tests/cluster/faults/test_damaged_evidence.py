@@ -22,9 +22,7 @@ BY_NAME = {fault.name: fault for fault in FAULTS}
 
 @pytest.fixture
 def world(nodes: LocalNodes, tmp_path: Path) -> Iterator[World]:
-    made = World(
-        tmp_path, Site(tmp_path / "user", nodes), random.Random(0), target="b", rank=2, iteration=3
-    )
+    made = World(tmp_path, Site(tmp_path / "user", nodes), random.Random(0), target="b", rank=2, iteration=3)
     made.set_up()
     made.site.configure_policy(retries=STRICT["retries"])
     yield made

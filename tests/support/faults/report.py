@@ -31,7 +31,7 @@ tests the faults marked •.
 
 The columns `tipcflow run` and Airflow show the observed status for each front door, and in parentheses
 
-- *noticed*: seconds from the fault to the first sign that a controller or a node's runner has noticed it;
+- *noticed*: seconds from the fault to the first evidence that a controller or a node's runner has noticed it;
 - *clean*: seconds from there to the end of the last tipcflow process on all reachable nodes, before other cleanup.
 
 A cell without a status contains the reason why the fault is not tested through that front door. Some tests shorten
