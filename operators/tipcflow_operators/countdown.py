@@ -5,7 +5,7 @@ import logging
 import time
 
 # How often the database's clock is read; between reads the monotonic clock of this machine counts.
-ASK_EVERY_S = 60.0
+QUERY_EVERY_S = 60.0
 # Timeout of one read; the next read comes later.
 ASK_S = 30.0
 _LOG = logging.getLogger(__name__)
@@ -21,15 +21,15 @@ class Countdown:
     def __init__(self, until: float) -> None:
         self._until = until
         self._ends: float | None = None
-        self._ask_at = time.monotonic()
+        self._query_at = time.monotonic()
 
     async def left_s(self) -> float:
         """Return the seconds until the deadline, negative after it.
 
         While the database does not respond, the last reading counts, or this machine's clock before the first one.
         """
-        if time.monotonic() >= self._ask_at:
-            self._ask_at = time.monotonic() + ASK_EVERY_S
+        if time.monotonic() >= self._query_at:
+            self._query_at = time.monotonic() + QUERY_EVERY_S
             try:
                 now = await asyncio.wait_for(asyncio.to_thread(_now), ASK_S)
             except Exception as error:

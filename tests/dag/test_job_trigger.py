@@ -120,13 +120,13 @@ def test_others_hear_of_a_controller_before_their_lease_ends(
         clock.now += seconds + 0.1
         return clock.now > 1000.0 + 10 * lease_s
 
-    async def ask(node: Node, command: str, within_s: float) -> None:
+    async def query(node: Node, command: str, within_s: float) -> None:
         assert within_s <= every_s, "one that does not answer holds up the others"
         clock.now += within_s if node.name == "b" else 0.0
         if node.name == "c":
             heard.append(clock.now)
 
-    trigger._watch, trigger._ask = watch, ask  # type: ignore[method-assign]
+    trigger._watch, trigger._query = watch, query  # type: ignore[method-assign]
     asyncio.run(asyncio.wait_for(anext(trigger.run()), 60))
     assert max(watched) == pytest.approx(longest)
     assert len(heard) > 5

@@ -43,9 +43,9 @@ def test_nothing_is_learnt_from_what_is_not_there(anybody: TestClient, home: Pat
 
 @pytest.mark.parametrize("header", ["Bearer nonsense", "Bearer ", "Basic YTpi", "nonsense"])
 def test_a_wrong_token_opens_nothing(anybody: TestClient, home: Path, header: str) -> None:
-    answer = anybody.get(f"{PREFIX}/api/runs", headers={"Authorization": header})
-    assert answer.status_code in (401, 403)
-    assert "runs" not in answer.text
+    response = anybody.get(f"{PREFIX}/api/runs", headers={"Authorization": header})
+    assert response.status_code in (401, 403)
+    assert "runs" not in response.text
 
 
 def test_cookie_and_token_open(browser: TestClient, machine: TestClient, store: Store) -> None:
@@ -56,17 +56,17 @@ def test_cookie_and_token_open(browser: TestClient, machine: TestClient, store: 
 
 
 def test_a_browser_is_sent_to_the_login(anybody: TestClient, home: Path) -> None:
-    answer = anybody.get(f"{PREFIX}/runs?status=failed", headers={"Accept": "text/html"})
-    assert answer.status_code == 401
-    assert 'url=/auth/login?next=%2Fcertification%2Fruns%3Fstatus%3Dfailed"' in answer.text
+    response = anybody.get(f"{PREFIX}/runs?status=failed", headers={"Accept": "text/html"})
+    assert response.status_code == 401
+    assert 'url=/auth/login?next=%2Fcertification%2Fruns%3Fstatus%3Dfailed"' in response.text
 
 
 def test_the_webhook_requires_a_signature_instead_of_a_login(anybody: TestClient, home: Path) -> None:
-    answer = anybody.post(f"{PREFIX}/webhook/github", json={})
-    assert (answer.status_code, answer.json()["cause"]) == (400, "headers")
+    response = anybody.post(f"{PREFIX}/webhook/github", json={})
+    assert (response.status_code, response.json()["cause"]) == (400, "headers")
     headers = {"X-GitHub-Event": "push", "X-GitHub-Delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958"}
-    answer = anybody.post(f"{PREFIX}/webhook/github", json={}, headers=headers)
-    assert (answer.status_code, answer.json()["cause"]) == (401, "signature")
+    response = anybody.post(f"{PREFIX}/webhook/github", json={}, headers=headers)
+    assert (response.status_code, response.json()["cause"]) == (401, "signature")
     assert anybody.post(f"{PREFIX}/webhook/../api/runs", json={}).status_code in (401, 404, 405)
     assert anybody.get(f"{PREFIX}/webhook/api/runs").status_code == 404
 
@@ -82,9 +82,9 @@ def test_the_metrics_require_a_token_instead_of_a_login(
     # A login of Airflow is not the token, and the token opens nothing else.
     assert machine.get(path).status_code == 401
     token = {"Authorization": "Bearer secret-word"}
-    answer = anybody.get(path, headers=token)
-    assert answer.status_code == 200, answer.text
-    assert 'tipcflow_runs{status="pass"} ' in answer.text
+    response = anybody.get(path, headers=token)
+    assert response.status_code == 200, response.text
+    assert 'tipcflow_runs{status="pass"} ' in response.text
     assert anybody.get(f"{PREFIX}/api/runs", headers=token).status_code in (401, 403)
     for method in ("POST", "DELETE"):
         assert anybody.request(method, path, headers=token).status_code in (401, 403, 405)

@@ -19,8 +19,8 @@ def test_a_run(machine: TestClient, store: Store) -> None:
 
 
 def test_no_such_run(machine: TestClient, store: Store) -> None:
-    answer = machine.get(f"{API}/nothing")
-    assert (answer.status_code, answer.json()) == (404, {"detail": "no such run: nothing"})
+    response = machine.get(f"{API}/nothing")
+    assert (response.status_code, response.json()) == (404, {"detail": "no such run: nothing"})
 
 
 def test_runs(machine: TestClient, store: Store) -> None:

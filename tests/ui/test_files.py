@@ -59,13 +59,13 @@ MAIN = "norm_train_cpu%2Ftrain/node-a/logs/main.log"
 
 
 def test_a_log(browser: TestClient, run: str) -> None:
-    answer = browser.get(f"/certification/runs/{run}/tail", params={"file": MAIN})
-    assert (answer.status_code, answer.text) == (200, "red\nover\nend\n")
-    assert answer.headers["content-type"].startswith("text/plain")
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    answer = browser.get(f"/certification/runs/{run}/file", params={"file": MAIN})
-    assert answer.content.startswith(b"\x1b[31mred")
-    assert answer.headers["content-disposition"] == "attachment; filename*=utf-8''main.log"
+    response = browser.get(f"/certification/runs/{run}/tail", params={"file": MAIN})
+    assert (response.status_code, response.text) == (200, "red\nover\nend\n")
+    assert response.headers["content-type"].startswith("text/plain")
+    assert response.headers["x-content-type-options"] == "nosniff"
+    response = browser.get(f"/certification/runs/{run}/file", params={"file": MAIN})
+    assert response.content.startswith(b"\x1b[31mred")
+    assert response.headers["content-disposition"] == "attachment; filename*=utf-8''main.log"
 
 
 LOGS = MAIN.rpartition("/")[0]
@@ -103,17 +103,17 @@ LOGS = MAIN.rpartition("/")[0]
 )
 @pytest.mark.parametrize("route", ["tail", "file"])
 def test_nothing_else(browser: TestClient, run: str, file: str, route: str) -> None:
-    answer = browser.get(f"/certification/runs/{run}/{route}", params={"file": file})
-    assert answer.status_code == 404
-    assert SECRET not in answer.text
+    response = browser.get(f"/certification/runs/{run}/{route}", params={"file": file})
+    assert response.status_code == 404
+    assert SECRET not in response.text
 
 
 @pytest.mark.parametrize("path", ["..", ".", "%2e%2e", "..%2fruns", "%2e%2e%2f..%2fetc", "other-run", "a%00b"])
 def test_no_other_folder(browser: TestClient, run: str, path: str) -> None:
     for file in ("secret.log", "step/node/main.log", "passwd", MAIN):
-        answer = browser.get(f"/certification/runs/{path}/tail?file={file}")
-        assert answer.status_code in (404, 200)
-        assert SECRET not in answer.text
+        response = browser.get(f"/certification/runs/{path}/tail?file={file}")
+        assert response.status_code in (404, 200)
+        assert SECRET not in response.text
 
 
 def test_what_is_listed(browser: TestClient, run: str) -> None:
@@ -154,9 +154,9 @@ def test_secrets_in_a_log_are_masked_on_the_page_and_in_the_download(
         browser.get(f"/certification/runs/{run}/tail", params=file).text
         == "GET https://x/?token=***&a=1\nenv {…}\nloss: 1\n"
     )
-    answer = browser.get(f"/certification/runs/{run}/file", params=file)
-    assert answer.text == "GET https://x/?token=***&a=1\nenv {…}\nloss: 1\n"
-    assert answer.headers["Content-Disposition"] == "attachment; filename*=utf-8''main.log"
+    response = browser.get(f"/certification/runs/{run}/file", params=file)
+    assert response.text == "GET https://x/?token=***&a=1\nenv {…}\nloss: 1\n"
+    assert response.headers["Content-Disposition"] == "attachment; filename*=utf-8''main.log"
 
 
 def test_a_download_is_complete_and_unpacked(browser: TestClient, run: str, home: Path) -> None:
@@ -170,5 +170,5 @@ def test_a_download_is_complete_and_unpacked(browser: TestClient, run: str, home
     assert got == expected
     log.with_name("main.log.gz").write_bytes(gzip.compress(log.read_bytes()))
     log.unlink()
-    answer = browser.get(f"/certification/runs/{run}/file", params={"file": f"{MAIN}.gz"})
-    assert (answer.content, "main.log.gz" in answer.headers["Content-Disposition"]) == (expected, False)
+    response = browser.get(f"/certification/runs/{run}/file", params={"file": f"{MAIN}.gz"})
+    assert (response.content, "main.log.gz" in response.headers["Content-Disposition"]) == (expected, False)

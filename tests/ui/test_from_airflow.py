@@ -28,9 +28,9 @@ def dag_runs(airflow_app: object) -> None:
 
 
 def leads_to(browser: TestClient, path: str, **query: str) -> str:
-    answer = browser.get(f"/certification/airflow/{path}", params=query)
-    assert answer.status_code == 303, answer.text
-    return answer.headers["location"].removeprefix("/certification")
+    response = browser.get(f"/certification/airflow/{path}", params=query)
+    assert response.status_code == 303, response.text
+    return response.headers["location"].removeprefix("/certification")
 
 
 def test_the_tabs_are_registered(machine: TestClient) -> None:
@@ -70,9 +70,9 @@ def test_a_dag_leads_to_the_runs_of_its_chain(browser: TestClient, store: Store)
 def test_pages_without_a_run_report_it(
     machine: TestClient, store: Store, dag_runs: None, path: str, query: dict[str, str], reason: str
 ) -> None:
-    answer = machine.get(f"/certification/airflow/{path}", params=query)
-    assert answer.status_code == 404
-    assert reason in answer.json()["detail"]
+    response = machine.get(f"/certification/airflow/{path}", params=query)
+    assert response.status_code == 404
+    assert reason in response.json()["detail"]
 
 
 def test_a_login_is_required(anybody: TestClient, store: Store) -> None:

@@ -16,9 +16,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "plugins"
 
 
 def look(browser: TestClient, path: str, status: int = 200) -> Seen:
-    answer = browser.get(f"/certification{path}")
-    assert answer.status_code == status, answer.text
-    seen = read(answer.text)
+    response = browser.get(f"/certification{path}")
+    assert response.status_code == status, response.text
+    seen = read(response.text)
     assert seen.problems == []
     return seen
 
@@ -92,8 +92,8 @@ def test_a_page_at_a_time(browser: TestClient, store: Store) -> None:
             link = following[0].removeprefix("/certification") if following else ""
         assert list(dict.fromkeys(found)) == [f"r{number:03}"[-4:] for number in reversed(range(120))]
     for path, last in (("/?page=99", "?page=4"), ("/runs?suite=sample&page=99", "runs?suite=sample&page=3")):
-        answer = browser.get(f"/certification{path}")
-        assert (answer.status_code, answer.headers["location"]) == (303, f"/certification/{last}")
+        response = browser.get(f"/certification{path}")
+        assert (response.status_code, response.headers["location"]) == (303, f"/certification/{last}")
 
 
 @pytest.mark.parametrize("query", ["status=nonsense", "page=0", "page=x", "page=9999999999999999999999"])
@@ -154,9 +154,9 @@ def test_assets(browser: TestClient) -> None:
         "uPlot.iife.min.js",
         "uPlot.min.css",
     ):
-        answer = browser.get(f"/certification/assets/{name}")
-        assert answer.status_code == 200
-        again = browser.get(f"/certification/assets/{name}", headers={"If-None-Match": answer.headers["etag"]})
+        response = browser.get(f"/certification/assets/{name}")
+        assert response.status_code == 200
+        again = browser.get(f"/certification/assets/{name}", headers={"If-None-Match": response.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
     for name in ("", "nothing.js", "..%2f..%2fapp.py", "%2e%2e/app.py", "app.py"):
         assert browser.get(f"/certification/assets/{name}").status_code == 404

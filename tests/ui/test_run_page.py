@@ -19,9 +19,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "plugins"
 
 
 def page(browser: TestClient, run: Run | str) -> str:
-    answer = browser.get(f"/certification/runs/{run if isinstance(run, str) else run.id}")
-    assert answer.status_code == 200, answer.text
-    return answer.text
+    response = browser.get(f"/certification/runs/{run if isinstance(run, str) else run.id}")
+    assert response.status_code == 200, response.text
+    return response.text
 
 
 def passed(store: Store, home: Path) -> Run:
@@ -128,16 +128,16 @@ def cells_of(lines: list[str], title: str) -> list[str]:
 
 
 def test_no_such_run(browser: TestClient, store: Store) -> None:
-    answer = browser.get("/certification/runs/20261121t000000-nothing-0000")
-    assert answer.status_code == 404
-    assert "no such run" in read(answer.text).text
+    response = browser.get("/certification/runs/20261121t000000-nothing-0000")
+    assert response.status_code == 404
+    assert "no such run" in read(response.text).text
 
 
 def test_the_certificate_can_be_kept(browser: TestClient, store: Store, home: Path) -> None:
     run = passed(store, home)
-    answer = browser.get(f"/certification/runs/{run.id}/certificate.json?keep=true")
-    assert answer.headers["content-disposition"] == f'attachment; filename="{run.id}.certificate.json"'
-    assert CertificateDocument(answer.json()) == store.documents.get(run.id, CertificateDocument)
+    response = browser.get(f"/certification/runs/{run.id}/certificate.json?keep=true")
+    assert response.headers["content-disposition"] == f'attachment; filename="{run.id}.certificate.json"'
+    assert CertificateDocument(response.json()) == store.documents.get(run.id, CertificateDocument)
     assert browser.get(f"/certification/runs/{failed.__name__}/certificate.json").status_code == 404
 
 

@@ -112,8 +112,8 @@ def hostile(store: Store, home: Path) -> Run:
     store.steps.set_leg(run.id, stored[1], HOSTILE, 1, Status.FAILED, HOSTILE)
     store.nodes.save(run.id, some_facts("n", os=HOSTILE, cpu_model=HOSTILE, gpus=({"name": HOSTILE},)))
     values = {HOSTILE: HOSTILE, "list": [HOSTILE], "dict": {HOSTILE: HOSTILE}}
-    answer = {"check": HOSTILE, "reason": HOSTILE, "step": HOSTILE, "leg": HOSTILE, "values": values}
-    store.checks.replace(run.id, [CheckResult(status=Status.PASS, **answer)] * 2)
+    response = {"check": HOSTILE, "reason": HOSTILE, "step": HOSTILE, "leg": HOSTILE, "values": values}
+    store.checks.replace(run.id, [CheckResult(status=Status.PASS, **response)] * 2)
     store.documents.put(
         run.id, CertificateDocument({"schema": HOSTILE, "sha256": HOSTILE, "links": [{"section": HOSTILE}]})
     )
@@ -162,11 +162,11 @@ def test_it_has_a_page(
 ) -> None:
     run = made(store, home)
     for path in ("/", "/runs", f"/runs/{run.id}"):
-        answer = browser.get(f"/certification{path}")
-        assert answer.status_code == 200, answer.text
-        seen = read(answer.text)
+        response = browser.get(f"/certification{path}")
+        assert response.status_code == 200, response.text
+        seen = read(response.text)
         assert seen.problems == []
-        assert len(answer.content) < 3_000_000
+        assert len(response.content) < 3_000_000
         assert_harmless(seen.tags)
     report = machine.get(f"/certification/api/runs/{run.id}")
     assert report.status_code == 200
@@ -217,7 +217,7 @@ def test_an_unreadable_plan_is_reported(browser: TestClient, store: Store, home:
 def test_rows_of_another_version(browser: TestClient, machine: TestClient, store: Store) -> None:
     run = record_run(store)
     sql(store, 'UPDATE environments SET facts = \'{"from": "the future"}\'')
-    answer = browser.get(f"/certification/runs/{run.id}")
-    assert answer.status_code == 503
-    assert "written by another version" in read(answer.text).text
+    response = browser.get(f"/certification/runs/{run.id}")
+    assert response.status_code == 503
+    assert "written by another version" in read(response.text).text
     assert machine.get(f"/certification/api/runs/{run.id}").json().keys() == {"detail"}

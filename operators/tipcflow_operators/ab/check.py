@@ -25,13 +25,13 @@ class CheckOperator(BaseOperator):
         """Return the checked comparison. An invalid param is a `config_error`, before anything starts."""
         with tipcflow_errors_fail_task():
             refuse_sqlite_between_machines()
-            asked = asked_of(context)
+            request = request_of(context)
             try:
-                return self._check(asked)
+                return self._check(request)
             except ConfigError as error:
                 raise param_error(error) from error
 
-    def _check(self, asked: AbRequest) -> dict[str, dict[str, str]]:
+    def _check(self, request: AbRequest) -> dict[str, dict[str, str]]:
         from tipcflow.config.suite import load_suite
         from tipcflow.execute.ab.metrics import check_names
         from tipcflow.execute.ab.sides import check_limits, sides_of
@@ -40,21 +40,21 @@ class CheckOperator(BaseOperator):
         from tipcflow.execute.verdict.judge import load_policy
 
         chosen = settings()
-        check_names(asked.names)
-        check_limits(asked.limits)
-        load_cluster(asked.a.cluster, chosen.config_dir)
-        load_policy(asked.a.policy, chosen.config_dir)
-        sides = sides_of(asked.a, asked.b, chosen.home)
-        suite = load_suite(asked.a.suite, chosen.config_dir)
+        check_names(request.names)
+        check_limits(request.limits)
+        load_cluster(request.a.cluster, chosen.config_dir)
+        load_policy(request.a.policy, chosen.config_dir)
+        sides = sides_of(request.a, request.b, chosen.home)
+        suite = load_suite(request.a.suite, chosen.config_dir)
         for side in sides:
             ref = side.commit or None
             take_snapshot(suite, side.request.params, ref, cache=chosen.home / "suites", only_inside=True)
-        for line in opening(*sides, asked.limits).splitlines():
+        for line in opening(*sides, request.limits).splitlines():
             self.log.info("%s", line)
         return {side.label: {"name": side.name, "commit": side.commit} for side in sides}
 
 
-def asked_of(context: Context) -> AbRequest:
+def request_of(context: Context) -> AbRequest:
     """Return the request of the DAG run.
 
     Raises:

@@ -8,7 +8,7 @@ from airflow.sdk import BaseOperator, Context
 from tipcflow.domain import ConfigError, InfraError, Run, Status, run_id_of
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run_documents import AbDocument
-from tipcflow_operators.ab.check import CHECK, asked_of
+from tipcflow_operators.ab.check import CHECK, request_of
 from tipcflow_operators.ab.position import ChildRun, Position, position_of
 from tipcflow_operators.ab.request import AbRequest
 from tipcflow_operators.airflow import dag_runs
@@ -59,30 +59,30 @@ class CompareOperator(BaseOperator):
 
         parent = context["dag_run"].run_id
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
-            asked = asked_of(context)
-            sides = _sides(context, asked)
+            request = request_of(context)
+            sides = _sides(context, request)
             position = position_of(parent, lambda child: _look(store, context, child))
             _refuse_other_commits(position, sides)
             first = len(position.tried) if since is None else since
             spent_s = sum((run.ended_at or store.now()) - run.created_at for run in position.runs)
-            progress = progress_of(store, asked.names, asked.limits, position.tried, spent_s, since=first)
+            progress = progress_of(store, request.names, request.limits, position.tried, spent_s, since=first)
             if position.tried and not position.started:
                 self.log.info("%s", pair_line(progress))
             if progress.why and not position.is_active and not position.started:
-                return self._finish(store, position, progress, asked, sides)
+                return self._finish(store, position, progress, request, sides)
             if not position.is_active:
-                self._start(context, position, asked, sides)
+                self._start(context, position, request, sides)
             until = store.now() + DEADLINE_S
         self.log.info("%s: waiting for %s of %s", position.side, position.dag_run_id, CERTIFY)
         trigger = DagRunTrigger(dag_id=CERTIFY, run_id=position.dag_run_id, until=until)
         return self.defer(trigger=trigger, method_name="resume", kwargs={"since": first})
 
     @staticmethod
-    def _start(context: Context, position: Position, asked: AbRequest, sides: "dict[str, Side]") -> None:
+    def _start(context: Context, position: Position, request: AbRequest, sides: "dict[str, Side]") -> None:
         from tipcflow.execute.ab.progress import WORKS
 
         parent, side = context["dag_run"], sides[position.side]
-        conf = dict(asked.confs[side.label])
+        conf = dict(request.confs[side.label])
         if side.commit:
             conf["suite_ref"] = side.commit
         # A broken run may have been on a broken node.
@@ -101,20 +101,20 @@ class CompareOperator(BaseOperator):
         store: "Store",
         position: Position,
         progress: "Progress",
-        asked: AbRequest,
+        request: AbRequest,
         sides: "dict[str, Side]",
     ) -> dict[str, str]:
         """Log and store the result."""
         from tipcflow.execute.ab.text import result_json, result_lines, verdict_line
 
-        for line in result_lines(asked.limits, progress, _table):
+        for line in result_lines(request.limits, progress, _table):
             self.log.info("%s", line)
         known = store.runs.known([run.id for run in position.runs])
         holder = next((run.id for run in position.runs if run.id in known), "")
         if holder:
-            result = result_json(sides["A"], sides["B"], asked.limits, progress)
+            result = result_json(sides["A"], sides["B"], request.limits, progress)
             store.documents.put(holder, AbDocument(result))
-        verdict = verdict_line(asked.limits, progress)
+        verdict = verdict_line(request.limits, progress)
         return {"run": holder, "status": progress.status.value, "verdict": verdict}
 
 
@@ -136,14 +136,14 @@ def _look(store: "Store", context: Context, child: str) -> ChildRun | None:
     return ChildRun(is_active=False, run=run.model_copy(update={"status": Status.INFRA_FAILURE, "reason": reason}))
 
 
-def _sides(context: Context, asked: AbRequest) -> "dict[str, Side]":
+def _sides(context: Context, request: AbRequest) -> "dict[str, Side]":
     from tipcflow.execute.ab.comparison import Side
 
     checked = context["ti"].xcom_pull(task_ids=CHECK)
-    requests = {"A": asked.a, "B": asked.b}
+    requests = {"A": request.a, "B": request.b}
     return {
-        label: Side(label, checked[label]["name"], request, checked[label]["commit"])
-        for label, request in requests.items()
+        label: Side(label, checked[label]["name"], side_request, checked[label]["commit"])
+        for label, side_request in requests.items()
     }
 
 

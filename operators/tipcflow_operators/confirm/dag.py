@@ -31,7 +31,7 @@ class ConfirmResolveOperator(ResolveOperator):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(suite="", params_file="", allowed=(CONFIRMS,), **kwargs)
 
-    def asked(self, ctx: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
+    def read_request(self, ctx: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
         """Return the request of the run being confirmed, reduced to the suspected steps.
 
         Raises:
@@ -46,14 +46,14 @@ class ConfirmResolveOperator(ResolveOperator):
                 found=repr(dict(given))[:80],
                 expected="only a run id",
             )
-        asked = confirm.confirm_request_of(ctx.store, confirms)
-        if asked is None or asked.run != ctx.run_id:
+        confirmation = confirm.confirm_request_of(ctx.store, confirms)
+        if confirmation is None or confirmation.run != ctx.run_id:
             raise InfraError(f"run {confirms} did not request this confirm run")
         confirmed = self._confirmed(ctx, given)
         check_names(suite=confirmed.suite, cluster=confirmed.cluster, policy=confirmed.policy)
         dag_run = context["dag_run"]
         return dataclasses.replace(
-            confirm.request_for(confirmed, ctx.store.runs.get(confirms), asked, ctx.store.now()),
+            confirm.request_for(confirmed, ctx.store.runs.get(confirms), confirmation, ctx.store.now()),
             owner=f"airflow {dag_run.dag_id} {dag_run.run_id}",
             config_dir=settings().config_dir,
             only_inside=True,

@@ -28,26 +28,28 @@ def pending_confirmation(ctx: "TaskContext", context: Context) -> tuple[str, "Co
 
     If Airflow rejects the start, the run does not wait: the numbers stay unconfirmed, and checks give the reason.
     """
-    asked = confirm.confirm_request_of(ctx.store, ctx.run_id) or _ask(ctx, context)
-    if asked is None or not confirm.is_awaited(ctx.store, ctx.run_id):
+    confirmation = confirm.confirm_request_of(ctx.store, ctx.run_id) or _request_confirm(ctx, context)
+    if confirmation is None or not confirm.is_awaited(ctx.store, ctx.run_id):
         return None
-    if not asked.dag_run_id:
+    if not confirmation.dag_run_id:
         return None
-    child, at = asked.dag_run_id, datetime.fromisoformat(asked.run_after)
+    child, at = confirmation.dag_run_id, datetime.fromisoformat(confirmation.run_after)
     try:
         # Repeated if this task died between the request and the start.
         if dag_runs.state_of(DAG_ID, child) is None:
-            note = f"confirms {context['dag_run'].dag_id} {context['dag_run'].run_id}: {', '.join(asked.keys)}"
+            note = (
+                f"confirms {context['dag_run'].dag_id} {context['dag_run'].run_id}: {', '.join(confirmation.keys)}"
+            )
             dag_runs.start(DAG_ID, child, run_after=at, conf={CONFIRMS: ctx.run_id}, note=note)
     except TipcflowError as error:
         ctx.note(f"could not start the confirm run: {error}")
         confirm.cancel_request(ctx.store, ctx.run_id, str(error))
         return None
     ctx.note(
-        f"re-measuring {', '.join(asked.keys)}: the verdict waits for confirm run {asked.run} "
-        f"(DAG {DAG_ID}), for at most {rough(asked.until - ctx.now())}"
+        f"re-measuring {', '.join(confirmation.keys)}: the verdict waits for confirm run {confirmation.run} "
+        f"(DAG {DAG_ID}), for at most {rough(confirmation.until - ctx.now())}"
     )
-    return child, asked
+    return child, confirmation
 
 
 def request_early(ctx: "TaskContext", context: Context) -> None:
@@ -61,11 +63,11 @@ def request_early(ctx: "TaskContext", context: Context) -> None:
         return
     judgement.judge_run(store, ctx.run_id, rules=ctx.policy, references=ctx.references)
     queue_confirmation(
-        store, ctx.run_id, ctx.request, ctx.slots, ttl_s=TASK_WAITER_S, ask=lambda: _ask(ctx, context)
+        store, ctx.run_id, ctx.request, ctx.slots, ttl_s=TASK_WAITER_S, ask=lambda: _request_confirm(ctx, context)
     )
 
 
-def _ask(ctx: "TaskContext", context: Context) -> "ConfirmationDocument | None":
+def _request_confirm(ctx: "TaskContext", context: Context) -> "ConfirmationDocument | None":
     child, at = _free_id(context["dag_run"].dag_id, context["dag_run"].run_id), datetime.now(UTC)
     return confirm.request_confirmation(
         ctx.store,

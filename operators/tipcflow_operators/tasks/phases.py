@@ -40,7 +40,7 @@ class ResolveOperator(RunOperator):
         dag_run = context["dag_run"]
         given = {**context["params"], **(dag_run.conf or {})}
         try:
-            request = self.asked(ctx, context, given)
+            request = self.read_request(ctx, context, given)
             open_run(ctx.store, ctx.run_id, request)
             ctx.store.documents.put(ctx.run_id, AirflowDocument(dag_id=dag_run.dag_id, run_id=dag_run.run_id))
             plan = resolve_run(ctx.store, ctx.run_id, request, home=ctx.home)
@@ -63,7 +63,7 @@ class ResolveOperator(RunOperator):
             self.log.info("%s: %s in the file, %s used: %s", line.what, line.found, line.used, line.because)
         return list(plan.nodes)
 
-    def asked(self, ctx: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
+    def read_request(self, ctx: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
         """Return the request of the DAG run.
 
         Args:
@@ -202,9 +202,9 @@ class JudgeOperator(RunOperator):
         judge_run(ctx)
         waits = None if was_stopped(context) else pending_confirmation(ctx, context)
         if waits:
-            child, asked = waits
+            child, confirmation = waits
             self._report_suspicions(ctx)
-            trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=asked.until)
+            trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=confirmation.until)
             self.defer(trigger=trigger, method_name="resume", timeout=None)
         if confirm_request_of(ctx.store, ctx.run_id):
             judge_run(ctx)  # again: now the reason why there is no confirm run is known

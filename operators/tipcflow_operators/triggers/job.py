@@ -161,12 +161,12 @@ class JobTrigger(BaseTrigger):
         """
         within = min(STOP_S, max(1.0, self.peers_every_s))
         await asyncio.gather(
-            *(self._ask(node, commands.poll(node, job), within) for node, job in self._others()),
+            *(self._query(node, commands.poll(node, job), within) for node, job in self._others()),
             return_exceptions=True,
         )
 
     @staticmethod
-    async def _ask(node: Node, command: str, within_s: float) -> None:
+    async def _query(node: Node, command: str, within_s: float) -> None:
         async with asyncio.timeout(within_s), await connect_async(node) as connection:
             await connection.run(command)
 

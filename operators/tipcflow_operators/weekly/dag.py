@@ -51,7 +51,7 @@ def weekly_dag(config_dir: Path | None = None) -> DAG:
 def weekly_params(config_dir: Path) -> dict[str, Param]:
     """Return the params: the chains, and the params of each chain's run."""
     own: dict[str, Any] = {"mode": MODE, "policy": POLICY}
-    asked = {name: param for name, param in run_params(config_dir).items() if name in CHAIN_RUN_PARAMS}
+    chain_params = {name: param for name, param in run_params(config_dir).items() if name in CHAIN_RUN_PARAMS}
     chains = Param(
         ["*"],
         type="array",
@@ -64,6 +64,6 @@ def weekly_params(config_dir: Path) -> dict[str, Param]:
         CHAINS: chains,
         **{
             name: Param(own[name], param.description, schema=param.schema) if name in own else param
-            for name, param in asked.items()
+            for name, param in chain_params.items()
         },
     }

@@ -54,27 +54,27 @@ class SelectOperator(BaseOperator):
 
         folder = settings().config_dir
         globs = params.pop(CHAINS, None)
-        asked = read_conf(params, allowed=CHAIN_RUN_PARAMS)
-        cluster = load_cluster(asked.cluster, folder)
-        load_policy(asked.policy, folder)
+        chain_conf = read_conf(params, allowed=CHAIN_RUN_PARAMS)
+        cluster = load_cluster(chain_conf.cluster, folder)
+        load_policy(chain_conf.policy, folder)
         known = all_chains(folder)
         fitting = chosen_chains(globs, known)
-        missing = without_framework(fitting, cluster, folder, requested=asked.framework or "")
+        missing = without_framework(fitting, cluster, folder, requested=chain_conf.framework or "")
         refuse_named(globs, known, missing)
-        not_run = {**without_mode(fitting, asked.mode, folder), **missing}
+        not_run = {**without_mode(fitting, chain_conf.mode, folder), **missing}
         names = [name for name in fitting if name not in not_run]
         if not names:
             other = next(name for name in fitting if name not in missing)
             raise ConfigError(
                 "no selected chain supports this mode",
                 key="mode",
-                found=asked.mode,
+                found=chain_conf.mode,
                 expected=f"a mode of {other}",
                 hint="see its params in Airflow's form, or `tipcflow plan`",
             )
         _refuse_more_than_airflow_maps(len(names))
         with Store.open_in_task() as store:
-            durations = store.history.durations(asked.mode)
+            durations = store.history.durations(chain_conf.mode)
         ordered = longest_first(names, durations)
         for name in ordered:
             seconds = durations.get(name)

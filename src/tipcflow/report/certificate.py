@@ -70,7 +70,7 @@ def certificate(
         files: path in the run's folder -> SHA-256 of collected files (logs, artefacts).
         versions: of the software that judged it (`{"tipcflow": "0.1.0"}`).
     """
-    answers = tuple(results)
+    checked = tuple(results)
     steps = facts.plan.steps
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -84,7 +84,7 @@ def certificate(
         "legs": [leg_entry(facts, step, leg) for step in steps for leg in step.legs],
         "measurements": measurements_section(facts),
         "reporter": facts.reporter,
-        "checks": [check_entry(result) for result in answers],
+        "checks": [check_entry(result) for result in checked],
         "evidence": [dict(piece) for piece in evidence or ()],
         "gate": dict(gate or {}),
         "files": dict(files or {}),
@@ -99,7 +99,7 @@ def certificate(
             "counts": {
                 "steps": counts(step_status(facts, step) for step in steps),
                 "legs": counts(leg_status(facts, step, leg) for step in steps for leg in step.legs),
-                "checks": counts(result.status for result in answers),
+                "checks": counts(result.status for result in checked),
             },
         },
     }

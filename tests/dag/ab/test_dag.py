@@ -298,6 +298,6 @@ def test_nodes_of_a_run_that_does_not_exist_are_refused(world: World) -> None:
     given = {name: world.params[name] for name in ("suite", "params_file", "mode", "cluster", "policy")}
     with world.store() as store:
         ctx: Any = SimpleNamespace(store=store)
-        assert resolve.asked(ctx, world.context(), given).nodes_of == ""
+        assert resolve.read_request(ctx, world.context(), given).nodes_of == ""
         with pytest.raises(ConfigError, match=r"^nodes_of: the metrics database has no such run.*found 'nothing'"):
-            resolve.asked(ctx, world.context(), {**given, "nodes_of": "nothing"})
+            resolve.read_request(ctx, world.context(), {**given, "nodes_of": "nothing"})

@@ -181,7 +181,7 @@ def resolve(world: World, run: str, **conf: Any) -> RunRequest:
     """The request of a DAG run of `confirm` that is our run `run`."""
     context: Any = {"dag_run": SimpleNamespace(dag_id="confirm", run_id="confirm__x")}
     operator = ConfirmResolveOperator(task_id="resolve")
-    return operator.asked(world.context(run), context, conf)
+    return operator.read_request(world.context(run), context, conf)
 
 
 def test_the_confirm_run_does_what_was_requested(world: World) -> None:

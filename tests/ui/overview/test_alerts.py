@@ -44,8 +44,8 @@ def test_alerts_by_cause(browser: TestClient, machine: TestClient, alerts: None)
     assert [each["number"] for each in facts["groups"][0]["alerts"]] == [2, 1]
     assert "sample/b" not in look(browser, "alerts?owner=kernels").text.replace("\n", "")
     assert "No alerts." in look(browser, "alerts?state=fixed").text
-    answer = machine.get("/certification/api/alerts?format=csv&chain=b/")
-    assert answer.text.splitlines()[1].startswith("2,1,new,,sample/b/train,")
+    response = machine.get("/certification/api/alerts?format=csv&chain=b/")
+    assert response.text.splitlines()[1].startswith("2,1,new,,sample/b/train,")
 
 
 def test_one_alert(browser: TestClient, machine: TestClient, alerts: None) -> None:

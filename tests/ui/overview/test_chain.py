@@ -26,10 +26,10 @@ def runs(store: Store) -> None:
 
 
 def look(browser: TestClient, path: str = CHAIN, status: int = 200) -> Seen:
-    answer = browser.get(f"/certification/chains/{path}")
-    assert answer.status_code == status, answer.text
-    assert len(answer.content) < 300 * 1024
-    seen = read(answer.text)
+    response = browser.get(f"/certification/chains/{path}")
+    assert response.status_code == status, response.text
+    assert len(response.content) < 300 * 1024
+    seen = read(response.text)
     assert seen.problems == []
     return seen
 
@@ -54,10 +54,10 @@ def test_baseline_and_marks(browser: TestClient, runs: None, store: Store) -> No
     known = {"chain": CHAIN, "mode": "lite_train_lite_infer", "step": TRAIN, "metric": "batch_cost", "unit": "s"}
     known |= {"environment": store.runs.get("run-00").environment, "who": "mei", "why": "a <b>new</b> kernel"}
     store.baselines.accept_one(Baseline(**known, value=0.19, pinned=True, run="run-03", accepted_at=T0))
-    answer = browser.get(f"/certification/chains/{CHAIN}").text
-    seen = read(answer)
+    response = browser.get(f"/certification/chains/{CHAIN}").text
+    seen = read(response)
     assert "pinned 0.19 s" in seen.text
-    assert "pinned by mei: a &lt;b&gt;new&lt;/b&gt; kernel" in answer
+    assert "pinned by mei: a &lt;b&gt;new&lt;/b&gt; kernel" in response
     assert len([given for tag, given in seen.tags if given.get("class") == "band" and "y" in given]) == 5
     shapes = [
         given["href"] for tag, given in seen.tags if tag == "use" and "x" in given and given["x"].endswith("%")
@@ -105,9 +105,9 @@ def test_it_also_comes_as_json_and_csv(browser: TestClient, machine: TestClient,
 
 
 def test_ticked_runs_are_compared_oldest_first(browser: TestClient, runs: None) -> None:
-    answer = browser.get("/certification/compare?sort=started&run=run-15&run=run-02&run=run-07")
-    assert answer.status_code == 303
-    assert answer.headers["location"].endswith("/certification/compare?run=run-02&run=run-07&run=run-15")
+    response = browser.get("/certification/compare?sort=started&run=run-15&run=run-02&run=run-07")
+    assert response.status_code == 303
+    assert response.headers["location"].endswith("/certification/compare?run=run-02&run=run-07&run=run-15")
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_names_of_chains(browser: TestClient, store: Store, chain: str) -> None:
     (link,) = [
         link for link in read(browser.get("/certification/").text).attributes("a", "href") if "/chains/" in link
     ]
-    answer = browser.get(link)
-    assert answer.status_code == 200
-    seen = read(answer.text)
+    response = browser.get(link)
+    assert response.status_code == 200
+    seen = read(response.text)
     assert chain in seen.text
     assert "No run has a metric that the policy evaluates." in seen.text
 

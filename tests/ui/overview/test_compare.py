@@ -22,10 +22,10 @@ def slower(store: Store) -> None:
 
 
 def look(browser: TestClient, query: str = "", status: int = 200) -> Seen:
-    answer = browser.get(f"/certification/compare?{query}")
-    assert answer.status_code == status, answer.text
-    assert len(answer.content) < 300 * 1024
-    seen = read(answer.text)
+    response = browser.get(f"/certification/compare?{query}")
+    assert response.status_code == status, response.text
+    assert len(response.content) < 300 * 1024
+    seen = read(response.text)
     assert seen.problems == []
     return seen
 
@@ -59,9 +59,9 @@ def test_it_also_comes_as_json_and_csv(browser: TestClient, machine: TestClient,
     assert len(links) == 2
     report = machine.get(links[0]).json()
     assert [run["id"] for run in report["runs"]] == ["run-11", "run-12"]
-    answer = machine.get(links[1])
-    assert answer.headers["content-type"].startswith("text/csv")
-    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    response = machine.get(links[1])
+    assert response.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(response.text)))
     assert [row["metric"] for row in rows] == [row["metric"] for row in report["metrics"]]
     assert report["metrics"][0]["metric"] == "batch_cost"
 
@@ -110,6 +110,6 @@ def test_the_run_page_links_to_it(browser: TestClient, slower: None, store: Stor
 
 def test_text_of_runs_is_escaped(browser: TestClient, store: Store, slower: None) -> None:
     put_run(store, 14, framework="<script>alert(1)</script>")
-    answer = browser.get("/certification/compare?run=run-11&run=run-14")
-    assert "<script>alert" not in answer.text
-    assert "&lt;script&gt;alert" in answer.text
+    response = browser.get("/certification/compare?run=run-11&run=run-14")
+    assert "<script>alert" not in response.text
+    assert "&lt;script&gt;alert" in response.text

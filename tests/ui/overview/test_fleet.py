@@ -18,17 +18,17 @@ PAGES = ("nodes", "quarantines", "ab")
 
 
 def look(browser: TestClient, path: str, status: int = 200) -> Seen:
-    answer = browser.get(f"/certification/{path}")
-    assert answer.status_code == status, answer.text
-    seen = read(answer.text)
+    response = browser.get(f"/certification/{path}")
+    assert response.status_code == status, response.text
+    seen = read(response.text)
     assert seen.problems == []
     return seen
 
 
 def rows_of(machine: TestClient, path: str) -> list[dict[str, str]]:
-    answer = machine.get(f"/certification/api/{path}")
-    assert answer.headers["content-type"].startswith("text/csv")
-    return list(csv.DictReader(io.StringIO(answer.text)))
+    response = machine.get(f"/certification/api/{path}")
+    assert response.headers["content-type"].startswith("text/csv")
+    return list(csv.DictReader(io.StringIO(response.text)))
 
 
 @pytest.mark.parametrize("page", PAGES)

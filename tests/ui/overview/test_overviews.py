@@ -19,10 +19,10 @@ LARGEST = 300 * 1024
 
 
 def look(browser: TestClient, path: str, status: int = 200) -> Seen:
-    answer = browser.get(f"/certification/{path}")
-    assert answer.status_code == status, answer.text
-    assert len(answer.content) < LARGEST
-    seen = read(answer.text)
+    response = browser.get(f"/certification/{path}")
+    assert response.status_code == status, response.text
+    assert len(response.content) < LARGEST
+    seen = read(response.text)
     assert seen.problems == []
     return seen
 
@@ -49,10 +49,10 @@ def test_a_page_its_json_and_its_csv_show_the_same_chains(
     facts = machine.get(f"/certification/api/{page}").json()
     listed = _listed(page, facts)
     assert listed
-    answer = machine.get(f"/certification/api/{page}?format=csv")
-    assert answer.headers["content-type"].startswith("text/csv")
+    response = machine.get(f"/certification/api/{page}?format=csv")
+    assert response.headers["content-type"].startswith("text/csv")
     name = "model" if page == "matrix" else "chain"
-    assert [row[name] for row in csv.DictReader(io.StringIO(answer.text))] == listed
+    assert [row[name] for row in csv.DictReader(io.StringIO(response.text))] == listed
     for chain in listed[:20]:
         assert chain in seen.text.replace("\n", "")
 

@@ -26,8 +26,8 @@ def test_how_does_a_chain_scale(browser: TestClient, machine: TestClient, store:
     assert "/certification/runs/%3Cnew%3E" in seen.attributes("a", "href")
     facts = machine.get("/certification/api/scaling").json()
     assert [(series["run"], series["previous"]) for series in facts["series"]] == [("<new>", "old"), ("old", "")]
-    answer = machine.get("/certification/api/scaling?format=csv&chain=nothing")
-    assert list(csv.DictReader(io.StringIO(answer.text))) == []
+    response = machine.get("/certification/api/scaling?format=csv&chain=nothing")
+    assert list(csv.DictReader(io.StringIO(response.text))) == []
 
 
 def test_without_series_and_without_a_login(browser: TestClient, anybody: TestClient, store: Store) -> None:

@@ -22,10 +22,10 @@ def runs(store: Store) -> None:
 
 
 def look(browser: TestClient, path: str, status: int = 200) -> Seen:
-    answer = browser.get(f"/certification/{path}")
-    assert answer.status_code == status, answer.text
-    assert len(answer.content) < 300 * 1024
-    seen = read(answer.text)
+    response = browser.get(f"/certification/{path}")
+    assert response.status_code == status, response.text
+    assert len(response.content) < 300 * 1024
+    seen = read(response.text)
     assert seen.problems == []
     return seen
 

@@ -37,9 +37,9 @@ def runs(store: Store) -> None:
 
 
 def look(browser: TestClient, path: str, status: int = 200) -> Seen:
-    answer = browser.get(f"/certification/{path}")
-    assert answer.status_code == status, answer.text
-    seen = read(answer.text)
+    response = browser.get(f"/certification/{path}")
+    assert response.status_code == status, response.text
+    seen = read(response.text)
     assert seen.problems == []
     return seen
 
@@ -58,8 +58,8 @@ def test_what_is_broken_on_the_new_build(browser: TestClient, machine: TestClien
     assert "s/b/train" not in alone
     facts = machine.get(f"/certification/api/versions?{query}").json()
     assert [row["kind"] for row in facts["pairs"]] == ["broken", "fixed", "missing"]
-    answer = machine.get(f"/certification/api/versions?{query}&format=csv")
-    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    response = machine.get(f"/certification/api/versions?{query}&format=csv")
+    rows = list(csv.DictReader(io.StringIO(response.text)))
     assert [(row["base_run"], row["new_run"]) for row in rows] == [("r01", "r04"), ("r02", "r05"), ("r03", "")]
 
 
@@ -90,8 +90,8 @@ def test_a_pull_request_shows_its_chains_against_their_base(
     assert "<i>its params file changed" in seen.text
     assert "no such DAG" in seen.text
     assert "/certification/compare?run=r01&run=r02" in seen.attributes("a", "href")
-    answer = machine.get("/certification/api/pulls?repository=o/r&number=7&format=csv")
-    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    response = machine.get("/certification/api/pulls?repository=o/r&number=7&format=csv")
+    rows = list(csv.DictReader(io.StringIO(response.text)))
     assert [(row["chain"], row["status"]) for row in rows] == [
         ("s/a/train", "regression"), ("s/z/train", "infra_failure"),
     ]  # fmt: skip

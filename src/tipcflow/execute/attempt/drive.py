@@ -268,22 +268,22 @@ class AttemptDriver:
 
         def one(member: Member) -> None:
             own = member.name in self._own
-            answer = member.begin(seconds) if own else member.session.start(member.spec)
-            member.apply_refusal(answer)
-            self._await_staged(member, answer)
+            response = member.begin(seconds) if own else member.session.start(member.spec)
+            member.apply_refusal(response)
+            self._await_staged(member, response)
 
         _at_once(members, one)
 
-    def _await_staged(self, member: Member, answer: Mapping[str, Any]) -> None:
+    def _await_staged(self, member: Member, response: Mapping[str, Any]) -> None:
         deadline = time.monotonic() + member.spec.barrier_s
-        while self._together and answer.get("state") == "staging" and not self._cancel.is_set():
+        while self._together and response.get("state") == "staging" and not self._cancel.is_set():
             if time.monotonic() > deadline:
                 raise InfraError(
                     f"node {member.name} was not ready within {limit(member.spec.barrier_s)}", node=member.name
                 )
             time.sleep(QUERY_S)
-            answer = member.session.poll(member.spec)
-            member.apply_refusal(answer)
+            response = member.session.poll(member.spec)
+            member.apply_refusal(response)
 
     def _end_staged(self, cause: InfraError) -> None:
         """Stop what was started of an attempt that cannot run.

@@ -28,7 +28,7 @@ def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S
     missing = {member.name: f"no response within {limit(seconds)}" for member in members}
     over, guard = threading.Event(), threading.Lock()
 
-    def ask(member: Member) -> None:
+    def fetch_evidence(member: Member) -> None:
         """Store a member's evidence, or why there is none."""
         try:
             seen = member.session.evidence(member.spec, seconds)
@@ -42,7 +42,7 @@ def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S
         except (InfraError, OSError) as error:
             missing[member.name] = str(error)
 
-    threads = [threading.Thread(target=ask, args=(member,), daemon=True) for member in members]
+    threads = [threading.Thread(target=fetch_evidence, args=(member,), daemon=True) for member in members]
     deadline = time.monotonic() + seconds
     for thread in threads:
         thread.start()

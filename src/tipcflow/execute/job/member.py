@@ -170,25 +170,25 @@ class Member:
             self._reattach(str(error))
         return self.done
 
-    def apply_response(self, answer: Mapping[str, Any]) -> None:
+    def apply_response(self, response: Mapping[str, Any]) -> None:
         """Process the runner's response to `start` or `poll`."""
-        for payload in answer.get("legs") or []:
+        for payload in response.get("legs") or []:
             if (record := exit_record(payload)) is not None and is_leg_of(record, self.spec):
                 self.legs[record.leg] = record
-        if answer.get("record"):
-            self._take({**answer, "event": "end"})
-        elif answer.get("state") in ("lost", "absent"):
-            self._take({"event": answer["state"]})
+        if response.get("record"):
+            self._take({**response, "event": "end"})
+        elif response.get("state") in ("lost", "absent"):
+            self._take({"event": response["state"]})
 
-    def apply_refusal(self, answer: Mapping[str, Any]) -> None:
+    def apply_refusal(self, response: Mapping[str, Any]) -> None:
         """Process the response of a runner that refuses the job: on a full disk it is the only record.
 
         The record of a job that ended in another way follows with its logs.
         """
-        record = answer.get("record")
+        record = response.get("record")
         if isinstance(record, dict) and record.get("reason") == EndReason.REFUSED:
             self._events = None
-            self.apply_response(answer)
+            self.apply_response(response)
 
     def poll(self, *, absent: str = "", patient: bool = False) -> None:
         """Query a job that is not watched.
@@ -198,15 +198,15 @@ class Member:
             patient: whether an unresponsive node may come back.
         """
         try:
-            answer = self.session.poll(self.spec)
+            response = self.session.poll(self.spec)
         except InfraError as error:
             self.down_since = self.down_since or time.time()
             if not patient or time.time() - self.down_since > self._reconnect_s:
                 self.lost = str(error)
             return
         self.down_since = 0.0
-        self.apply_response(answer)
-        if absent and answer.get("state") == "absent":
+        self.apply_response(response)
+        if absent and response.get("state") == "absent":
             self.lost = f"node {self.name}: {absent}"
 
     @property
@@ -270,11 +270,11 @@ class Member:
         if self.done:
             return
         try:
-            answer = self.session.poll(self.spec)
+            response = self.session.poll(self.spec)
         except InfraError:
             return  # the process that watches the member reports the error
-        self.apply_response(answer)
-        beat = answer.get("heartbeat")
+        self.apply_response(response)
+        beat = response.get("heartbeat")
         if not self.done and isinstance(beat, dict) and beat.get("up") == stood["up"]:
             self._give_up_runner(float(stood["still_s"]))
 

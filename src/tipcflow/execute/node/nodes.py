@@ -84,7 +84,7 @@ class Nodes:
         A peer whose sshd restarts is retried for a short time, as the controller itself does.
         """
 
-        def ask(session: NodeSession) -> NodeFacts:
+        def query_facts(session: NodeSession) -> NodeFacts:
             """Return a node's facts, with the peers that it cannot reach."""
             peers = {}
             for name, other in self._sessions.items():
@@ -99,7 +99,7 @@ class Nodes:
                 facts = session.facts(peers)
             return facts
 
-        return self._each(ask)
+        return self._each(query_facts)
 
     def used_ports(self) -> set[int]:
         """Return the TCP ports in use on any node."""
@@ -124,8 +124,8 @@ class Nodes:
                 return str(error)
             return ""
 
-        answers = self._at_once(specs, stop_job)
-        return {spec.node: message for spec, message in zip(specs, answers, strict=True) if message}
+        messages = self._at_once(specs, stop_job)
+        return {spec.node: message for spec, message in zip(specs, messages, strict=True) if message}
 
     def fetch(
         self,
@@ -161,7 +161,7 @@ class Nodes:
         sessions = list(self._sessions.values())
         with ThreadPoolExecutor(len(sessions)) as pool:
             pairs = zip(sessions, pool.map(run_task, sessions), strict=True)
-            return {session.node.address: answers[0] for session, answers in pairs if answers}
+            return {session.node.address: results[0] for session, results in pairs if results}
 
     def clean(self, run: str) -> list[str]:
         """List every node, end what is left of the run, and report it; never raises.
@@ -226,14 +226,14 @@ class Nodes:
             return [future.result() for future in futures]
 
 
-def remaining_messages(answer: Mapping[str, Any]) -> list[str]:
+def remaining_messages(report: Mapping[str, Any]) -> list[str]:
     """Return messages about what the runner's `reap` could not end."""
     stayed = [
         f"pid {process['pid']} ({str(process.get('cmdline', ''))[:60]}, user {process.get('user', '?')})"
-        for process in answer["left"]
+        for process in report["left"]
     ]
     return stayed + [
         f"container {container['container']} ({container['message']})"
-        for container in answer.get("containers", ())
+        for container in report.get("containers", ())
         if not container["removed"]
     ]

@@ -166,13 +166,13 @@ class NodeSession(NodeLink):
         _ = self.transport  # an unreachable node is not contacted twice
         try:
             events = self._events(spec, command, input=described, timeout=self._silence_s)
-            answer = next(events)
+            response = next(events)
         except InfraError:  # connection broken, or another version installed its runner under another name
             self.open_again(self._transport)
             self._put_once(runner_bytes(), paths.runner_path(self._node))
             events = self._events(spec, command, input=described, timeout=self._silence_s)
-            answer = next(events)
-        return itertools.chain((answer,), events)
+            response = next(events)
+        return itertools.chain((response,), events)
 
     def _events(
         self,
@@ -220,8 +220,8 @@ class NodeSession(NodeLink):
 
     def unclaim(self, run: str = "") -> dict[str, str]:
         """Release a run's claim; return run -> owner of the remaining claims."""
-        answer = self.ask_json(claims.unclaim(self._node, run), "list its claims", patience_s=SHORT_QUERY_S)
-        return {str(claim["run"]): str(claim.get("owner", "")) for claim in answer["others"]}
+        response = self.ask_json(claims.unclaim(self._node, run), "list its claims", patience_s=SHORT_QUERY_S)
+        return {str(claim["run"]): str(claim.get("owner", "")) for claim in response["others"]}
 
     def remove_run(self, run: str) -> None:
         """Remove the folders of the run."""

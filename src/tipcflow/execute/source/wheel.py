@@ -170,14 +170,14 @@ def _download(url: str, path: Path, hosts: str) -> None:
 
     client = httpx.Client(timeout=_CONNECT_S, follow_redirects=True, event_hooks={"request": [check]})
     try:
-        with client, client.stream("GET", url) as answer:
-            if answer.status_code != 200:
+        with client, client.stream("GET", url) as response:
+            if response.status_code != 200:
                 raise ConfigError(
-                    "cannot be fetched", key=KEY, found=f"{host}: {answer.status_code}", expected="200"
+                    "cannot be fetched", key=KEY, found=f"{host}: {response.status_code}", expected="200"
                 )
             with path.open("wb") as handle:
                 until = time.monotonic() + _FETCH_S
-                for block in answer.iter_bytes(1 << 20):
+                for block in response.iter_bytes(1 << 20):
                     handle.write(block)
                     if handle.tell() > _MOST_BYTES:
                         raise ConfigError(

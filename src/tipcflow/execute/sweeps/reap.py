@@ -91,10 +91,10 @@ class Reaper:
     @staticmethod
     def _end_helpers(session: NodeSession) -> list[str]:
         """End tipcflow commands whose controller is gone."""
-        answer = session.end_helpers()
-        ended = ", ".join(f"{helper['helper']} (pid {helper['pid']})" for helper in answer["helpers"])
+        response = session.end_helpers()
+        ended = ", ".join(f"{helper['helper']} (pid {helper['pid']})" for helper in response["helpers"])
         lines = [f"ended commands of dead controllers: {ended}"] if ended else []
-        stayed = ", ".join(remaining_messages(answer))
+        stayed = ", ".join(remaining_messages(response))
         return lines + ([f"cannot be ended: {stayed}"] if stayed else [])
 
     @staticmethod
@@ -126,9 +126,9 @@ class Reaper:
             return "has no jobs on this node; claim released"
         killed, left = 0, []
         for job in jobs:
-            answer = session.reap(job, by)
-            killed += len(answer["killed"])
-            left += remaining_messages(answer)
+            response = session.reap(job, by)
+            killed += len(response["killed"])
+            left += remaining_messages(response)
         session.unclaim(run)
         names = ", ".join(job.in_run for job in jobs)
         summary = f"ended {names} ({killed} processes killed)"

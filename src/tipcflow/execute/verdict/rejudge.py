@@ -76,7 +76,7 @@ def _changes(before: "Iterable[CheckResult]", now: "Iterable[CheckResult]") -> t
     """Return the checks whose status or gating differs; those with the worst new status first."""
     old, new = ({_key(result): result for result in results} for results in (before, now))
     pairs = [Change(old.get(key), new.get(key)) for key in {**new, **old}]
-    changes = [change for change in pairs if _answer(change.before) != _answer(change.now)]
+    changes = [change for change in pairs if _outcome(change.before) != _outcome(change.now)]
     return tuple(sorted(changes, key=lambda change: -max(change.about.status.severity, 0)))
 
 
@@ -84,5 +84,5 @@ def _key(result: CheckResult) -> _Key:
     return (result.check, result.step, result.leg, result.metric)
 
 
-def _answer(result: CheckResult | None) -> tuple[Status, bool] | None:
+def _outcome(result: CheckResult | None) -> tuple[Status, bool] | None:
     return None if result is None else (result.status, result.gating)

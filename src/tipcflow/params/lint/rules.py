@@ -39,16 +39,16 @@ def lint_text(
         cpu_lacks: precision word -> why the CPU does not support it, '' if it does.
     """
     subject = Subject(text, dialect, cpu_lacks)
-    findings = [finding for rule in all_rules() if rule.shape for finding in _ask(rule, subject, file)]
+    findings = [finding for rule in all_rules() if rule.shape for finding in _apply(rule, subject, file)]
     if not any(finding.rule in ("crlf", "blank-line", "line-shape", "list-length") for finding in findings):
-        findings += [finding for rule in all_rules() if not rule.shape for finding in _ask(rule, subject, file)]
+        findings += [finding for rule in all_rules() if not rule.shape for finding in _apply(rule, subject, file)]
     return sorted(findings, key=lambda finding: (finding.line, finding.rule))
 
 
 def lint_lines(text: str, *, file: str) -> list[Finding]:
     """Problems of a file of any kind: Windows line endings, whitespace-only lines."""
     subject = Subject(text, load_dialect("models/template"))
-    return [finding for rule in shape.ANY_FILE for finding in _ask(rule, subject, file)]
+    return [finding for rule in shape.ANY_FILE for finding in _apply(rule, subject, file)]
 
 
 def lint_blocks(text: str, *, file: str, dialect: Dialect) -> list[Finding]:
@@ -63,7 +63,7 @@ def lint_blocks(text: str, *, file: str, dialect: Dialect) -> list[Finding]:
     return findings
 
 
-def _ask(rule: Rule, subject: Subject, file: str) -> list[Finding]:
+def _apply(rule: Rule, subject: Subject, file: str) -> list[Finding]:
     return [
         Finding(file, hit.line, rule.id, hit.severity or rule.severity, hit.message, hit.fix)
         for hit in rule.check(subject)
