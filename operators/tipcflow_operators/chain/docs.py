@@ -17,9 +17,9 @@ does not stop the others.""",
 has no GPU; these legs are `not_run`.""",
     "collect": """Sets the status of every step: closes orphaned attempts and records why steps were not started. Always
 runs.""",
-    "release": "Lists tipcflow's processes on every node, ends those of the run, and releases its slots. Always runs.",
+    "release": "Lists tipcflow's processes on every node, ends the run's processes, and releases the run's slots. Always runs.",
     "judge": """Evaluates all checks and stores the results; the log lists them, worst first. A suspected regression is
-re-measured by a run of the DAG `confirm`: the task defers until it ends, then evaluates the checks again. The log shows the confirm
+re-measured by a run of the DAG `confirm`: the task defers until that run ends, then evaluates the checks again. The log shows the confirm
 run and the deadline.""",
     "verdict": """Sets the run's status and writes the certificate. **Fails if and only if the run fails**; the reason is in the
 last line of the log and on the page *Certification*.""",
@@ -58,8 +58,8 @@ the file's path; everything else works as in a chain's DAG.
 
 CONFIRM_DOC = """### confirm
 
-Re-measures a suspected regression. The task `judge` of a chain's run starts it and waits for it: **do not trigger it manually**. It
-runs only the suspected steps and legs and their dependencies, with the same files, on the cluster's nodes in another order
+Re-measures a suspected regression. The task `judge` of a chain's run starts this DAG and waits for the result: **do not
+trigger the DAG manually**. A confirm run repeats only the suspected steps and legs and their dependencies, with the same files, on the cluster's nodes in another order
 (evaluations alone: on their own node), and gets slots before all other runs.
 
 **Failed?** The value was not measured again. The confirmed run is `unconfirmed` with this run's reason, or `failed` if the code

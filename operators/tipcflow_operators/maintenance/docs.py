@@ -7,8 +7,8 @@ each task's log summarizes its actions. Unreachable nodes are reported and retri
 """
 
 TASKS = {
-    "runs_without_status": """Sets the status of abandoned runs: the DAG run has ended or, for a run of the CLI, there is no
-lease and it started more than a day ago. Such a run is collected, released and judged like any other.""",
+    "runs_without_status": """Sets the status of abandoned runs: the DAG run has ended or, for a run of the CLI, the run
+holds no lease and started more than a day ago. Such a run is collected, released and evaluated like any other.""",
     "expired_leases": """Deletes an expired lease once its node has no process of that run. Ends leftovers of runs that have a
 status.""",
     "leftovers": """Inspects all nodes of all clusters and ends leftovers of runs that have a status and no lease; runs of other

@@ -72,7 +72,7 @@ def verify(
         str,
         typer.Argument(
             metavar="RUN|FILE",
-            help="Run ID or a prefix of it, latest, or a file; collected files next to it are checked, too.",
+            help="Run ID or a prefix of it, latest, or a file; also checks the collected files next to it.",
         ),
     ],
     keys: Annotated[

@@ -97,7 +97,7 @@ def restore(
     replace: Annotated[bool, typer.Option("--replace", help="Delete the contents of the database first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fill an empty database with a backup, of SQLite or PostgreSQL alike.
+    """Fill an empty database with a backup of SQLite or PostgreSQL.
 
     Stop Airflow first. An older backup is upgraded to the schema of this version.
     """

@@ -150,7 +150,7 @@ def _split_mode(mode: str) -> tuple[str, str]:
     requested = ModeName.parse(mode)
     name, word = requested.mode, requested.case
     if name not in ALL_MODES or (":" in mode and (name != BENCHMARK or not word)):
-        raise ConfigError("unknown mode", key="mode", found=mode, expected=", ".join(ALL_MODES))
+        raise ConfigError("unknown mode", key="mode", found=mode, expected=f"one of {', '.join(ALL_MODES)}")
     return name, word
 
 

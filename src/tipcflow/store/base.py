@@ -102,6 +102,6 @@ def numbered_row(connection: Connection, table: Table, number: int, noun: str) -
     if row is None:
         last = connection.execute(select(func.max(table.c.number))).scalar()
         article = "an" if noun[0] in "aeiou" else "a"
-        expected = f"1 to {last}" if last else f"{article} {noun} (the database has none)"
+        expected = f"1 to {last}" if last else f"the number of {article} {noun}; the database has none"
         raise ConfigError(f"no such {noun}", key="NUMBER", found=str(number), expected=expected)
     return row

@@ -69,7 +69,7 @@ def test_a_change_touches_only_its_fields(store: Store) -> None:
 
 def test_an_unknown_number(store: Store) -> None:
     with pytest.raises(
-        ConfigError, match=r"no such alert; found '7'; expected an alert \(the database has none\)"
+        ConfigError, match=r"no such alert; found '7'; expected the number of an alert; the database has none"
     ):
         store.tracked_alerts.get(7)
     store.tracked_alerts.open(draft(), "slow", at=T0)

@@ -44,7 +44,7 @@ def show_list(
 
     refuse_both(as_json=as_json, as_csv=as_csv)
     if state not in STATES:
-        raise ConfigError("is not a state", key="--state", found=state, expected=f"one of {', '.join(STATES)}")
+        raise ConfigError("unknown state", key="--state", found=state, expected=f"one of {', '.join(STATES)}")
     wanted = WantedAlerts(suite=suite, chain=chain, owner=owner, state=state)
     with Store.open() as store:
         overview = load_alerts(store, wanted, days=days)
@@ -72,8 +72,10 @@ def show(number: Number, as_json: AsJson = False) -> None:
 def set_state_of(
     number: Number,
     state: Annotated[str, typer.Argument(help="new, acknowledged, expected, fixed or invalid.")],
-    because: Annotated[str, typer.Option(help="Reason; stored with your name. Required for the last three.")] = "",
-    owner: Annotated[str, typer.Option(help="User or team that works on it.")] = "",
+    because: Annotated[
+        str, typer.Option(help="Reason; stored with your name. Required for expected, fixed and invalid.")
+    ] = "",
+    owner: Annotated[str, typer.Option(help="User or team that owns the alert.")] = "",
     group: Group = False,
     who: Who = "",
     as_json: AsJson = False,
@@ -85,7 +87,7 @@ def set_state_of(
 
     if state not in list(AlertState):
         known = ", ".join(each.value for each in AlertState)
-        raise ConfigError("is not a state", key="STATE", found=state, expected=f"one of {known}")
+        raise ConfigError("unknown state", key="STATE", found=state, expected=f"one of {known}")
     chosen = AlertState(state)
     if chosen not in OPEN_STATES and not because.strip():
         raise ConfigError("is empty", key="--because", expected=f"the reason why the alert is {state}")
@@ -98,7 +100,7 @@ def set_state_of(
 @app.command("assign")
 def assign_to(
     number: Number,
-    owner: Annotated[str, typer.Argument(help="User or team that works on it.")],
+    owner: Annotated[str, typer.Argument(help="User or team that owns the alert.")],
     group: Group = False,
     who: Who = "",
     as_json: AsJson = False,

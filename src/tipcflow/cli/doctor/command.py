@@ -45,5 +45,5 @@ def print_findings(findings: Sequence["Finding"], missing: int) -> None:
     from tipcflow.cli.output.output import columns, echo_lines, terminal_width
 
     rows = [(finding.where, finding.what, finding.word, finding.text) for finding in findings]
-    echo_lines(columns(("WHERE", "WHAT", "IS", "FOUND, OR HOW TO FIX IT"), rows, width=terminal_width()))
+    echo_lines(columns(("WHERE", "CHECK", "STATE", "RESULT OR FIX"), rows, width=terminal_width()))
     typer.echo(f"{missing} problem{'s' if missing > 1 else ''}" if missing else "OK")

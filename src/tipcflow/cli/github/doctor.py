@@ -39,7 +39,7 @@ def _group() -> None:
 @app.command("doctor")
 def doctor(
     repository: Annotated[str, typer.Argument(help="Name of a file in configs/repositories. Default: all.")] = "",
-    app_id: Annotated[str, typer.Option(help="App id, if AIRFLOW_CONN_<CONNECTION> is not set here.")] = "",
+    app_id: Annotated[str, typer.Option(help="App ID, if AIRFLOW_CONN_<CONNECTION> is not set here.")] = "",
     private_key: Annotated[Path | None, typer.Option(help="File with the App's key in PEM form.")] = None,
     secret: Annotated[Path | None, typer.Option(help="File with the webhook secret; needed for the ping.")] = None,
     ping: Annotated[bool, typer.Option("--ping/--no-ping", help="Send a signed ping to the webhook.")] = True,
@@ -47,8 +47,8 @@ def doctor(
 ) -> None:
     """Check the App's key, permissions, events, installations, webhook, deliveries and this clock.
 
-    Exit code 2 if there is a problem. The App's id, key and secret are those of the Airflow connection where the
-    variable AIRFLOW_CONN_<CONNECTION> contains it, else those of the options.
+    Exit code 2 if there is a problem. The App's ID, key and secret are those of the Airflow connection where the
+    variable AIRFLOW_CONN_<CONNECTION> contains them, otherwise those of the options.
     """
     from tipcflow.cli.doctor.command import print_findings
     from tipcflow.cli.output.output import print_json

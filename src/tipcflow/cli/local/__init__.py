@@ -1,4 +1,4 @@
-"""`tipcflow local`, `airflow` and `status`: local nodes and an Airflow that stay until `down`.
+"""`tipcflow local`, `airflow` and `status`: local nodes and an Airflow that run until `down`.
 
 Public: nothing.
 """

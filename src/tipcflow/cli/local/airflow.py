@@ -12,7 +12,7 @@ from tipcflow.domain import Cluster, TipcflowError
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow
 
-app = typer.Typer(help="A local Airflow that stays until `down`.", no_args_is_help=True)
+app = typer.Typer(help="A local Airflow that runs until `down`.", no_args_is_help=True)
 _DAGS_DEADLINE_S = 120.0
 _POLL_S = 1.0
 
@@ -21,7 +21,7 @@ _POLL_S = 1.0
 def up(
     port: Annotated[int, typer.Option(help="Port of Airflow's UI; another one if it is in use.")] = 8080,
 ) -> None:
-    """Start a local Airflow with the chains of configs/chains that stays until `tipcflow airflow down`."""
+    """Start a local Airflow with the chains of configs/chains; it runs until `tipcflow airflow down`."""
     import sys
 
     from devcluster.keep import control

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from devcluster.local_nodes.kinds import Kind
     from tipcflow.config.suite import Suite
 
-app = typer.Typer(help="Local nodes that stay until `down`.", no_args_is_help=True)
+app = typer.Typer(help="Local nodes that run until `down`.", no_args_is_help=True)
 _NAMES = "abcdefghijklmnopqrstuvwxyz"
 _KINDS = ("namespaces", "loopback")
 
@@ -36,7 +36,7 @@ def up(
         ),
     ] = None,
 ) -> None:
-    """Start local SSH nodes that stay until `tipcflow local down`, and write the cluster `local`."""
+    """Start local SSH nodes that run until `tipcflow local down`, and write the cluster `local`."""
     from devcluster.keep import control
     from devcluster.keep.record import exclusive, read
     from tipcflow.config.settings import settings
@@ -65,7 +65,7 @@ def up(
 
 @app.command("down")
 def down(force: Annotated[bool, typer.Option("--force", help=FORCE)] = False) -> None:
-    """Stop the local nodes and remove everything that `up` created; also leftovers of killed commands."""
+    """Stop the local nodes and remove everything that `up` created, including leftovers of killed commands."""
     from devcluster.keep import control
     from devcluster.keep.record import exclusive, read
     from tipcflow.config.settings import settings

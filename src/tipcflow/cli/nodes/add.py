@@ -22,8 +22,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 def add(
     context: typer.Context,
     host: Annotated[str, typer.Argument(help="Host name or IP address.")],
-    user: Annotated[str, typer.Option("--user", "-u", help="Login name. Default: yours.")] = "",
-    port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="Port of its sshd.")] = 22,
+    user: Annotated[str, typer.Option("--user", "-u", help="Login name. Default: the current user.")] = "",
+    port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="Port of the host's sshd.")] = 22,
     cluster: Annotated[
         str, typer.Option("--cluster", "-c", help="Cluster in configs/clusters; created if missing.")
     ] = "",
@@ -37,7 +37,7 @@ def add(
     name: Annotated[str, typer.Option(help="Name of the node. Default: the host's own name.")] = "",
     address: Annotated[str, typer.Option(help="IP address for the other nodes. Default: that of HOST.")] = "",
     device: Annotated[
-        str, typer.Option(metavar="cpu|gpu", help="Type of slots. Default: gpu if it has any.")
+        str, typer.Option(metavar="cpu|gpu", help="Type of slots. Default: gpu if the host has GPUs.")
     ] = "",
     slots: Annotated[
         int, typer.Option(min=0, max=1024, help="Slots per run (GPUs or CPU processes). 0: automatic.")

@@ -24,8 +24,8 @@ def reap(
 ) -> None:
     """End leftovers of runs without a valid lease, free their slots, and fetch the logs of nodes that were lost.
 
-    Runs of this machine whose controller was killed are collected and judged. Other runs with a valid lease are
-    left alone. Exit code 5 if a node is unreachable.
+    Runs of this machine whose controller was killed are collected and get a status. Other runs with a valid lease
+    are left alone. Exit code 5 if a node is unreachable.
     """
     from tipcflow.config.settings import settings
     from tipcflow.execute.run import status_spool as spool

@@ -75,4 +75,4 @@ def _row(change: "Change") -> tuple[str, ...]:
 
 def _refuse_other(option: str, value: str, known: tuple[str, ...]) -> None:
     if value and value not in known:
-        raise ConfigError("is unknown", key=option, found=value, expected=f"one of {', '.join(known)}")
+        raise ConfigError("unknown value", key=option, found=value, expected=f"one of {', '.join(known)}")

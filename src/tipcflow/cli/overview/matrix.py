@@ -46,7 +46,7 @@ def matrix(
 
     refuse_both(as_json=as_json, as_csv=as_csv)
     if by not in get_args(By):
-        raise ConfigError("is unknown", key="--by", found=by, expected=f"one of {', '.join(get_args(By))}")
+        raise ConfigError("unknown columns", key="--by", found=by, expected=f"one of {', '.join(get_args(By))}")
     grid = Grid(by=by, columns=columns, suite=suite, chain=chain, problems=problems)  # type: ignore[arg-type]
     with Store.open() as store:
         overview = load_matrix(store, grid, limit=limit or None)

@@ -75,10 +75,16 @@ def plan(
         _print_plan(request, "json" if as_json else output)
 
 
+_REQUIRED = {
+    "PARAMS": "a params file: a path, or relative to the suite's root",
+    "--suite": "a name in configs/suites, or a YAML file",
+}
+
+
 def _require(**values: str) -> None:
     for name, value in values.items():
         if not value:
-            raise ConfigError("is missing", key=name, expected="see `tipcflow plan --help`")
+            raise ConfigError("is missing", key=name, expected=_REQUIRED[name], hint="see `tipcflow plan --help`")
 
 
 def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:

@@ -31,8 +31,8 @@ def print_differences(bash: Plan, spec: Plan, *, as_json: bool) -> None:
     for group in _alike(all_differences):
         _print_group(group)
     _print_quirks("reasons", [quirk for quirk in spec.quirks if quirk not in unseen])
-    _print_quirks("differences that no command shows", unseen)
-    typer.echo("\neverywhere")
+    _print_quirks("differences outside of commands", unseen)
+    typer.echo("\nin every plan")
     for text in EVERYWHERE:
         typer.echo(f"  {text}")
 

@@ -34,7 +34,7 @@ def _variant(variant: Variant) -> str:
     parts.append(f"devices {','.join(variant.devices)}" if variant.devices else "on CPU")
     nodes = "node" if variant.node_count == 1 else "nodes"
     ranks = "process" if variant.world_size == 1 else "processes"
-    return ", ".join([*parts, f"{variant.node_count} {nodes}, {variant.world_size} {ranks} in all"])
+    return ", ".join([*parts, f"{variant.node_count} {nodes}, {variant.world_size} {ranks} in total"])
 
 
 def _cells(row: PlanRow, prediction: Prediction) -> Sequence[str]:

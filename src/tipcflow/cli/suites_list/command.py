@@ -11,7 +11,7 @@ from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 if TYPE_CHECKING:
     from tipcflow.config.suite import Suite
 
-_UNKNOWN = "nothing was run"
+_UNKNOWN = "not run"
 
 
 def suites(

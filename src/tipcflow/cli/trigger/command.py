@@ -40,7 +40,7 @@ _Drop = Annotated[list[str] | None, typer.Option(help="Leave out legs: a glob of
 def trigger(
     chains: Annotated[
         list[str] | None,
-        typer.Argument(metavar="CHAIN", help="suite/model/file, its DAG id, or a quoted glob."),
+        typer.Argument(metavar="CHAIN", help="suite/model/file, its DAG ID, or a quoted glob."),
     ] = None,
     mode: Annotated[
         str | None, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")

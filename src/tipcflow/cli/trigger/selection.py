@@ -109,7 +109,7 @@ def _generic(airflow: "Airflow", chains: Sequence[str], file: Mapping[str, str])
 
 def _chain_dags(airflow: "Airflow", chains: Sequence[str]) -> dict[str, "Dag"]:
     if not chains:
-        raise ConfigError("no chain", key="CHAIN", expected="suite/model/file, its DAG id, or a glob")
+        raise ConfigError("no chain", key="CHAIN", expected="suite/model/file, its DAG ID, or a glob")
     listed = airflow.dags() if any(map(_GLOB.search, chains)) else []
     # By DAG: a chain that is named and also matches a glob is one run.
     by_id: dict[str, Dag] = {}

@@ -30,7 +30,7 @@ def compare_runs(store: "Store", names: Sequence[str], *, config_dir: Path, poli
             runs are of different chains.
     """
     if not LEAST <= len(names) <= MOST:
-        raise ConfigError("number of runs", key="run", found=str(len(names)), expected=f"{LEAST} or {MOST}")
+        raise ConfigError("wrong number of runs", key="run", found=str(len(names)), expected=f"{LEAST} or {MOST}")
     runs = [store.runs.find(name) for name in names]
     _refuse_unlike(runs)
     rules = policy_of(store, runs[-1], policy, config_dir)

@@ -31,7 +31,7 @@ def entries(subject: Subject) -> list[Hit]:
         lacking = [mode for mode in TRAINING_MODES if mode not in table]
         if not table or not lacking:
             continue
-        message = f"'{slot.key}' has no entry for {', '.join(lacking)}: the argument is dropped there"
+        message = f"'{slot.key}' has no entry for {', '.join(lacking)}: the script then drops the argument"
         worst = Severity.ERROR if "lite_train_lite_infer" in lacking else None
         hits.append(Hit(slot.line, message, "add " + "|".join(f"{mode}=…" for mode in lacking), worst))
     return hits
@@ -97,7 +97,7 @@ def epochs_ignored(subject: Subject) -> list[Hit]:
         return []
     listed = ", ".join(f"{value} in {mode}" for mode, value in others.items())
     message = f"'{slot.key}' is ignored: the script always trains {always} epochs, not {listed}"
-    return [Hit(slot.line, message, "run it with --compat spec (the default)")]
+    return [Hit(slot.line, message, "use --compat spec (the default)")]
 
 
 RULES = (

@@ -58,7 +58,7 @@ def lint_blocks(text: str, *, file: str, dialect: Dialect) -> list[Finding]:
         split_blocks(text, file=file, dialect=dialect)
     except ConfigError as error:
         rule = next(rule for rule in shape.RULES if rule.id == "line-shape")
-        message = f"{error.key or 'line'}: {error.message}: found {error.found!r}, expected {error.expected}"
+        message = f"{error.key or 'line'}: {error.what}; found {error.found!r}; expected {error.expected}"
         findings.append(Finding(file, max(error.line, 1), rule.id, rule.severity, message, shape.COMPARE))
     return findings
 

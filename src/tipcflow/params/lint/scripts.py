@@ -3,7 +3,7 @@
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
 from tipcflow.params.values import is_null
 
-_SPEC = "run it with --compat spec (the default)"
+_SPEC = "use --compat spec (the default)"
 
 
 def whole_infer_nothing(subject: Subject) -> list[Hit]:

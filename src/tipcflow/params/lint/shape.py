@@ -90,7 +90,7 @@ def shape(subject: Subject) -> list[Hit]:
             message = f"an extra line: {_short(end.text)}; all lines below are misread"
         return [Hit(end.number, message, "delete the extra line")]
     detail = f" (found {_short(error.found)}, expected {error.expected})" if error.expected else ""
-    return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.message}{detail}", COMPARE)]
+    return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.what}{detail}", COMPARE)]
 
 
 def _problem(lines: tuple[TextLine, ...], layout: Layout) -> ConfigError | None:
@@ -132,11 +132,11 @@ def _short(text: str) -> str:
 
 
 RULES = (
-    Rule("crlf", Severity.ERROR, "the script recognizes no line, runs nothing and exits with 0", crlf, True),
+    Rule("crlf", Severity.ERROR, "the script recognizes no line, runs no command and exits with 0", crlf, True),
     Rule(
         "blank-line",
         Severity.ERROR,
-        "a whitespace-only line counts as a line: all slots below are shifted, often nothing runs",
+        "a whitespace-only line counts as a line: all slots below are shifted, and often no command runs",
         blank_lines,
         True,
     ),

@@ -12,8 +12,8 @@ from tipcflow.plan.view.diff_text import one_folder, plain_text
 
 # Reported once instead of per command: these differences do not affect the model.
 EVERYWHERE = (
-    "tipcflow keeps the output of commands itself, where the script redirects it",
-    "one folder per variant, <trainer>_gpus_<ids>_autocast_<precision>_nodes_<n>, whatever the script calls it",
+    "tipcflow stores the output of each command; the script redirects it to a file",
+    "one folder per variant, <trainer>_gpus_<ids>_autocast_<precision>_nodes_<n>; the script may use another name",
     "launchers get --log_dir, and on several nodes their own ports; trainings get the run's seed",
 )
 

@@ -98,9 +98,9 @@ def unknown_run(connection: Connection, run_id: str) -> ConfigError:
         "no such run",
         key="run",
         found=run_id,
-        expected="a run id, its first characters, or latest",
-        hint="\n    ".join(["the latest runs are", *latest])
+        expected="a run ID, its first characters, or latest",
+        hint="\n    ".join(["the latest runs:", *latest])
         if latest
-        else f"there are no runs yet in {connection.engine.url}; TIPCFLOW_HOME and "
+        else f"the database {connection.engine.url} has no runs; TIPCFLOW_HOME and "
         "TIPCFLOW_DATABASE_URL select the database",
     )

@@ -112,7 +112,10 @@ def test_the_list_releases_what_has_its_clean_runs(tipcflow: Callable[..., Any])
         (("add", CHAIN, "parity.onednn", "--run", "none"), "none"),
         (("add", CHAIN, "parity.onednn", "--owner", " "), "--owner: is empty"),
         (("add", CHAIN, "parity.onednn", "--because", " "), "--because: is empty"),
-        (("show", "7"), "NUMBER: no such quarantine; found '7'; expected a quarantine (the database has none)"),
+        (
+            ("show", "7"),
+            "NUMBER: no such quarantine; found '7'; expected the number of a quarantine; the database has none",
+        ),
         (("release", "7", "--because", "x"), "NUMBER: no such quarantine; found '7'"),
         (("list", "--chain", "nothing"), "--chain: no run of a chain with this name"),
     ],

@@ -115,8 +115,8 @@ def test_an_unknown_run_is_a_config_error_with_the_latest_runs(
     result = tipcflow(*command, "unknown")
     assert (result.code, result.out) == (2, "")
     assert result.err == (
-        "config_error: run: no such run; found 'unknown'; expected a run id, its first characters, or latest\n"
-        f"  hint: the latest runs are\n    {failed}\n    {a_run().id}\n"
+        "config_error: run: no such run; found 'unknown'; expected a run ID, its first characters, or latest\n"
+        f"  hint: the latest runs:\n    {failed}\n    {a_run().id}\n"
     )
 
 

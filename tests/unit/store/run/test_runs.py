@@ -94,7 +94,7 @@ def test_a_run_ends_and_may_be_judged_again(store: Store) -> None:
 
 
 def test_an_unknown_run_lists_the_latest_runs(store: Store) -> None:
-    with pytest.raises(ConfigError, match=r"there are no runs yet in (sqlite|postgresql).*TIPCFLOW_HOME"):
+    with pytest.raises(ConfigError, match=r"the database (sqlite|postgresql).* has no runs; TIPCFLOW_HOME"):
         store.runs.find("latest")
     for number in range(7):
         store.runs.create(a_run(f"run-{number}", created_at=T0 + number))
@@ -107,7 +107,7 @@ def test_an_unknown_run_lists_the_latest_runs(store: Store) -> None:
         with pytest.raises(ConfigError) as caught:
             ask("unknown")
         assert str(caught.value).splitlines()[1:] == [
-            "  hint: the latest runs are",
+            "  hint: the latest runs:",
             *(f"    run-{number}" for number in (6, 5, 4, 3, 2)),
         ]
         assert "found 'unknown'" in str(caught.value)
