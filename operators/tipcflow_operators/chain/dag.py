@@ -145,6 +145,7 @@ def _group(
     """
 
     def step(kind: str) -> StepOperator:
+        """Return the task of a kind of step."""
         return StepOperator(
             task_id=kind,
             kind=kind,

@@ -113,6 +113,7 @@ def kill_marked(state: State) -> int:
     seen: set[int] = set()
 
     def gone() -> bool:
+        """Signal the processes that are left; return whether there are none."""
         left = set(marked(state.marker)) - {os.getpid()}
         seen.update(left)
         for pid in left:

@@ -140,6 +140,7 @@ class Http:
         errors_500 = itertools.count(1)
 
         def attempt() -> httpx.Response:
+            """Send the request once, within the time that is left."""
             left = until - time.monotonic()
             if left <= 0:
                 raise _UnavailableError("no time was left for a request")

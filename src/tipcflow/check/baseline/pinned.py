@@ -83,6 +83,7 @@ def _judged(key: MetricKey, value: float, pin: Pin, context: CheckContext, excus
     }
 
     def result(status: Status, reason: str) -> CheckResult:
+        """Return the result of the check about this metric."""
         return CheckResult(
             check=NAME,
             status=status,

@@ -42,6 +42,7 @@ class _Line:
         self.file, self.number = file, number
 
     def series(self, text: str) -> Series:
+        """Return the series of one line of the file."""
         document = self._json(text)
         if not isinstance(document, dict):
             self._wrong("", "is not a JSON object", document, _FORM)
