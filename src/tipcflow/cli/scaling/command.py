@@ -7,16 +7,21 @@ import typer
 from typer.core import TyperGroup
 
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
-from tipcflow.cli.output.records import refuse_both
+from tipcflow.cli.output.records import print_records, refuse_both
 from tipcflow.cli.scaling.history import scaling_list
 from tipcflow.cli.scaling.measure import measure
-from tipcflow.cli.scaling.text import csv_table, document, page
+from tipcflow.cli.scaling.text import document, page, records
 from tipcflow.domain import ConfigError, Status, exit_code
 
 if TYPE_CHECKING:
     from tipcflow.parse.scaling.scaling import Scaled
 
 _TABLE = "table"
+# Columns of --csv.
+_COLUMNS = (
+    "model", "topology", "devices", "batch_size_per_device", "repeats", "average_speed", "median_speed", "speedup",
+    "efficiency", "speeds",
+)  # fmt: skip
 
 
 class DefaultGroup(TyperGroup):
@@ -78,7 +83,7 @@ def table(
     if as_json:
         print_json(document(rows, rule.value, batch, notes, errors))
     elif as_csv:
-        typer.echo(csv_table(rows), nl=False)
+        print_records(records(rows), names=_COLUMNS)
         for note in notes:
             typer.echo(f"note: {note}", err=True)
     else:

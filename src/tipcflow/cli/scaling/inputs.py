@@ -165,8 +165,8 @@ def _watched(lines: Iterable[tuple[int, str]], results: PrintedSpeeds) -> Iterat
         yield offset, line
 
 
-def _not_understood(name: str, outliers: list[str]) -> list[str]:
-    if not outliers:
+def _not_understood(name: str, unparsed: list[str]) -> list[str]:
+    if not unparsed:
         return []
-    more = f" (and {len(outliers) - 1} more such lines)" if len(outliers) > 1 else ""
-    return [f"{name}: cannot parse a line that looks like a result: {outliers[0][:_SHOWN]}{more}"]
+    more = f" (and {len(unparsed) - 1} more such lines)" if len(unparsed) > 1 else ""
+    return [f"{name}: cannot parse a line that looks like a result: {unparsed[0][:_SHOWN]}{more}"]

@@ -1,7 +1,5 @@
 """The table and the JSON document of `tipcflow scaling`, and the dictionary and table of DLPerf."""
 
-import csv
-import io
 import pprint
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,17 +28,9 @@ def document(table: "list[Scaled]", rule: str, batch: int, notes: list[str], err
     }
 
 
-def csv_table(table: "list[Scaled]") -> str:
-    """The table as CSV with a header; speeds of the repeats are separated by spaces."""
-    names = ("model", "topology", "devices", "batch_size_per_device", "repeats", "average_speed", "median_speed")
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow((*names, "speedup", "efficiency", "speeds"))
-    for row in table:
-        figures = ["" if value is None else value for value in (row.speedup, row.efficiency)]
-        speeds = " ".join(str(speed) for speed in row.speeds.values())
-        writer.writerow((*(getattr(row, name) for name in names), *figures, speeds))
-    return out.getvalue()
+def records(table: "list[Scaled]") -> list[dict[str, Any]]:
+    """Records for --csv, one per topology, with the speeds of the repeats as a list."""
+    return [{**row.model_dump(), "speeds": list(row.speeds.values())} for row in table]
 
 
 def page(table: "list[Scaled]", width: int | None) -> list[str]:

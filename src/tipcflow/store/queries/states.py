@@ -151,7 +151,8 @@ class States(Part):
                 known[line.run],
                 known.get(good[line.run] or ""),
                 min(
-                    (known[run] for run in first[line.run] or [line.run]), key=lambda run: (run.created_at, run.id)
+                    (known[run] for run in first.get(line.run) or [line.run]),
+                    key=lambda run: (run.created_at, run.id),
                 ),
             )
             for line in red

@@ -154,4 +154,4 @@ def test_csv_has_a_row_per_topology(tipcflow: Command) -> None:
         row["topology"]: (float(row["average_speed"]), float(row["median_speed"]), float(row["speedup"]))
         for row in rows
     } == TABLE
-    assert {len(row["speeds"].split()) for row in rows} == {5}
+    assert {len(row["speeds"].split("; ")) for row in rows} == {5}
