@@ -34,11 +34,11 @@ def capacity(distance: float, samples: int = 40_000) -> float:
 def found(search: Search, measured: dict[int, list[float]], run: Callable[[int], float], change: int) -> Trial:
     """(runs, whether the result is right, its probability)."""
     runs = 0
-    while not (answer := search.answer(measured)).certain and runs < LIMIT:
-        (version,) = answer.next
+    while not (assessment := search.assess(measured)).certain and runs < LIMIT:
+        (version,) = assessment.next
         measured.setdefault(version, []).append(run(version))
         runs += 1
-    return runs, answer.best.versions == (change,), answer.best.probability
+    return runs, assessment.best.versions == (change,), assessment.best.probability
 
 
 def of_levels(source: random.Random, commits: int, distance: float, how: str) -> Trial:

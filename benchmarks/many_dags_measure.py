@@ -105,11 +105,11 @@ def forked(work: Callable[[], dict[str, float]]) -> dict[str, float]:
             os._exit(code)
     os.close(writer)
     with os.fdopen(reader, "rb") as report:
-        answer = report.read()
+        response = report.read()
     os.waitpid(child, 0)
-    if not answer:
+    if not response:
         sys.exit("the child that reads the file failed")
-    return dict(json.loads(answer))
+    return dict(json.loads(response))
 
 
 def get_warm(*, cold: bool) -> None:

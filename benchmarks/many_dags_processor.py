@@ -71,7 +71,7 @@ def looking(
             "at_s": now,
             "loaded": loaded,
             "listed": listed,
-            "answer_s": time.monotonic() - requested,
+            "response_s": time.monotonic() - requested,
             "cpu_s": {name: tree_cpu(pid) for name, pid in stack.pids.items() if name in COMPONENTS},
             "mib": {name: tree_memory(pid) for name, pid in stack.pids.items() if name in COMPONENTS},
         }
@@ -95,19 +95,19 @@ def busy(wanted: bool) -> Iterator[None]:
 
 def login(client: httpx.Client, stack: Stack) -> None:
     """A token for the REST API."""
-    answer = client.post("/auth/token", json={"username": stack.user, "password": stack.password})
-    answer.raise_for_status()
-    client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+    response = client.post("/auth/token", json={"username": stack.user, "password": stack.password})
+    response.raise_for_status()
+    client.headers["Authorization"] = f"Bearer {response.json()['access_token']}"
 
 
 def count(client: httpx.Client, stack: Stack) -> int:
     """Number of chains that Airflow lists, without those marked as missing."""
-    answer = client.get("/api/v2/dags", params={"limit": 1, "dag_id_pattern": "suite_%", "exclude_stale": True})
-    if answer.status_code == 401:
+    response = client.get("/api/v2/dags", params={"limit": 1, "dag_id_pattern": "suite_%", "exclude_stale": True})
+    if response.status_code == 401:
         login(client, stack)
         return count(client, stack)
-    answer.raise_for_status()
-    return int(answer.json()["total_entries"])
+    response.raise_for_status()
+    return int(response.json()["total_entries"])
 
 
 def tree_cpu(root: int) -> float:
@@ -166,9 +166,9 @@ def summary(looks: list[dict[str, Any]], chains: int, interval: float, load_at: 
         "cores": cores,
         "all_listed_s": looks[complete]["at_s"] if complete is not None else None,
         "least_listed_after": min(after, default=0),
-        "answer_s": {
-            "median": statistics.median(look["answer_s"] for look in looks),
-            "longest": max(look["answer_s"] for look in looks),
+        "response_s": {
+            "median": statistics.median(look["response_s"] for look in looks),
+            "longest": max(look["response_s"] for look in looks),
         },
         "peak_mib": {name: max(look["mib"][name] for look in looks) for name in COMPONENTS},
         "min_file_process_interval_s": interval,
@@ -192,6 +192,5 @@ def show(report: dict[str, Any]) -> None:
     listed = report["all_listed_s"]
     print(f"all listed after {f'{listed:.0f} s' if listed is not None else '(never)'}")
     print(f"fewest listed from then on: {report['least_listed_after']}")
-    print(
-        f"an API response: {report['answer_s']['median']:.2f} s, the longest {report['answer_s']['longest']:.2f} s"
-    )
+    took = report["response_s"]
+    print(f"an API response: {took['median']:.2f} s, the longest {took['longest']:.2f} s")

@@ -50,12 +50,12 @@ def measure(requested: TestClient, path: str, times: int) -> dict[str, Any]:
     spent, work, size = [], [], 0
     for _ in range(times + 1):
         begun, busy = time.perf_counter(), time.process_time()
-        answer = requested.get(path)
+        response = requested.get(path)
         spent.append(1000 * (time.perf_counter() - begun))
         work.append(1000 * (time.process_time() - busy))
-        if answer.status_code != 200:
-            sys.exit(f"{path} returned {answer.status_code}: {answer.text[:500]}")
-        size = len(answer.content)
+        if response.status_code != 200:
+            sys.exit(f"{path} returned {response.status_code}: {response.text[:500]}")
+        size = len(response.content)
     known = sorted(spent[1:])
     return {
         "median_ms": statistics.median(known),

@@ -7,7 +7,7 @@ import time
 # How often the database's clock is read; between reads the monotonic clock of this machine counts.
 QUERY_EVERY_S = 60.0
 # Timeout of one read; the next read comes later.
-ASK_S = 30.0
+QUERY_S = 30.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -31,7 +31,7 @@ class Countdown:
         if time.monotonic() >= self._query_at:
             self._query_at = time.monotonic() + QUERY_EVERY_S
             try:
-                now = await asyncio.wait_for(asyncio.to_thread(_now), ASK_S)
+                now = await asyncio.wait_for(asyncio.to_thread(_now), QUERY_S)
             except Exception as error:
                 _LOG.warning("cannot read the database's clock: %r", error)
             else:

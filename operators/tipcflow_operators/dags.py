@@ -11,7 +11,7 @@ from tipcflow_operators.chain.dag import CERTIFY, certify_dag, chain_dags
 from tipcflow_operators.confirm.dag import confirm_dag
 from tipcflow_operators.maintenance.dag import MAINTENANCE, maintenance_dag
 from tipcflow_operators.pull_request.dag import PULL_REQUEST, pull_request_dag
-from tipcflow_operators.tasks.ask_confirm import DAG_ID as CONFIRM
+from tipcflow_operators.tasks.request_confirm import DAG_ID as CONFIRM
 from tipcflow_operators.weekly.dag import WEEKLY, weekly_dag
 
 

@@ -107,6 +107,6 @@ def _leg(data: RunData, step: Step, leg: Leg, row: LegRow) -> LegFacts:
     )
 
 
-def _json(answer: BaseModel) -> Response:
+def _json(content: BaseModel) -> Response:
     """Return strict ASCII JSON: no NaN, and no characters that cannot be encoded."""
-    return Response(json.dumps(plain(answer), allow_nan=False), media_type="application/json", headers=HEADERS)
+    return Response(json.dumps(plain(content), allow_nan=False), media_type="application/json", headers=HEADERS)

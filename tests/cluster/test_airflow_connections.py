@@ -27,9 +27,9 @@ async def deferred(connection):
 
 for ask in (sync, lambda connection: asyncio.run(deferred(connection))):
     try:
-        print("said:", ask(sys.argv[1]))
+        print("result:", ask(sys.argv[1]))
     except Exception as error:
-        print("said:", type(error).__name__)
+        print("result:", type(error).__name__)
 """
 
 
@@ -38,7 +38,7 @@ def ask(nodes: LocalNodes, home: Path, name: str) -> list[str]:
     env = os.environ | connections_env(nodes.cluster) | {"AIRFLOW_HOME": str(home), "HOME": str(home)}
     argv = [sys.executable, "-c", ASK, nodes.cluster.node(name).connection]
     done = subprocess.run(argv, env=env, cwd=home, capture_output=True, text=True, timeout=120, check=False)
-    result = [line.removeprefix("said: ") for line in done.stdout.splitlines() if line.startswith("said: ")]
+    result = [line.removeprefix("result: ") for line in done.stdout.splitlines() if line.startswith("result: ")]
     assert len(result) == 2, done.stdout + done.stderr
     return result
 

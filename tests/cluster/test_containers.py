@@ -85,7 +85,7 @@ def ended(session: NodeSession, spec: JobSpec) -> dict[str, Any]:
 def log(session: NodeSession, spec: JobSpec) -> str:
     """What its command has printed."""
     place = shlex.quote(f"{posixpath.dirname(paths.job_file(spec))}/logs/main.log")
-    return session.ask(f"cat {place}", "show the log").decode()
+    return session.call(f"cat {place}", "show the log").decode()
 
 
 def test_facts_come_from_inside(session: NodeSession) -> None:
@@ -105,7 +105,7 @@ def test_a_step_runs_inside_with_log_environment_and_exit_code(session: NodeSess
     assert "COLOUR=green\n" in result
     assert "TIPCFLOW_JOB=r/code/1\n" in result
     assert "SHADE" not in result
-    assert session.ask(f"ls {spec.root}", "look") == b"made-green\n"
+    assert session.call(f"ls {spec.root}", "look") == b"made-green\n"
     assert containers(docker) == []
 
 
@@ -139,7 +139,7 @@ def test_stop_ends_the_container(session: NodeSession, docker: Path) -> None:
 def test_what_a_killed_runner_leaves_is_reaped(session: NodeSession, docker: Path) -> None:
     spec = started(session, STUBBORN, "killed")
     report = until(lambda: (found := session.poll(spec))["heartbeat"].get("log_size") and found, "its first line")
-    session.ask(f"kill -9 {report['pid']}", "kill the runner")
+    session.call(f"kill -9 {report['pid']}", "kill the runner")
     until(lambda: session.poll(spec)["state"] == "lost", "the loss")
     assert containers(docker) == [spec.container]
     session.reap("r/killed/1")

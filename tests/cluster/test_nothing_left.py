@@ -35,7 +35,7 @@ def session(nodes: LocalNodes) -> Iterator[NodeSession]:
 def job(session: NodeSession, text: str, **values: object) -> JobSpec:
     """A job of the run `left`."""
     node = session.node
-    session.ask(f"mkdir -p {paths.run_root(node, 'left')}", "make a folder")
+    session.call(f"mkdir -p {paths.run_root(node, 'left')}", "make a folder")
     fields = {
         "run": "left",
         "step": "train",
@@ -95,10 +95,10 @@ def test_a_daemon_without_marks_ends_though_its_runner_is_killed(
     runners = [one["pid"] for one in listed["processes"] if one["runner"]]
     assert daemons(nodes)[0] in [one["pid"] for one in listed["processes"]]
     if killed == "runner":
-        session.ask(f"kill -9 {runners[0]}", "kill the runner")
+        session.call(f"kill -9 {runners[0]}", "kill the runner")
         until(lambda: not daemons(nodes), "the daemon's end")
     else:
-        session.ask(f"kill -9 {guards[0]} {runners[0]}", "kill both")
+        session.call(f"kill -9 {guards[0]} {runners[0]}", "kill both")
         for one in listed["processes"]:  # and all that carries marks
             if one["pid"] != daemons(nodes)[0]:
                 nodes.exec("a", ["kill", "-9", str(one["pid"])])
@@ -113,14 +113,14 @@ def test_a_daemon_without_marks_ends_though_its_runner_is_killed(
 def test_a_damaged_runner_file_is_replaced(session: NodeSession, damage: str) -> None:
     runner = paths.runner_path(session.node)
     cut = f": > {runner}" if damage == ": >" else f"head -c 1000 {runner} > {runner}.cut; mv {runner}.cut {runner}"
-    session.ask(f"sh -c '{cut}'", "damage the runner")
+    session.call(f"sh -c '{cut}'", "damage the runner")
     assert session.list_ours()["processes"] == []  # in the middle of a run
-    session.ask(f"sh -c '{cut}'", "damage the runner")
+    session.call(f"sh -c '{cut}'", "damage the runner")
     session.prepare()  # before the next one
     assert (
-        session.ask(f"sha256sum < {runner}", "hash it").split()[0].decode() == sha256(runner_bytes()).hexdigest()
+        session.call(f"sha256sum < {runner}", "hash it").split()[0].decode() == sha256(runner_bytes()).hexdigest()
     )
-    session.ask(f"sh -c '{cut}'", "damage the runner")
+    session.call(f"sh -c '{cut}'", "damage the runner")
     spec = job(session, "echo begun", step="damaged")
     member = Member(session, spec, listener=silent, reconnect_s=5.0)
     assert member.begin(30.0)["state"] in ("running", "ended")
@@ -148,8 +148,8 @@ def test_an_upload_over_a_dead_link_is_seen_and_ends(nodes: LocalNodes, session:
     until(lambda: uploads(session), "the upload")
     session.reap("left/none/1")
     assert uploads(session)  # it may still continue: the node does not know whether the connection is gone
-    part = session.ask(f"sh -c 'ls {place}.*.tmp'", "find it").decode().strip()
-    session.ask(f"touch -d '1 minute ago' {part}", "make it look silent")
+    part = session.call(f"sh -c 'ls {place}.*.tmp'", "find it").decode().strip()
+    session.call(f"touch -d '1 minute ago' {part}", "make it look silent")
     report = session.reap("left/none/1")
     assert {one["helper"] for one in report["helpers"]} == {"upload"}
     until(lambda: not uploads(session), "its end")

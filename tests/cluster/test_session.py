@@ -91,7 +91,7 @@ def test_a_broken_connection_is_made_again(session: NodeSession) -> None:
 def sleeper(session: NodeSession, run: str) -> JobSpec:
     """A job that ends by itself, of a run of its own."""
     node = session.node
-    session.ask(f"mkdir -p {paths.run_root(node, run)}", "make a folder")
+    session.call(f"mkdir -p {paths.run_root(node, run)}", "make a folder")
     return JobSpec(
         run=run,
         step="train",
@@ -110,7 +110,7 @@ def test_a_job_is_begun_and_watched_in_one_go(session: NodeSession, tmp_path: Pa
     if trouble == "broken":
         session.transport.close()
     if trouble == "no runner":  # as after an update of the controller
-        session.ask(f"rm {paths.runner_path(session.node)}", "remove it")
+        session.call(f"rm {paths.runner_path(session.node)}", "remove it")
     try:
         member = Member(session, spec, listener=silent, reconnect_s=5.0)
         assert member.begin(30.0)["state"] == "running"
@@ -157,7 +157,7 @@ def test_every_question_waits_for_an_sshd_that_is_away_for_a_moment(away: Any, t
     away()
     assert session.fetch(spec, [], tmp_path, limit=10**6).spoiled == []
     away()
-    assert next(iter(session.begin(spec, {}, 1)))["event"] == "answer"
+    assert next(iter(session.begin(spec, {}, 1)))["event"] == "response"
     session.stop(spec, "over", StoppedBy.CONTROLLER)
     session.close()
 

@@ -30,7 +30,7 @@ class Controller:
         self.transport.put(runner_bytes(), paths.runner_path(node))
         self.transport.run(f"mkdir -p {paths.run_root(node, 'r1')}")
 
-    def ask(self, command: str) -> dict[str, Any]:
+    def call(self, command: str) -> dict[str, Any]:
         """The JSON that a command prints."""
         done = self.transport.run(command)
         assert done.exit_code == 0, done.stderr.decode()
@@ -102,16 +102,16 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 def test_a_gang_starts_together_and_is_stopped_together(two: list[Controller]) -> None:
     jobs = [one.job("date +%s.%N; sleep 300", "gang", barrier=True) for one in two]
     for one, job in zip(two, jobs, strict=True):
-        assert one.ask(commands.start(one.node, job))["state"] == "staged"
+        assert one.call(commands.start(one.node, job))["state"] == "staged"
     for one, job in zip(two, jobs, strict=True):
-        one.ask(commands.go(one.node, job))
+        one.call(commands.go(one.node, job))
     began = []
     for one, job in zip(two, jobs, strict=True):
         log = next(event for event in one.events(job) if event["event"] == "log")
         began.append(float(log["data"]))
     assert abs(began[0] - began[1]) < 1.0
     for one, job in zip(two, jobs, strict=True):
-        one.ask(commands.stop(one.node, job, "a peer failed", StoppedBy.PEER))
+        one.call(commands.stop(one.node, job, "a peer failed", StoppedBy.PEER))
         assert one.end(job)["reason"] == "stopped"
 
 
@@ -119,7 +119,7 @@ def test_a_gang_starts_together_and_is_stopped_together(two: list[Controller]) -
 def test_a_job_survives_its_sshd_and_is_watched_on(nodes: LocalNodes, two: list[Controller]) -> None:
     one = two[0]
     job = one.job("for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.3; done", "sshd")
-    one.ask(commands.start(one.node, job))
+    one.call(commands.start(one.node, job))
     events = one.events(job)
     first = next(event for event in events if event["event"] == "log")
     nodes.kill_sshd("a")
@@ -140,7 +140,7 @@ def test_a_cut_link_is_noticed_and_the_job_continues(nodes: LocalNodes, two: lis
         missing("a cut link needs network namespaces, that is, root")
     one = two[0]
     job = one.job("sleep 3; echo done", "cut")
-    one.ask(commands.start(one.node, job))
+    one.call(commands.start(one.node, job))
     events = one.events(job)
     next(events)
     nodes.cut("a")
@@ -159,14 +159,14 @@ def test_a_rebooted_node_has_lost_its_job(make_nodes: Callable[..., LocalNodes])
     nodes = make_nodes(names=("a",))
     one = Controller(nodes.cluster.node("a"))
     job = one.job("sleep 300", "reboot")
-    one.ask(commands.start(one.node, job))
+    one.call(commands.start(one.node, job))
     nodes.reboot("a")
     one.transport.close()
     one.transport = connect(one.node)
-    assert one.ask(commands.poll(one.node, job))["state"] == "lost"
+    assert one.call(commands.poll(one.node, job))["state"] == "lost"
     assert list(one.events(job))[-1] == {"event": "lost"}
-    assert one.ask(commands.start(one.node, job))["state"] == "lost"
-    assert one.ask(commands.list_ours(one.node))["processes"] == []
+    assert one.call(commands.start(one.node, job))["state"] == "lost"
+    assert one.call(commands.list_ours(one.node))["processes"] == []
     one.transport.close()
 
 
@@ -180,10 +180,10 @@ def test_a_reinstalled_node_is_not_trusted(make_nodes: Callable[..., LocalNodes]
 def test_nodes_reach_each_other_or_report_the_reason(nodes: LocalNodes, two: list[Controller]) -> None:
     one, other = two
     address = f"{other.node.address}:{other.node.ssh.port or 22}"
-    report = one.ask(commands.facts(one.node, {"b": address}))
+    report = one.call(commands.facts(one.node, {"b": address}))
     assert report["unreachable"] == {}
     if nodes.kind == "namespaces":
         nodes.cut("b")
-        report = one.ask(commands.facts(one.node, {"b": address}))
+        report = one.call(commands.facts(one.node, {"b": address}))
         nodes.restore("b")
         assert other.node.address in report["unreachable"]["b"]

@@ -121,7 +121,7 @@ def test_others_hear_of_a_controller_before_their_lease_ends(
         return clock.now > 1000.0 + 10 * lease_s
 
     async def query(node: Node, command: str, within_s: float) -> None:
-        assert within_s <= every_s, "one that does not answer holds up the others"
+        assert within_s <= every_s, "one that does not respond holds up the others"
         clock.now += within_s if node.name == "b" else 0.0
         if node.name == "c":
             heard.append(clock.now)

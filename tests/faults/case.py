@@ -85,7 +85,7 @@ def _run(draw: Draw, world: World) -> Seen:
 
 def _all_steps_had_ended(running: Running, world: World) -> bool:
     """Whether the fault came when only the end of the run was missing: a complete verdict is right then."""
-    at = running.said("infer_gpu: ")
+    at = running.time_of("infer_gpu: ")
     late = at is not None and at <= world.struck_at + LINE_S
     if late:
         world.notes.append("all steps had ended before the fault")

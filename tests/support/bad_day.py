@@ -37,7 +37,7 @@ def record_failure(store: Any, home: Path) -> Run:
         failure_class=FailureClass.CODE_ERROR,
         node="node-a",
         rank=1,
-        said=WHY.partition("1: ")[2],
+        log_line=WHY.partition("1: ")[2],
         followers=("node-b",),
     )
     store.documents.merge(

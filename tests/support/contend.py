@@ -16,18 +16,18 @@ def main() -> None:
     if what == "open":
         _ready()
         with Store.open(url):
-            _say(True)
+            _report(True)
         return
     with Store.open(url) as store:
         _ready()
         if what == "lease":
             run, owner, *slots = rest
             wanted = [(slot.partition(":")[0], int(slot.partition(":")[2])) for slot in slots]
-            _say(store.leases.acquire(run, wanted, owner=owner, ttl_s=60))
+            _report(store.leases.acquire(run, wanted, owner=owner, ttl_s=60))
         elif what == "measure":
             run, step, count, order = rest
             ordinals = range(int(count)) if order == "up" else range(int(count) - 1, -1, -1)
-            _say(
+            _report(
                 store.measurements.add(
                     Measurement(
                         run=run, step=step, node="node-a", metric="loss", phase="train", ordinal=n, value=n
@@ -59,11 +59,11 @@ def _die_between_statements() -> None:
 
 
 def _ready() -> None:
-    _say("ready")
+    _report("ready")
     sys.stdin.readline()
 
 
-def _say(value: object) -> None:
+def _report(value: object) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 

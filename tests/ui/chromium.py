@@ -76,7 +76,7 @@ class Page:
         """Go there."""
         self.call("Page.navigate", url=url)
 
-    def ask(self, script: str) -> Any:
+    def evaluate(self, script: str) -> Any:
         """The value of an expression in the page; an element counts as true."""
         plain = f"((found) => found instanceof Object || found?.nodeType ? true : found)({script})"
         report = self.call("Runtime.evaluate", expression=plain, returnByValue=True, awaitPromise=True)
@@ -85,7 +85,7 @@ class Page:
     def wait(self, script: str, limit_s: float = ANSWER_S) -> Any:
         """Wait until an expression is true; returns its value."""
         deadline = time.monotonic() + limit_s
-        while not (value := self.ask(script)):
+        while not (value := self.evaluate(script)):
             assert time.monotonic() < deadline, f"{script} never became true; {self.trouble}"
             time.sleep(0.1)
         return value

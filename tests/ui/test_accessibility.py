@@ -113,9 +113,9 @@ def test_every_page_in_both_themes_and_widths(
                     where = f"{path} {width} {scheme}"
                     answer = page.call("Runtime.evaluate", expression=FIND, awaitPromise=True, returnByValue=True)
                     problems[where] = json.loads(answer["result"]["value"])
-                    if (stops := page.ask(STOPS)) >= MOST_STOPS:
+                    if (stops := page.evaluate(STOPS)) >= MOST_STOPS:
                         problems[where].append(f"{stops} tab stops")
-                    if (wide := page.ask("document.documentElement.scrollWidth")) > width:
+                    if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
                         problems[where].append(f"{wide} px wide")
     found = [f"{where}: {line}" for where, lines in problems.items() for line in lines]
     assert not found, "\n".join(found)

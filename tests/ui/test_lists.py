@@ -39,7 +39,7 @@ def history(store: Store) -> None:
             framework="paddle 3.3.1",
         )
         store.runs.create(run)
-        reason = "" if word is Status.PASS else f"node-b does not answer ({number})"
+        reason = "" if word is Status.PASS else f"node-b does not respond ({number})"
         store.runs.finish(run.id, word, reason, run.created_at + 90)
 
 

@@ -33,10 +33,10 @@ def page(url: server.ApiServer) -> Iterator[chromium.Page]:
 
 def click(page: chromium.Page, selector: str) -> None:
     """Click the first such element, and wait for the page that follows."""
-    before = page.ask("location.href")
+    before = page.evaluate("location.href")
     wanted = f"document.querySelector({json.dumps(selector)})"
     page.wait(wanted)
-    page.ask(f"({wanted}.click(), true)")
+    page.evaluate(f"({wanted}.click(), true)")
     page.wait(f"location.href !== {json.dumps(before)} && document.readyState === 'complete' && document.body")
 
 
@@ -45,7 +45,7 @@ def menu(page: chromium.Page, name: str) -> None:
 
 
 def text(page: chromium.Page, selector: str = "main") -> str:
-    return str(page.ask(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
+    return str(page.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
 
 def test_does_the_newest_build_pass_on_all_models(page: chromium.Page) -> None:
@@ -92,9 +92,9 @@ def test_what_is_uncovered(page: chromium.Page) -> None:
 def test_what_do_two_runs_differ_in(page: chromium.Page) -> None:
     click(page, "a[href*='/chains/generated_']")
     boxes = "[...document.querySelectorAll('#runs input[type=checkbox]')].slice(0, 2)"
-    page.ask(f"({boxes}.forEach(one => one.click()), true)")
+    page.evaluate(f"({boxes}.forEach(one => one.click()), true)")
     click(page, "#runs form button")
-    assert page.ask("document.querySelectorAll('#runs tbody tr').length") == 2
+    assert page.evaluate("document.querySelectorAll('#runs tbody tr').length") == 2
 
 
 def test_why_did_a_run_fail(page: chromium.Page) -> None:

@@ -105,7 +105,7 @@ def test_a_page_without_trouble(page: chromium.Page, served: server.ApiServer, r
     page.asked.clear()
     page.open(f"{served.url}/certification/runs/{run.id}#loss")
     assert page.wait("document.getElementById('loss-chart')?.dataset.drawn") == "1"
-    assert page.ask("document.querySelectorAll('#loss-chart canvas').length") == 1
+    assert page.evaluate("document.querySelectorAll('#loss-chart canvas').length") == 1
     assert page.trouble == []
     elsewhere = [url for url in page.asked if not url.startswith((served.url, "data:"))]
     assert elsewhere == [], "nothing is asked of the internet"
@@ -121,7 +121,7 @@ def test_nothing_is_wider_than_the_window(
     page.show(width, 800)
     page.open(f"{served.url}/certification/{path.format(run=run.id, series=series)}")
     page.wait("document.readyState === 'complete'")
-    assert page.ask("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.full
@@ -132,7 +132,7 @@ def test_zoom_and_two_runs_of_a_series(page: chromium.Page, served: server.ApiSe
     page.open(f"{served.url}/certification/{series}")
     assert page.wait("document.getElementById('series-chart')?.dataset.drawn") == "1"
     box = "document.querySelector('#series-chart .u-over').getBoundingClientRect()"
-    left, top, width = (page.ask(f"{box}.{side}") for side in ("left", "top", "width"))
+    left, top, width = (page.evaluate(f"{box}.{side}") for side in ("left", "top", "width"))
     for kind, share in (("mouseMoved", 0.2), ("mousePressed", 0.2), ("mouseMoved", 0.6), ("mouseReleased", 0.6)):
         mouse(page, kind, left + share * width, top + 40)
     assert page.wait("location.search.includes('since=') && location.search.includes('until=')")
@@ -141,11 +141,11 @@ def test_zoom_and_two_runs_of_a_series(page: chromium.Page, served: server.ApiSe
     points = "seriesChart.data[0].map((at) => seriesChart.valToPos(at, 'x'))"
     values = "seriesChart.data[1].map((value) => seriesChart.valToPos(value, 'y'))"
     for number in (1, 4):
-        x, y = left + page.ask(f"{points}[{number}]"), top + page.ask(f"{values}[{number}]")
+        x, y = left + page.evaluate(f"{points}[{number}]"), top + page.evaluate(f"{values}[{number}]")
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             mouse(page, kind, x, y, modifiers=8)
     page.wait("location.pathname.endsWith('/compare')")
-    assert page.ask("location.search") == "?run=run-01&run=run-04"
+    assert page.evaluate("location.search") == "?run=run-01&run=run-04"
     assert page.trouble == []
 
 
@@ -162,9 +162,9 @@ def test_a_log_is_loaded_when_it_is_opened(
     (logs / "main.log").write_text("<b>loss</b> 0.5\n")
     page.open(f"{served.url}/certification/runs/{run.id}")
     page.wait("document.querySelector('#logs details')")
-    page.ask("(document.querySelector('#logs details').open = true)")
+    page.evaluate("(document.querySelector('#logs details').open = true)")
     assert page.wait("document.querySelector('#logs pre').textContent.includes('0.5')")
-    assert page.ask("document.querySelector('#logs pre').textContent") == "<b>loss</b> 0.5\n"
+    assert page.evaluate("document.querySelector('#logs pre').textContent") == "<b>loss</b> 0.5\n"
 
 
 def test_the_page_follows_a_run(page: chromium.Page, served: server.ApiServer, written: Store, home: Path) -> None:
@@ -189,14 +189,14 @@ def test_inside_airflow(page: chromium.Page, served: server.ApiServer, run: Run)
     page.open(f"{served.url}/")
     item = "[...document.querySelectorAll('a')].find((one) => one.textContent.includes('Certification'))"
     page.wait(item)
-    page.ask(f"{item}.click()")
+    page.evaluate(f"{item}.click()")
     page.wait(f"{inside}?.querySelector('td .st-pass')")
-    assert page.ask(f"{inside}.documentElement.dataset.theme") == "dark"
-    page.ask(f"{inside}.querySelector('a.name[href$=\"{run.id}\"]').click()")
+    assert page.evaluate(f"{inside}.documentElement.dataset.theme") == "dark"
+    page.evaluate(f"{inside}.querySelector('a.name[href$=\"{run.id}\"]').click()")
     page.wait(f"{inside}?.querySelector('#steps')")
     assert run.id in page.wait("location.pathname.includes('/runs/') && location.pathname")
     link = {"href": f"{served.url}/dags/sample.model.file/runs/ci__1"}
-    page.ask(
+    page.evaluate(
         f"((d) => {{ const a = Object.assign(d.createElement('a'), {json.dumps(link)});"
         f" a.dataset.outside = ''; d.body.append(a); a.click(); }})({inside})"
     )

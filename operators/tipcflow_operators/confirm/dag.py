@@ -11,9 +11,9 @@ from tipcflow.domain import ConfigError, InfraError
 from tipcflow.execute.verdict import confirm
 from tipcflow_operators.chain import docs
 from tipcflow_operators.chain.dag import RESOLVE, defaults, set_params, tasks
-from tipcflow_operators.tasks.ask_confirm import CONFIRMS, DAG_ID
 from tipcflow_operators.tasks.phases import ResolveOperator
 from tipcflow_operators.tasks.request import check_names
+from tipcflow_operators.tasks.request_confirm import CONFIRMS, DAG_ID
 
 if TYPE_CHECKING:
     from tipcflow.execute.request import RunRequest

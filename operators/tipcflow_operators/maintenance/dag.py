@@ -47,7 +47,7 @@ class SweepOperator(BaseOperator):
                 known.home,
                 known.config_dir,
                 connect,
-                say=lambda line: self.log.info("%s", line),
+                report=lambda line: self.log.info("%s", line),
                 owner=dag_runs.owner_of,
                 listen=lambda run: listener(known.home, run, task_log),
                 now=store.now(),

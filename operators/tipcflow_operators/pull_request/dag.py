@@ -80,7 +80,7 @@ class ListenOperator(BaseOperator):
             config_dir=known.config_dir,
             cache=known.home / "suites",
             site=conf.get("api", "base_url", fallback="") or "",
-            say=lambda line: self.log.info("%s", line),
+            report=lambda line: self.log.info("%s", line),
             owner="DAG pull_request",
         )
         end = time.monotonic() + LONGEST_S

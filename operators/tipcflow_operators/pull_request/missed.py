@@ -27,9 +27,9 @@ def missed_deliveries(upkeep: Upkeep) -> str:
     for connection, url in apps.items():
         try:
             app = App.of(url, *app_of(connection))
-            new, seen = fetch_missed(app, connection, repositories, upkeep.store, upkeep.now, say=upkeep.say)
+            new, seen = fetch_missed(app, connection, repositories, upkeep.store, upkeep.now, report=upkeep.report)
         except TipcflowError as error:
-            upkeep.say(f"connection {connection}: {error.message}")
+            upkeep.report(f"connection {connection}: {error.message}")
             continue
         counts[0] += new
         counts[1] += seen
@@ -43,7 +43,7 @@ def fetch_missed(
     store: Store,
     now: float,
     *,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> tuple[int, int]:
     """Store the missed deliveries of one App; returns (number of new rows, number of deliveries).
 
@@ -67,9 +67,9 @@ def fetch_missed(
         try:
             new += _store(app, delivery, connection, repositories, store)
         except ConfigError as error:
-            say(f"delivery {delivery.guid}, event {delivery.event}: {error.message}")
+            report(f"delivery {delivery.guid}, event {delivery.event}: {error.message}")
         except (ValueError, TypeError, KeyError) as error:
-            say(f"delivery {delivery.guid}, event {delivery.event}, cannot be read ({type(error).__name__})")
+            report(f"delivery {delivery.guid}, event {delivery.event}, cannot be read ({type(error).__name__})")
     return new, len(deliveries)
 
 

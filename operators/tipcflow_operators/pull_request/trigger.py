@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from tipcflow_operators.triggers.waits import ASK_S, SETTLE_S
+from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
 
 LOOK_S = 2.0
 
@@ -38,7 +38,7 @@ class PullRequestTrigger(BaseTrigger):
         await asyncio.sleep(SETTLE_S)
         while time.monotonic() - begun < self.seconds:
             try:
-                if not self.problem and await asyncio.wait_for(asyncio.to_thread(waits), ASK_S):
+                if not self.problem and await asyncio.wait_for(asyncio.to_thread(waits), QUERY_S):
                     break
             except Exception as error:
                 self.log.warning("cannot read the metrics database: %r", error)

@@ -29,7 +29,7 @@ class Work:
     Attributes:
         clients: repository -> client of GitHub.
         site: address of Airflow's UI.
-        say: receives one line per action.
+        report: receives one line per action.
         owner: this process, for the outbox.
     """
 
@@ -40,7 +40,7 @@ class Work:
     config_dir: Path
     cache: Path
     site: str
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     owner: str = ""
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -62,7 +62,7 @@ class Work:
         for row in self.store.outbox.take(self.owner):
             outcome, done = handle(row, self.store, self.repositories, self.clients, partial(accept, self.store))
             self._count("deliveries" if done else "postponed deliveries")
-            self.say(f"delivery {row.delivery} ({row.event}, {row.repository}): {outcome}")
+            self.report(f"delivery {row.delivery} ({row.event}, {row.repository}): {outcome}")
 
     def _stops(self) -> None:
         now = self.store.now()
@@ -70,7 +70,7 @@ class Work:
             if attempt.state != NEW and attempt.cancel and not attempt.body.get(STOPPED) and due(attempt, now):
                 self._count("stops")
                 with self._isolated(attempt, state=RUNNING):
-                    self.say(f"{_name(attempt)}: {stop_attempt(attempt, self.store, self.runs)}")
+                    self.report(f"{_name(attempt)}: {stop_attempt(attempt, self.store, self.runs)}")
 
     def _starts(self) -> None:
         now = self.store.now()
@@ -89,7 +89,7 @@ class Work:
                     config_dir=self.config_dir,
                     cache=self.cache,
                 )
-                self.say(f"{_name(attempt)}: {done}")
+                self.report(f"{_name(attempt)}: {done}")
         self._stops()
 
     def _reports(self) -> None:
@@ -110,7 +110,7 @@ class Work:
         if delivered.failed:
             self._count("failed messages", delivered.failed)
         for name, wait in delivered.paused.items():
-            self.say(f"{name}: GitHub cannot be updated now, next attempt in {rough(wait)}")
+            self.report(f"{name}: GitHub cannot be updated now, next attempt in {rough(wait)}")
 
     @contextmanager
     def _isolated(self, attempt: PullAttempt, *, state: str) -> Iterator[None]:
@@ -124,7 +124,7 @@ class Work:
             raise
         except Exception as error:
             _LOG.exception("%s", _name(attempt))
-            self.say(f"{_name(attempt)}: internal error: {mask(repr(error))}")
+            self.report(f"{_name(attempt)}: internal error: {mask(repr(error))}")
             put_off(attempt, self.store, f"internal error: {mask(repr(error))}", state=state)
 
     def _repository(self, attempt: PullAttempt) -> Repository | None:

@@ -8,9 +8,9 @@ from airflow.sdk import Context
 
 from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
 from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument, MergeBaseDocument
-from tipcflow_operators.tasks.ask_confirm import DAG_ID, pending_confirmation, request_early
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.request import Conf, read_conf, request_of
+from tipcflow_operators.tasks.request_confirm import DAG_ID, pending_confirmation, request_early
 from tipcflow_operators.tasks.stopped import RESOLVE, stopped_by_user, was_stopped
 from tipcflow_operators.triggers.dag_run import DagRunTrigger
 from tipcflow_operators.triggers.lease import LeaseTrigger
@@ -149,7 +149,7 @@ class AcquireOperator(RunOperator):
             owner=ctx.request.owner,
             names=names_of(ctx.cluster),
             said=held,
-            looked=any(place.for_nodes_to_say for place in places),
+            looked=any(place.must_check_nodes for place in places),
         )
         self.defer(trigger=trigger, method_name="resume", timeout=None)
 
@@ -208,7 +208,7 @@ class JudgeOperator(RunOperator):
             self.defer(trigger=trigger, method_name="resume", timeout=None)
         if confirm_request_of(ctx.store, ctx.run_id):
             judge_run(ctx)  # again: now the reason why there is no confirm run is known
-        self._tell(ctx)
+        self._log_results(ctx)
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Continue after the confirm run has ended or its deadline has passed."""
@@ -217,7 +217,7 @@ class JudgeOperator(RunOperator):
         with self.opened(context) as ctx:
             ctx.note("re-evaluating with the confirm run's results")
             judge_run(ctx)
-            self._tell(ctx)
+            self._log_results(ctx)
 
     def _report_suspicions(self, ctx: "TaskContext") -> None:
         for result in ctx.store.checks.results(ctx.run_id):
@@ -226,7 +226,7 @@ class JudgeOperator(RunOperator):
                     "suspected regression: %s %s %s  %s", result.check, result.step, result.leg, result.reason
                 )
 
-    def _tell(self, ctx: "TaskContext") -> None:
+    def _log_results(self, ctx: "TaskContext") -> None:
         judged = ctx.store.documents.get(ctx.run_id, JudgementDocument)
         for result in sorted(ctx.store.checks.results(ctx.run_id), key=lambda check: -check.status.severity):
             where = " ".join(word for word in (result.step, result.leg, result.metric) if word)

@@ -35,7 +35,7 @@ class VerdictOperator(RunOperator):
             judge_run(ctx)
         finished = finish_run(ctx)
         status = finished.status or Status.INFRA_FAILURE
-        ctx.say(Event(Kind.CHECKS, finished.reason, status=status))
+        ctx.report(Event(Kind.CHECKS, finished.reason, status=status))
         for line in verdict_lines(ctx, finished):
             self.log.info("%s", line)
         message = f"{status.value}: {finished.reason}" if finished.reason else status.value

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tipcflow_operators.countdown import Countdown
-from tipcflow_operators.triggers.waits import ASK_S, SETTLE_S
+from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
 
 # How often a task inspects nodes that block its lease.
 LOOK_AGAIN_S = 30.0
@@ -24,7 +24,7 @@ class LeaseTrigger(BaseTrigger):
         since, until: start and end of the wait by the database's clock.
         owner: owner named in the queue.
         names: node address -> name, for messages.
-        said: message that the task has logged already.
+        said: message that the task has logged already; the name is stored by Airflow.
         looked: whether the task has just inspected the nodes and found them in use.
     """
 
@@ -66,7 +66,7 @@ class LeaseTrigger(BaseTrigger):
         begun, end = time.monotonic(), Countdown(self.until)
         while not await end.over():
             try:
-                held, for_task = await asyncio.wait_for(asyncio.to_thread(self._held), ASK_S)
+                held, for_task = await asyncio.wait_for(asyncio.to_thread(self._held), QUERY_S)
             except Exception as error:
                 self.log.warning("cannot read the slot queue: %r", error)
             else:
@@ -81,7 +81,7 @@ class LeaseTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """Remove the request, because a user marked or cleared the task."""
         try:
-            await asyncio.wait_for(asyncio.to_thread(self._leave), ASK_S)
+            await asyncio.wait_for(asyncio.to_thread(self._leave), QUERY_S)
         except Exception as error:
             # A request that is not renewed expires.
             self.log.warning("could not remove the slot request: %r", error)
@@ -98,7 +98,7 @@ class LeaseTrigger(BaseTrigger):
             if place.free:
                 return "", True
             triggers = triggers_of(store, runs_in_the_way(place))
-        return waiting(place, triggers, self.names), place.for_nodes_to_say
+        return waiting(place, triggers, self.names), place.must_check_nodes
 
     def _leave(self) -> None:
         from tipcflow.store import Store

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tipcflow_operators.countdown import Countdown
-from tipcflow_operators.triggers.waits import ASK_S, SETTLE_S
+from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
 
 
 class StepTrigger(BaseTrigger):
@@ -45,7 +45,7 @@ class StepTrigger(BaseTrigger):
     async def _look(self) -> bool:
         """Whether the step has ended; False if the database does not respond."""
         try:
-            return await asyncio.wait_for(asyncio.to_thread(self._ended), ASK_S)
+            return await asyncio.wait_for(asyncio.to_thread(self._ended), QUERY_S)
         except Exception as error:
             self.log.warning("cannot read whether %s has ended: %r", self.awaited, error)
             return False

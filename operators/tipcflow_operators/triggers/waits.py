@@ -4,4 +4,4 @@
 # marks the task failed (apache/airflow issues 72716 and 71580).
 SETTLE_S = 5.0
 # Timeout of a database query, which is then retried: a trigger has deadlines to keep.
-ASK_S = 60.0
+QUERY_S = 60.0

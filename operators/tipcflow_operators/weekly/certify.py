@@ -54,7 +54,7 @@ class CertifyOperator(BaseOperator):
         from tipcflow.store import Store
 
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
-            return self._say(store, context, event["run_id"], str(event["state"] or "deleted"))
+            return self._report(store, context, event["run_id"], str(event["state"] or "deleted"))
 
     def _go_on(self, context: Context, *, may_wait: bool) -> str | None:
         from tipcflow.store import Store
@@ -72,7 +72,7 @@ class CertifyOperator(BaseOperator):
             move, run_id = next_move(dag_run.run_id, look)
             if move is Move.KEEP:
                 self.log.info("%s of %s already has a verdict", run_id, dag_id)
-                return self._say(store, context, run_id, "")
+                return self._report(store, context, run_id, "")
             if move is Move.START and may_wait and (turn := self._turn(context, until)):
                 return self.defer(trigger=turn, method_name="take_turn")
             if move is Move.START:
@@ -106,7 +106,7 @@ class CertifyOperator(BaseOperator):
             note=f"started by {weekly.dag_id} {weekly.run_id}",
         )
 
-    def _say(self, store: "Store", context: Context, run_id: str, state: str) -> str:
+    def _report(self, store: "Store", context: Context, run_id: str, state: str) -> str:
         """Return the status of the DAG run's tipcflow run; fail the task if the CLI's exit code is not 0."""
         from tipcflow.execute.verdict.conclusion import exit_code_of
 

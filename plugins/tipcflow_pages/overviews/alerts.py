@@ -13,7 +13,7 @@ from tipcflow.execute.overview.flaky import LONGEST
 from tipcflow.report.canonical import plain
 from tipcflow.report.overview.alerts import STATES, AlertDetail, Alerts
 from tipcflow_pages.data.data import StoreDep
-from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import HEADERS, html
 
 router = APIRouter()
@@ -71,7 +71,7 @@ def alerts_facts(
 ) -> Response:
     """Return the facts of the page; as CSV a row per alert."""
     wanted = WantedAlerts(suite=suite, chain=chain, owner=owner, state=state)
-    return answer_facts(load_alerts(store, wanted, days=days), format)
+    return respond(load_alerts(store, wanted, days=days), format)
 
 
 @router.get("/api/alerts/{number}", response_model=AlertDetail)

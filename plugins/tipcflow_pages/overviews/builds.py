@@ -12,7 +12,7 @@ from tipcflow.execute.overview.matrix import MOST_COLUMNS, MOST_ROWS, By, Grid, 
 from tipcflow.report.overview.changes import STATES, Changes
 from tipcflow.report.overview.matrix import COLUMNS, SIGNS, Matrix
 from tipcflow_pages.data.data import StoreDep
-from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import html
 
 router = APIRouter()
@@ -63,7 +63,7 @@ def changes_facts(
 ) -> Response:
     """Return the facts of the page; as CSV a row per change."""
     wanted = Wanted(suite=suite, chain=chain, direction=direction, state=state)
-    return answer_facts(load_changes(store, wanted, days=days), format)
+    return respond(load_changes(store, wanted, days=days), format)
 
 
 @router.get("/matrix")
@@ -122,4 +122,4 @@ def matrix_facts(
 ) -> Response:
     """Return the facts of the page, at most 200 models at once; as CSV a row per cell."""
     grid = Grid(by=by, columns=columns, suite=suite, chain=chain, problems=problems)
-    return answer_facts(load_matrix(store, grid, limit=limit, offset=offset), format)
+    return respond(load_matrix(store, grid, limit=limit, offset=offset), format)

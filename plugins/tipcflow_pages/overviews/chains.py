@@ -13,7 +13,7 @@ from tipcflow.report.overview.coverage import GAPS, Coverage
 from tipcflow.report.overview.flaky import Flaky
 from tipcflow.report.overview.today import Today
 from tipcflow_pages.data.data import SettingsDep, StoreDep
-from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import html
 
 router = APIRouter()
@@ -123,7 +123,7 @@ def today_facts(
 ) -> Response:
     """Return the facts of the page; as CSV a row per problem."""
     scope = Scope(suite=suite, chain=chain, mode=mode, cluster=cluster, build=build)
-    return answer_facts(load_today(store, scope, days=days, new_days=new_days), format)
+    return respond(load_today(store, scope, days=days, new_days=new_days), format)
 
 
 @router.get("/api/coverage", response_model=Coverage)
@@ -135,7 +135,7 @@ def coverage_facts(
     format: Format = "json",  # noqa: A002
 ) -> Response:
     """Return the facts of the page, with all chains; as CSV a row per chain."""
-    return answer_facts(load_coverage(store, chosen.config_dir, days=days, suite=suite), format)
+    return respond(load_coverage(store, chosen.config_dir, days=days, suite=suite), format)
 
 
 @router.get("/api/flaky", response_model=Flaky)
@@ -146,4 +146,4 @@ def flaky_facts(
     format: Format = "json",  # noqa: A002
 ) -> Response:
     """Return the facts of the page; as CSV a row per chain."""
-    return answer_facts(load_flaky(store, days=days, suite=suite), format)
+    return respond(load_flaky(store, days=days, suite=suite), format)

@@ -10,7 +10,7 @@ from tipcflow.execute.overview.decisions import load_ab, load_quarantines
 from tipcflow.execute.overview.flaky import LONGEST
 from tipcflow.report.overview.decisions import AbList, QuarantineList
 from tipcflow_pages.data.data import StoreDep
-from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import html
 
 router = APIRouter()
@@ -52,7 +52,7 @@ def quarantines_facts(
     format: Format = "json",  # noqa: A002  # the name in the URL
 ) -> Response:
     """Return the facts of the page, at most 100 quarantines at once; as CSV a row per quarantine."""
-    return answer_facts(load_quarantines(store, ended=show == "all", limit=limit, offset=offset), format)
+    return respond(load_quarantines(store, ended=show == "all", limit=limit, offset=offset), format)
 
 
 @router.get("/ab")
@@ -72,4 +72,4 @@ def ab(request: Request, store: StoreDep, days: Days = 90) -> Response:
 @router.get("/api/ab", response_model=AbList)
 def ab_facts(store: StoreDep, days: Days = 90, format: Format = "json") -> Response:  # noqa: A002
     """Return the facts of the page; as CSV a row per metric of each comparison."""
-    return answer_facts(load_ab(store, days=days), format)
+    return respond(load_ab(store, days=days), format)

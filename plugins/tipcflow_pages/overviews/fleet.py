@@ -14,7 +14,7 @@ from tipcflow.report.overview.nodes import NodesOverview
 from tipcflow_pages.charts.axes import Axis
 from tipcflow_pages.charts.gantt import MOST_LINKED, gantt
 from tipcflow_pages.data.data import StoreDep
-from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import html, root_of
 
 router = APIRouter()
@@ -72,7 +72,7 @@ def nodes_facts(
     format: Format = "json",  # noqa: A002  # the name in the URL
 ) -> Response:
     """Return the facts of the page, with all nodes; as CSV a row per node."""
-    return answer_facts(load_nodes(store, cluster=cluster, hours=hours, days=days, until=_time(until)), format)
+    return respond(load_nodes(store, cluster=cluster, hours=hours, days=days, until=_time(until)), format)
 
 
 def _time(text: str) -> float | None:

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from tipcflow.execute.overview.pulls import load_pulls
 from tipcflow.report.overview.pulls import Pulls
 from tipcflow_pages.data.data import StoreDep
-from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import html
 
 router = APIRouter()
@@ -42,4 +42,4 @@ def pulls_facts(
     format: Format = "json",  # noqa: A002  # the name in the URL
 ) -> Response:
     """Return the facts of the page; as CSV a row per chain of each attempt."""
-    return answer_facts(load_pulls(store, repository=repository, number=number), format)
+    return respond(load_pulls(store, repository=repository, number=number), format)

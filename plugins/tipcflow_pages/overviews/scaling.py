@@ -11,7 +11,7 @@ from tipcflow.execute.overview.scaling import load_scaling
 from tipcflow.report.overview.scaling import ScalingList
 from tipcflow_pages.charts.scaling import scaling_chart
 from tipcflow_pages.data.data import StoreDep
-from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import html
 
 router = APIRouter()
@@ -58,4 +58,4 @@ def scaling_facts(
     format: Format = "json",  # noqa: A002  # the name in the URL
 ) -> Response:
     """Return the facts of the page; as CSV a row per topology of each series."""
-    return answer_facts(load_scaling(store, days=days, chain=chain, cluster=cluster), format)
+    return respond(load_scaling(store, days=days, chain=chain, cluster=cluster), format)

@@ -35,7 +35,7 @@ class PageLink:
         return f"{self._path}?{urlencode(chosen)}" if chosen else self._path
 
 
-def answer_facts(overview: Overview, form: Format) -> Response:
+def respond(overview: Overview, form: Format) -> Response:
     """Return the facts of a page as JSON or CSV."""
     if form == "csv":
         return Response(

@@ -10,7 +10,7 @@ from tipcflow.domain import ConfigError
 from tipcflow.execute.overview.versions import load_versions
 from tipcflow.report.overview.versions import KINDS, Versions
 from tipcflow_pages.data.data import StoreDep
-from tipcflow_pages.overviews.state import Format, PageLink, answer_facts, page_state
+from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import html
 
 router = APIRouter()
@@ -70,7 +70,7 @@ def versions_facts(
     format: Format = "json",  # noqa: A002  # the name in the URL
 ) -> Response:
     """Return the facts of the page, with all chains; as CSV a row per chain, mode and environment class."""
-    return answer_facts(_load(store, new, base, suite, chain), format)
+    return respond(_load(store, new, base, suite, chain), format)
 
 
 def _load(store: StoreDep, new: str, base: str, suite: str, chain: str) -> Versions:

@@ -9,8 +9,8 @@ from tipcflow.domain.numbers.units import duration, utc
 from tipcflow.execute.comparison.predecessors import Predecessors
 from tipcflow.report import verify
 from tipcflow.report.again import LOCAL, rerun_command
-from tipcflow.report.answers import ResultGroup, group_results
 from tipcflow.report.meaning import BEING_CONFIRMED, meaning, reasons
+from tipcflow.report.result_groups import ResultGroup, group_results
 from tipcflow.report.run.data import RunData
 from tipcflow.report.run.lines import LegLine, StepLine, leg_lines, scope, step_lines
 from tipcflow.report.run.timeline import Bar, bars, span_s, ticks
@@ -70,17 +70,17 @@ class RunView:
     @cached_property
     def doubted(self) -> str:
         """Metrics that a confirm run re-measures, with short step names."""
-        asked = self.data.confirmation
-        return ", ".join(self.shorten(key) for key in asked.keys) if asked else ""
+        confirmation = self.data.confirmation
+        return ", ".join(self.shorten(key) for key in confirmation.keys) if confirmation else ""
 
     @cached_property
     def confirmation(self) -> str:
         """What a confirm run re-measures and the deadline of the wait; '' without a confirm run."""
-        asked = self.data.confirmation
-        if asked is None:
+        confirmation = self.data.confirmation
+        if confirmation is None:
             return ""
         if self.data.waits_for_confirmation:
-            until = f"until {utc(asked.until)} UTC at most"
+            until = f"until {utc(confirmation.until)} UTC at most"
             return f"Suspected regression in {self.doubted}: the verdict waits for a confirm run, {until}:"
         return f"Suspected regression in {self.doubted}, re-measured by a confirm run:"
 
@@ -154,7 +154,7 @@ class RunView:
         return max((leg.latency_ms or 0.0 for leg in self.legs), default=0.0)
 
     @cached_property
-    def answers(self) -> list[ResultGroup]:
+    def result_groups(self) -> list[ResultGroup]:
         """Check results, worst first."""
         return group_results(self.data.checks)
 

@@ -39,26 +39,26 @@ def handlers() -> dict[Any, Any]:
 def _http(request: Request, error: HTTPException) -> Response:
     if error.status_code == 401 and wants_html(request):
         return _to_login(request)
-    return _say(request, error.status_code, str(error.detail), headers=error.headers)
+    return _error_page(request, error.status_code, str(error.detail), headers=error.headers)
 
 
 def _wrong_question(request: Request, error: RequestValidationError) -> Response:
     message = "; ".join(f"{'.'.join(map(str, detail['loc'][1:]))}: {detail['msg']}" for detail in error.errors())
-    return _say(request, 422, message)
+    return _error_page(request, 422, message)
 
 
 def _ours(request: Request, error: TipcflowError) -> Response:
-    return _say(request, 503, error.message, hint=error.hint)
+    return _error_page(request, 503, error.message, hint=error.hint)
 
 
 def _unreadable(request: Request, error: ValidationError) -> Response:
     _log.warning("cannot read a record of the metrics database: %s", error)
-    return _say(request, 503, "incompatible record, written by another version of tipcflow")
+    return _error_page(request, 503, "incompatible record, written by another version of tipcflow")
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
     # The server logs the traceback; the response only names the exception.
-    return _say(request, 500, f"{type(error).__name__} while rendering the page; see the api-server's log")
+    return _error_page(request, 500, f"{type(error).__name__} while rendering the page; see the api-server's log")
 
 
 def _to_login(request: Request) -> Response:
@@ -68,7 +68,7 @@ def _to_login(request: Request) -> Response:
     return html(request, "login.html", status=401, title=_TITLES[401], login=url)
 
 
-def _say(
+def _error_page(
     request: Request, status: int, message: str, *, hint: str = "", headers: Mapping[str, str] | None = None
 ) -> Response:
     if not wants_html(request):

@@ -32,8 +32,8 @@ def unhealthy(url: str, components: tuple[str, ...], since: float, *, timeout_s:
 
 def _get(url: str, timeout_s: float) -> dict[str, Any]:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=timeout_s) as answer:
-        content = json.load(answer)
+    with opener.open(url, timeout=timeout_s) as response:
+        content = json.load(response)
     return content if isinstance(content, dict) else {}
 
 

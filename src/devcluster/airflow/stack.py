@@ -37,7 +37,7 @@ _ARGUMENTS = {
 }
 
 
-def _say_nothing(_message: str) -> None:
+def _discard(_message: str) -> None:
     pass
 
 
@@ -52,7 +52,7 @@ def airflow_stack(
     connections: Mapping[str, str] | None = None,
     components: Sequence[str] = COMPONENTS,
     port: int = 0,
-    report: Callable[[str], None] = _say_nothing,
+    report: Callable[[str], None] = _discard,
 ) -> Iterator["Stack"]:
     """Run a healthy Airflow for the duration of the `with` block.
 
@@ -90,7 +90,7 @@ def starting_airflow(
     configs: Path,
     env: Mapping[str, str] | None = None,
     port: int = 0,
-    report: Callable[[str], None] = _say_nothing,
+    report: Callable[[str], None] = _discard,
 ) -> Iterator["Stack"]:
     """Like `airflow_stack`, but only start the database migration; `start` starts the components.
 
@@ -139,7 +139,7 @@ class Stack:
         *,
         env: Mapping[str, str],
         port: int = 0,
-        report: Callable[[str], None] = _say_nothing,
+        report: Callable[[str], None] = _discard,
     ) -> None:
         airflow_version()
         self._owner, self.since = os.getpid(), time.time()

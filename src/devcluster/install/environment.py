@@ -105,7 +105,7 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
         report=report,
     )
 
-    def tell(line: str) -> None:
+    def relay(line: str) -> None:
         # Hide the list of all packages.
         if not line.startswith((" + ", " - ")):
             report(line)
@@ -115,7 +115,7 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
         [*sync, str(requirements)],
         what=f"the environment {folder.name}",
         folder=home,
-        report=tell,
+        report=relay,
         env=wheel_env(),
     )
 

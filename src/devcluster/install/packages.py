@@ -115,12 +115,12 @@ def _apt(*arguments: str, report: Callable[[str], None]) -> None:
     # Another apt-get may be running, especially on a new machine.
     argv = ["apt-get", "-o", "DPkg::Lock::Timeout=120", *arguments]
 
-    def tell(line: str) -> None:
+    def relay(line: str) -> None:
         # One line per package; the rest is shown on failure.
         if line.startswith("Setting up"):
             report(line)
 
-    run_installer(argv, what="a system package", folder=Path("/"), report=tell, env=env)
+    run_installer(argv, what="a system package", folder=Path("/"), report=relay, env=env)
 
 
 def _quiet_down(services: Sequence[str], running: set[str]) -> None:

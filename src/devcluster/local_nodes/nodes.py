@@ -25,7 +25,7 @@ from devcluster.signals import interrupt_guard
 from tipcflow.domain import Cluster, InfraError, Node, SshTarget
 
 
-def _say_nothing(_message: str) -> None:
+def _discard(_message: str) -> None:
     pass
 
 
@@ -38,7 +38,7 @@ def local_nodes(
     python: Path | None = None,
     env: Mapping[str, str] | None = None,
     mode: Kind | None = None,
-    report: Callable[[str], None] = _say_nothing,
+    report: Callable[[str], None] = _discard,
 ) -> Iterator["LocalNodes"]:
     """Run nodes for the duration of the `with` block.
 
@@ -97,7 +97,7 @@ class LocalNodes:
         python: Path | None = None,
         env: Mapping[str, str] | None = None,
         mode: Kind | None = None,
-        report: Callable[[str], None] = _say_nothing,
+        report: Callable[[str], None] = _discard,
     ) -> None:
         sshd.require_sshd()
         home = home.resolve()
@@ -281,7 +281,7 @@ class LocalNodes:
         return self._backend.nodes[name]
 
 
-def remove_leftovers(home: Path, report: Callable[[str], None] = _say_nothing) -> int:
+def remove_leftovers(home: Path, report: Callable[[str], None] = _discard) -> int:
     """Remove leftovers of killed owners of local nodes; never touch nodes of living owners.
 
     Returns: the number of removed sets of nodes.

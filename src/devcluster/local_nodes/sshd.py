@@ -88,7 +88,7 @@ def known_hosts_line(address: str, port: int, public_key: str) -> str:
     return f"{host} {kind} {key}\n"
 
 
-def answers(address: str, port: int, *, timeout_s: float = 0.5) -> bool:
+def is_listening(address: str, port: int, *, timeout_s: float = 0.5) -> bool:
     """Whether an SSH server responds at that address."""
     try:
         with socket.create_connection((address, port), timeout=timeout_s) as connection:
@@ -105,7 +105,7 @@ def wait_for_sshd(name: str, address: str, port: int, folder: Path) -> None:
         InfraError: no response within the deadline; with the last line of sshd's log.
     """
     deadline = time.monotonic() + PORT_DEADLINE_S
-    while not answers(address, port):
+    while not is_listening(address, port):
         if time.monotonic() > deadline:
             raise InfraError(
                 f"sshd of node {name} does not respond at {address}:{port}: {last_line(folder / 'sshd.log')}",

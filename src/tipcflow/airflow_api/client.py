@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import httpx
 
-from tipcflow.airflow_api.answers import json_of, model_of, refusal, unknown_dag
 from tipcflow.airflow_api.http import Http
 from tipcflow.airflow_api.models import Dag, DagRun, Health, ImportFault, TaskInstance
+from tipcflow.airflow_api.responses import json_of, model_of, refusal, unknown_dag
 from tipcflow.domain import ConfigError
 from tipcflow.report.api import RunFacts
 
@@ -114,9 +114,9 @@ class Airflow:
                 another conf.
         """
         body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf)}
-        answer = self._http.call("POST", f"{self._dag(dag_id)}/dagRuns", json=body)
-        if answer.status_code != 409:
-            return model_of(DagRun, self._good(answer, dag_id), self.url)
+        response = self._http.call("POST", f"{self._dag(dag_id)}/dagRuns", json=body)
+        if response.status_code != 409:
+            return model_of(DagRun, self._good(response, dag_id), self.url)
         there = self.dag_run(dag_id, run_id)
         if (there.conf or {}) != dict(conf):
             raise ConfigError(
@@ -161,9 +161,9 @@ class Airflow:
         Args:
             run: the tipcflow run id, `DagRun.run`.
         """
-        answer = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}", deadline_s=deadline_s)
-        is_json = "json" in answer.headers.get("content-type", "")
-        if answer.status_code == 404 and is_json:
+        response = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}", deadline_s=deadline_s)
+        is_json = "json" in response.headers.get("content-type", "")
+        if response.status_code == 404 and is_json:
             return None
         if not is_json:
             # Airflow returns its web page with status 200 for unknown paths.
@@ -171,7 +171,7 @@ class Airflow:
                 f"Airflow at {self.url} has no Certification page",
                 hint="install `tipcflow[airflow]` in Airflow's environment and restart it",
             )
-        return model_of(RunFacts, self._good(answer), self.url)
+        return model_of(RunFacts, self._good(response), self.url)
 
     def put_connection(self, identity: str, connection: Mapping[str, Any], *, replace: bool = True) -> bool:
         """Create a connection, or replace an existing one; return whether it was written.
@@ -183,19 +183,19 @@ class Airflow:
         fields = {key: value for key, value in connection.items() if key != "extra"}
         extra = json.dumps(connection.get("extra") or {})
         body = {"connection_id": identity, **fields, "extra": extra}
-        answer = self._http.call("POST", f"{_API}/connections", json=body)
-        if answer.status_code == 409:
+        response = self._http.call("POST", f"{_API}/connections", json=body)
+        if response.status_code == 409:
             if not replace:
                 return False
-            answer = self._http.call("PATCH", self._connection(identity), json=body)
-        self._good(answer)
+            response = self._http.call("PATCH", self._connection(identity), json=body)
+        self._good(response)
         return True
 
     def remove_connection(self, identity: str) -> None:
         """Remove a connection. Idempotent."""
-        answer = self._http.call("DELETE", self._connection(identity))
-        if answer.status_code != 404:
-            self._good(answer)
+        response = self._http.call("DELETE", self._connection(identity))
+        if response.status_code != 404:
+            self._good(response)
 
     def _connection(self, identity: str) -> str:
         return f"{_API}/connections/{quote(identity, safe='')}"
@@ -226,8 +226,8 @@ class Airflow:
         params: dict[str, Any] | None = None,
         deadline_s: float | None = None,
     ) -> _Model:
-        answer = self._http.call(method, path, json=body, params=params, deadline_s=deadline_s)
-        return model_of(model, self._good(answer, dag_id, run_id), self.url)
+        response = self._http.call(method, path, json=body, params=params, deadline_s=deadline_s)
+        return model_of(model, self._good(response, dag_id, run_id), self.url)
 
     def _pages(
         self,
@@ -241,19 +241,19 @@ class Airflow:
         offset = 0
         while True:
             page_of = {**params, "limit": _PAGE, "offset": offset}
-            answer = self._http.call("GET", path, params=page_of, deadline_s=deadline_s)
-            content = json_of(self._good(answer, dag_id, run_id), self.url)
+            response = self._http.call("GET", path, params=page_of, deadline_s=deadline_s)
+            content = json_of(self._good(response, dag_id, run_id), self.url)
             yield from (page := list(content.get(key, ())))
             offset += len(page)
             if not page or offset >= int(content.get("total_entries") or 0):
                 return
 
-    def _good(self, answer: httpx.Response, dag_id: str = "", run_id: str = "") -> httpx.Response:
-        if answer.is_success:
-            return answer
-        if answer.status_code == 404 and dag_id:
+    def _good(self, response: httpx.Response, dag_id: str = "", run_id: str = "") -> httpx.Response:
+        if response.is_success:
+            return response
+        if response.status_code == 404 and dag_id:
             # Airflow's response is the same for an unknown run and an unknown DAG.
             known = [dag.dag_id for dag in self.dags()]
             if dag_id not in known:
                 raise unknown_dag(dag_id, known, self.url)
-        raise refusal(answer, self.url, dag_id, run_id)
+        raise refusal(response, self.url, dag_id, run_id)

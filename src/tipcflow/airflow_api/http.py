@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_before_delay, wait_exponential
 
-from tipcflow.airflow_api.answers import detail, hint_of, json_of
+from tipcflow.airflow_api.responses import detail, hint_of, json_of
 from tipcflow.domain import ConfigError, InfraError
 
 # Timeout of one attempt; the deadline of a call bounds all attempts together.
@@ -101,9 +101,9 @@ class Http:
             if login and not self._token:
                 self._token = self._log_in(until)
                 renewed = True
-            answer = self._send(method, path, until, params=params, json=json, login=login)
-            if not login or not _token_refused(answer):
-                return answer
+            response = self._send(method, path, until, params=params, json=json, login=login)
+            if not login or not _token_refused(response):
+                return response
             if not self._renewable or renewed:
                 raise ConfigError(
                     f"Airflow at {self.url} refuses the {'login' if self._renewable else 'token'}",
@@ -113,13 +113,13 @@ class Http:
 
     def _log_in(self, until: float) -> str:
         body = {"username": self._user, "password": self._password}
-        answer = self._send("POST", "/auth/token", until, json=body, login=False)
-        if answer.status_code in (400, 401, 403, 422):
+        response = self._send("POST", "/auth/token", until, json=body, login=False)
+        if response.status_code in (400, 401, 403, 422):
             raise ConfigError(f"Airflow at {self.url} refuses the login of {self._user!r}")
-        token = json_of(answer, self.url).get("access_token") if answer.is_success else None
+        token = json_of(response, self.url).get("access_token") if response.is_success else None
         if not isinstance(token, str) or not token:
             raise ConfigError(
-                f"{self.url} returned no token (HTTP {answer.status_code} of POST /auth/token)",
+                f"{self.url} returned no token (HTTP {response.status_code} of POST /auth/token)",
                 hint="is this Airflow 3, with an auth manager that gives tokens?",
             )
         return token
@@ -146,17 +146,17 @@ class Http:
                 raise _UnavailableError("no time was left for a request")
             timeout = httpx.Timeout(min(_TRY_S, left), connect=min(_CONNECT_S, left))
             try:
-                answer = self._client.request(
+                response = self._client.request(
                     method, self.url + path, params=params, json=json, headers=headers, timeout=timeout
                 )
             except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
                 raise ConfigError(f"not an address: {self.url}: {error}") from error
             except httpx.HTTPError as error:
                 raise _UnavailableError(str(error) or type(error).__name__) from error
-            status = answer.status_code
+            status = response.status_code
             if status in _NOT_NOW or (status == 500 and next(errors_500) < _TRIES_OF_500):
-                raise _UnavailableError(f"HTTP {status}: {detail(answer)}", hint_of(answer))
-            return self._seen(answer, path)
+                raise _UnavailableError(f"HTTP {status}: {detail(response)}", hint_of(response))
+            return self._seen(response, path)
 
         retrying = Retrying(
             retry=retry_if_exception_type(_UnavailableError),
@@ -169,21 +169,21 @@ class Http:
         except _UnavailableError as error:
             raise InfraError(f"Airflow at {self.url} is unavailable: {error}", hint=error.hint) from error
 
-    def _seen(self, answer: httpx.Response, path: str) -> httpx.Response:
-        if answer.is_redirect:
+    def _seen(self, response: httpx.Response, path: str) -> httpx.Response:
+        if response.is_redirect:
             # Following the redirect would turn a POST into a GET and send the token to another host.
-            where = answer.headers.get("location", "")
+            where = response.headers.get("location", "")
             raise ConfigError(f"{self.url} redirects {path} to {where}", hint="use the redirect target as address")
-        if answer.status_code >= 500:
+        if response.status_code >= 500:
             raise InfraError(
-                f"Airflow at {self.url} failed at {path}: HTTP {answer.status_code}: {detail(answer)}"
+                f"Airflow at {self.url} failed at {path}: HTTP {response.status_code}: {detail(response)}"
             )
-        return answer
+        return response
 
 
-def _token_refused(answer: httpx.Response) -> bool:
+def _token_refused(response: httpx.Response) -> bool:
     """An expired token gets 401; one signed with another secret (a reinstalled Airflow) gets 403."""
-    return answer.status_code == 401 or (answer.status_code == 403 and "JWT" in detail(answer))
+    return response.status_code == 401 or (response.status_code == 403 and "JWT" in detail(response))
 
 
 def _checked(url: str) -> str:

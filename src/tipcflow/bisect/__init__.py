@@ -4,6 +4,6 @@ Public: `__all__`.
 """
 
 from tipcflow.bisect.likelihood import Levels, Noise, log_failures, log_levels
-from tipcflow.bisect.search import Answer, Candidate, Search
+from tipcflow.bisect.search import Assessment, Candidate, Search
 
-__all__ = ["Answer", "Candidate", "Levels", "Noise", "Search", "log_failures", "log_levels"]
+__all__ = ["Assessment", "Candidate", "Levels", "Noise", "Search", "log_failures", "log_levels"]

@@ -31,7 +31,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Assessment:
     """State of a search.
 
     Attributes:
@@ -73,7 +73,7 @@ class Search:
         if self.weights and (len(self.weights) != self.versions or min(self.weights) <= 0):
             raise ValueError("weights: one above 0 for each version")
 
-    def answer(self, measured: Measured, *, skipped: Collection[int] = (), count: int = 1) -> Answer:
+    def assess(self, measured: Measured, *, skipped: Collection[int] = (), count: int = 1) -> Assessment:
         """Return the state of the search after the measurements.
 
         Args:
@@ -103,9 +103,9 @@ class Search:
         certain = ranked[0][0] >= self.confidence
         candidates = tuple(Candidate(group, probability) for probability, group in ranked)
         if certain:
-            return Answer(candidates, certain, ())
+            return Assessment(candidates, certain, ())
         done = [len(numbered.get(place, ())) for place in range(len(places))]
-        return Answer(candidates, certain, tuple(places[place] for place in _next(posterior, done, count)))
+        return Assessment(candidates, certain, tuple(places[place] for place in _next(posterior, done, count)))
 
 
 def _next(posterior: Sequence[float], done: Sequence[int], count: int) -> Iterator[int]:

@@ -72,15 +72,15 @@ def judge(facts: Facts, context: CheckContext) -> tuple[CheckResult, ...]:
 
 def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
     """The run's status, and one line with its worst problems (at most three) or what was proven."""
-    answers = tuple(results)
-    gating = [result.status for result in answers if result.gating]
+    all_results = tuple(results)
+    gating = [result.status for result in all_results if result.gating]
     status = run_status(
         [*facts.step_status.values(), *facts.leg_status.values(), *gating],
         executed_steps=executed_steps(facts),
         trained=bool(training_steps(facts)) and all(trained(facts, step) for step in training_steps(facts)),
         trains=facts.plan.trains,
     )
-    return status, "; ".join(verdict_reasons(facts, answers))
+    return status, "; ".join(verdict_reasons(facts, all_results))
 
 
 def verdict_reasons(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
@@ -89,11 +89,13 @@ def verdict_reasons(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
     Removed work and a lost history come first, even if allowed, because they must not be overlooked. Quarantined
     failures follow; if something blocks, they come last.
     """
-    answers = tuple(results)
+    all_results = tuple(results)
     gone = [
-        result for result in answers if result.check in (REMOVED, ENVIRONMENT) and result.status is not Status.PASS
+        result
+        for result in all_results
+        if result.check in (REMOVED, ENVIRONMENT) and result.status is not Status.PASS
     ]
-    others = tuple(result for result in answers if result not in gone)
+    others = tuple(result for result in all_results if result not in gone)
     reasons, problems = [result.reason for result in gone], _problems(facts, others)
     if not problems and not any(result.gating and result.status in _BAD for result in gone):
         return [*reasons, *quarantine_reasons(others), *summary(facts, others)]

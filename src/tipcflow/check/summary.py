@@ -12,13 +12,13 @@ _FAMILIES = ("speed", "memory", "accuracy")
 
 def summary(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
     """Phrases: how many checks passed, what was not evaluated and why, what did not run."""
-    answers = tuple(results)
-    counts = Counter(result.status for result in answers)
+    all_results = tuple(results)
+    counts = Counter(result.status for result in all_results)
     passed = counts[Status.PASS] + counts[Status.IMPROVEMENT]
     phrases = [f"{passed} checks passed"]
     if counts[Status.IMPROVEMENT]:
         phrases[0] += f", {counts[Status.IMPROVEMENT]} of them with an {Status.IMPROVEMENT}"
-    open_ = [result for result in answers if result.status is Status.INSUFFICIENT_DATA]
+    open_ = [result for result in all_results if result.status is Status.INSUFFICIENT_DATA]
     return [*phrases, *_young(open_), *_others(open_), *_not_run(facts)]
 
 

@@ -10,7 +10,7 @@ from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal
 from tipcflow.domain import ConfigError, GoldenKey, LegKey, Status
 
 if TYPE_CHECKING:
-    from tipcflow.config.goldens import GoldenAnswers, Goldens
+    from tipcflow.config.goldens import GoldenPredictions, Goldens
     from tipcflow.store import Store
 
 app = typer.Typer(no_args_is_help=True, help="Stored predictions for comparison with later runs.")
@@ -90,7 +90,7 @@ def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Golde
     if run.status not in (Status.PASS, Status.IMPROVEMENT):
         state = f"is {run.status.value}" if run.status else "is running"
         raise ConfigError(f"run {run.id} {state}", expected="a run with status pass or improvement")
-    answers: dict[GoldenKey, GoldenAnswers] = {}
+    predictions: dict[GoldenKey, GoldenPredictions] = {}
     for step in facts.plan.steps:
         # Legs without oneDNN and TensorRT first: goldens exist to detect how these change scores.
         for leg in sorted(
@@ -98,9 +98,9 @@ def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Golde
         ):
             key, own = GoldenKey(step.id, leg.precision), LegKey(step.id, leg.id)
             scores = facts.predictions.get(own)
-            if scores and key not in answers and facts.leg_status.get(own) is Status.PASS:
-                answers[key] = _answers(leg.id, scores)
-    if not answers:
+            if scores and key not in predictions and facts.leg_status.get(own) is Status.PASS:
+                predictions[key] = _predictions(leg.id, scores)
+    if not predictions:
         raise ConfigError(f"run {run.id} printed no predictions", expected='lines `image<TAB>{"scores": […]}`')
     return Goldens(
         chain=run.chain,
@@ -113,14 +113,14 @@ def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Golde
         who=who,
         because=because,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
-        answers=answers,
+        predictions=predictions,
     )
 
 
-def _answers(leg: str, scores: dict[str, tuple[float, ...]]) -> "GoldenAnswers":
-    from tipcflow.config.goldens import GoldenAnswers
+def _predictions(leg: str, scores: dict[str, tuple[float, ...]]) -> "GoldenPredictions":
+    from tipcflow.config.goldens import GoldenPredictions
 
-    return GoldenAnswers(leg=leg, scores=scores)
+    return GoldenPredictions(leg=leg, scores=scores)
 
 
 def _write(path: Path, goldens: "Goldens") -> None:
@@ -136,6 +136,6 @@ def _write(path: Path, goldens: "Goldens") -> None:
 
 def _table(goldens: "Goldens") -> list[str]:
     rows = []
-    for key, answers in goldens.answers.items():
-        rows.append((key.step, key.precision, str(len(answers.scores)), answers.leg))
+    for key, predictions in goldens.predictions.items():
+        rows.append((key.step, key.precision, str(len(predictions.scores)), predictions.leg))
     return columns(("STEP", "PRECISION", "IMAGES", "FROM LEG"), rows, width=terminal_width())

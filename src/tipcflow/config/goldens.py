@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import AliasChoices, Field, ValidationError
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import message_and_expected
@@ -10,7 +10,7 @@ from tipcflow.domain.errors import ConfigError
 from tipcflow.domain.keys import GoldenKey
 
 
-class GoldenAnswers(ConfigModel):
+class GoldenPredictions(ConfigModel):
     """Predictions of one inference step in one precision.
 
     Attributes:
@@ -29,7 +29,7 @@ class Goldens(ConfigModel):
         seed, compat: of the recorded run; another training gives other scores.
         run, framework, suite_commit: of the recorded run, for information.
         who, because, at: who recorded them, why, and when (ISO 8601, UTC).
-        answers: inference step and precision -> scores.
+        predictions: inference step and precision -> scores.
     """
 
     schema_version: int = 1
@@ -43,7 +43,9 @@ class Goldens(ConfigModel):
     who: str = Field(min_length=1)
     because: str = Field(min_length=1)
     at: str
-    answers: dict[GoldenKey, GoldenAnswers] = Field(min_length=1)
+    predictions: dict[GoldenKey, GoldenPredictions] = Field(
+        min_length=1, validation_alias=AliasChoices("predictions", "answers")
+    )
 
 
 def golden_path(config_dir: Path, chain: str, mode: str) -> Path:

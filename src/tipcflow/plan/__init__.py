@@ -4,7 +4,7 @@ Public: `__all__`.
 """
 
 from tipcflow.params.modes import ALL_MODES, MODES
-from tipcflow.plan.bash.batch import answer, record_commands
+from tipcflow.plan.bash.batch import plan_record, record_commands
 from tipcflow.plan.bash.benchmark import benchmark_commands
 from tipcflow.plan.bash.commands import plan_commands
 from tipcflow.plan.build import build_plan
@@ -24,12 +24,12 @@ __all__ = [
     "NoFiles",
     "PlanOptions",
     "PlanRow",
-    "answer",
     "benchmark_commands",
     "build_plan",
     "differences",
     "file_modes",
     "plan_commands",
+    "plan_record",
     "plan_rows",
     "quirks_markdown",
     "record_commands",

@@ -14,16 +14,16 @@ from tipcflow.remote import paths
 # Python 3.7, standard library: executed by the node's own interpreter.
 _SCRIPT = r"""
 import fcntl, json, os, sys, time
-folder, asked = sys.argv[1], json.loads(sys.argv[2])
+folder, request = sys.argv[1], json.loads(sys.argv[2])
 try:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     lock = os.open(os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
 except OSError:
-    if asked["seconds"]:
+    if request["seconds"]:
         raise
 now, others = time.time(), []
-mine = os.path.join(folder, asked["file"])
+mine = os.path.join(folder, request["file"])
 for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
     path = os.path.join(folder, name)
     if not name.endswith(".json") or path == mine:
@@ -31,23 +31,23 @@ for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
     try:
         with open(path) as handle:
             claim = json.load(handle)
-        over = claim["until"] <= now or claim["run"] in asked["void"]
+        over = claim["until"] <= now or claim["run"] in request["void"]
     except (OSError, ValueError, KeyError, TypeError):
         over = True
     if over:
         os.unlink(path)
-    elif not asked["slots"] or set(claim["slots"]) & set(asked["slots"]):
+    elif not request["slots"] or set(claim["slots"]) & set(request["slots"]):
         others.append(claim)
-if asked["seconds"] and not others:
-    claim = {name: asked[name] for name in ("run", "owner", "slots")}
-    claim["until"] = now + asked["seconds"]
+if request["seconds"] and not others:
+    claim = {name: request[name] for name in ("run", "owner", "slots")}
+    claim["until"] = now + request["seconds"]
     with open(mine + ".tmp", "w") as handle:
         json.dump(claim, handle)
     os.replace(mine + ".tmp", mine)
-elif asked["run"] and not asked["seconds"] and os.path.exists(mine):
+elif request["run"] and not request["seconds"] and os.path.exists(mine):
     os.unlink(mine)
 fence = 0
-for number in asked["slots"]:
+for number in request["slots"]:
     try:
         with open(os.path.join(os.path.dirname(folder), "slots", "%d.lock" % number)) as handle:
             seen = json.load(handle)["fence"]

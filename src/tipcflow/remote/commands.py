@@ -254,7 +254,7 @@ def start(node: Node, job: str) -> str:
 def begin(node: Node, job: str, *, seconds: float, resume: Mapping[str, int] | None = None) -> str:
     """As `start`, with the job specification on stdin, which is stored unless one exists; then as `watch`.
 
-    Prints what `start` prints as an event `answer`, then the job's events.
+    Prints what `start` prints as an event `response`, then the job's events.
     """
     seen = json.dumps(dict(resume or {}), separators=(",", ":"))
     words = ["begin", job, "--for", f"{seconds:g}", "--resume", seen, "--files"]

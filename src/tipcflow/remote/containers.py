@@ -13,15 +13,15 @@ _CHECK = f"""
 engine=$1 image=$2 pull=$3 python=$4
 shift 4
 command -v "$engine" >/dev/null || {{ echo "container engine not found: $engine" >&2; exit {NO_ENGINE}; }}
-said=$("$engine" version 2>&1) || {{ printf '%s\\n' "$said" | tail -n 1 >&2; exit {ENGINE_SILENT}; }}
+output=$("$engine" version 2>&1) || {{ printf '%s\\n' "$output" | tail -n 1 >&2; exit {ENGINE_SILENT}; }}
 if ! "$engine" image inspect "$image" >/dev/null 2>&1; then
     [ "$pull" = yes ] || {{ echo "image not found: $image" >&2; exit {NO_IMAGE}; }}
     "$engine" pull -q "$image" >&2 || exit {NO_PULL}
 fi
-said=$("$@" "$image" bash -c '[ -x "$0" ]' "$python" 2>&1)
+output=$("$@" "$image" bash -c '[ -x "$0" ]' "$python" 2>&1)
 case $? in
     0) ;;
-    125) printf '%s\\n' "$said" | head -n 1 >&2; exit {REFUSED} ;;
+    125) printf '%s\\n' "$output" | head -n 1 >&2; exit {REFUSED} ;;
     *) echo "the image $image has no bash, or no $python" >&2; exit {NO_INTERPRETER} ;;
 esac
 "$engine" image inspect -f '{{{{.Id}}}}' "$image"

@@ -1,7 +1,7 @@
 """Facts and verdicts as text, Markdown, JUnit XML and JSON; no I/O.
 
-Public: `__all__`, `again`, `answers`, `api`, `attestation`, `canonical`, `certificate`, `curves`, `junit`,
-`markdown`, `meaning`, `rows`, `tables`, `verify`.
+Public: `__all__`, `again`, `api`, `attestation`, `canonical`, `certificate`, `curves`, `junit`, `markdown`,
+`meaning`, `result_groups`, `rows`, `tables`, `verify`.
 """
 
 from tipcflow.report.certificate import as_text, certificate

@@ -120,7 +120,7 @@ def _case(
         message = _clean(f"{status}: {reason}" if reason else status.value)
         child = ElementTree.SubElement(case, element, message=message, type=status.value)
         if failure is not None:
-            child.text = _clean(f"{failure.headline}\n{failure.remedy.advice}\n{failure.said}".rstrip())
+            child.text = _clean(f"{failure.headline}\n{failure.remedy.advice}\n{failure.log_line}".rstrip())
     elif reason:
         ElementTree.SubElement(case, "system-out").text = _clean(reason)
     return case

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tipcflow.domain import CheckResult, Facts, Failure, Leg, LegKey, MetricKey, Status, Step, medians_of
-from tipcflow.report.answers import group_results
+from tipcflow.report.result_groups import group_results
 from tipcflow.report.sections import leg_status, step_status
 from tipcflow.report.text.plain import one_line
 
@@ -60,7 +60,7 @@ class LegRow:
 
 
 def verdict_rows(results: Iterable[CheckResult]) -> list[VerdictRow]:
-    """One row per group of `answers`, worst first."""
+    """One row per group of `group_results`, worst first."""
     return [_verdict_row(list(group.results)) for group in group_results(results)]
 
 

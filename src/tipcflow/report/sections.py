@@ -101,7 +101,7 @@ def _failure(failure: Failure | None) -> dict[str, Any] | None:
     """The failure of a step's last attempt; None if it succeeded."""
     if failure is None:
         return None
-    fields = ("node", "rank", "leg", "said", "followers", "evidence")
+    fields = ("node", "rank", "leg", "log_line", "followers", "evidence")
     return {"class": failure.failure_class, **{name: getattr(failure, name) for name in fields}}
 
 

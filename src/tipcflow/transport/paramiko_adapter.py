@@ -25,7 +25,7 @@ STDERR_LOOK_S = 0.2
 STDERR_KEPT = 1 << 16
 # A node that sends more than this in one line, or in response to one command, is broken, bytes.
 LINE_LIMIT = 4 << 20
-ANSWER_LIMIT = 64 << 20
+OUTPUT_LIMIT = 64 << 20
 
 
 def connect(node: Node, *, timeout: float = 10.0, config_file: Path | None = None) -> "ParamikoTransport":
@@ -227,8 +227,8 @@ class ParamikoTransport:
             sender.start()
             for piece in self._received(channel, errors, timeout, until):
                 output.write(piece)
-                if sink is None and output.tell() > ANSWER_LIMIT:
-                    raise self._error(f"the remote command printed more than {ANSWER_LIMIT >> 20} MiB")
+                if sink is None and output.tell() > OUTPUT_LIMIT:
+                    raise self._error(f"the remote command printed more than {OUTPUT_LIMIT >> 20} MiB")
             code = self._exit_code(channel, until)
         finally:
             channel.close()

@@ -36,7 +36,7 @@ from tipcflow.store import Store
 from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.chain.dag import certify_dag
 from tipcflow_operators.confirm.dag import ConfirmResolveOperator, confirm_dag
-from tipcflow_operators.tasks import ask_confirm as asking
+from tipcflow_operators.tasks import request_confirm as asking
 
 ROOT = Path(__file__).parents[3]
 DAG = "sample.mobilenet_v3_small.train_infer_python"

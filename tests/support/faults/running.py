@@ -62,14 +62,14 @@ class Running:
         """Whether it has ended."""
         return self.process.poll() is not None
 
-    def said(self, words: str) -> float | None:
+    def time_of(self, words: str) -> float | None:
         """When a line with these words was read, None when there was none."""
         return next((line.at for line in self.lines if words in line.text), None)
 
     def wait_said(self, words: str, *, seconds: float = 60) -> float:
         """Wait for a line with these words; when it was read."""
-        wait_for(lambda: self.said(words) is not None, what=f"{words!r}: {self.output}", seconds=seconds)
-        at = self.said(words)
+        wait_for(lambda: self.time_of(words) is not None, what=f"{words!r}: {self.output}", seconds=seconds)
+        at = self.time_of(words)
         assert at is not None
         return at
 

@@ -79,13 +79,13 @@ class DagRuns:
 
     def start(self, dag_id: str, run_id: str, run_after: datetime, conf: Mapping[str, Any], note: str) -> None:
         if self.away:
-            raise InfraError("Airflow does not answer")
+            raise InfraError("Airflow does not respond")
         self.starts += 1
         assert self.started.setdefault((dag_id, run_id), dict(conf)) == conf
 
     def stop(self, dag_id: str, run_id: str) -> None:
         if self.away:
-            raise InfraError("Airflow does not answer")
+            raise InfraError("Airflow does not respond")
         self.stopped.append((dag_id, run_id))
 
     def active(self, dag_id: str, run_id: str) -> bool:
@@ -105,7 +105,7 @@ class World:
             yaml.safe_load((self.configs / "repositories" / "r.yaml").read_text())
         )
         self.dag_runs = DagRuns(store)
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self.deliveries = 0
         github.roles = {"maintainer": "write", "author": "read"}
         self.sha = ""
@@ -191,7 +191,7 @@ class World:
             config_dir=self.configs,
             cache=self.folder / "cache",
             site="https://airflow.test",
-            say=self.said.append,
+            report=self.lines.append,
         )
 
     def make_due(self) -> None:

@@ -39,30 +39,30 @@ def mail_server() -> Iterator[MailServer]:
     class Handler(socketserver.StreamRequestHandler):
         timeout = 30
 
-        def say(self, line: str) -> None:
+        def report(self, line: str) -> None:
             self.wfile.write(f"{line}\r\n".encode())
 
         def handle(self) -> None:
-            self.say("220 test")
+            self.report("220 test")
             sender, to = "", list[str]()
             for raw in self.rfile:
                 line = raw.decode().strip()
                 word = line.upper()
                 if word.startswith("MAIL FROM:"):
                     sender = line[10:].split(">")[0].strip(" <")
-                    self.say("250 ok")
+                    self.report("250 ok")
                 elif word.startswith("RCPT TO:"):
                     to.append(line[8:].strip(" <>"))
-                    self.say(state.refuse or "250 ok")
+                    self.report(state.refuse or "250 ok")
                 elif word == "DATA":
-                    self.say("354 continue")
+                    self.report("354 continue")
                     state.mails.append(Received(sender, to, self.body()))
-                    self.say("250 kept")
+                    self.report("250 kept")
                 elif word == "QUIT":
-                    self.say("221 bye")
+                    self.report("221 bye")
                     return
                 else:
-                    self.say("250 ok")
+                    self.report("250 ok")
 
         def body(self) -> EmailMessage:
             lines = []

@@ -23,11 +23,11 @@ def test_without_noise_it_is_a_binary_search(later: int, data: st.DataObject) ->
     change = data.draw(st.integers(1, later))
     measured: dict[int, list[float]] = {0: [1.0], later: [2.0]}
     search, runs = Search(later + 1, exact), 0
-    while not (answer := search.answer(measured)).certain:
-        (version,) = answer.next
+    while not (assessment := search.assess(measured)).certain:
+        (version,) = assessment.next
         measured.setdefault(version, []).append(2.0 if version >= change else 1.0)
         runs += 1
-    assert answer.best.versions == (change,)
+    assert assessment.best.versions == (change,)
     assert runs <= math.ceil(math.log2(later)) + 1
 
 
@@ -40,13 +40,13 @@ def test_versions_that_cannot_be_measured_are_named_together(later: int, data: s
     measured: dict[int, list[float]] = {0: [1.0], later: [2.0]}
     search = Search(later + 1, exact)
     for _ in range(200):
-        answer = search.answer(measured, skipped=skipped)
-        if answer.certain:
+        assessment = search.assess(measured, skipped=skipped)
+        if assessment.certain:
             break
-        (version,) = answer.next
+        (version,) = assessment.next
         assert version not in skipped
         measured.setdefault(version, []).append(2.0 if version >= change else 1.0)
-    versions = answer.best.versions
+    versions = assessment.best.versions
     assert change in versions
     assert set(versions[:-1]) <= skipped
     assert versions[-1] not in skipped
@@ -67,11 +67,11 @@ def trial(source: random.Random, later: int, distance: float, *, known: bool) ->
         search = Search(later + 1, lambda measured, versions: log_levels(measured, versions, Noise(1.0, 11)))
         measured = {0: [run(0), run(0)], later: [run(later), run(later)]}
     runs = 0
-    while not (answer := search.answer(measured)).certain and runs < 300:
-        (version,) = answer.next
+    while not (assessment := search.assess(measured)).certain and runs < 300:
+        (version,) = assessment.next
         measured.setdefault(version, []).append(run(version))
         runs += 1
-    return runs, answer.best.versions == (change,), answer.best.probability
+    return runs, assessment.best.versions == (change,), assessment.best.probability
 
 
 @pytest.mark.slow
@@ -89,24 +89,24 @@ def test_the_result_is_as_probable_as_claimed(known: bool) -> None:
 def test_a_level_that_is_less_known_than_the_version_is_measured_again() -> None:
     """The change is the last version: only the runs of that version show its level."""
     search = Search(9, lambda measured, versions: log_levels(measured, versions, Noise(1.0, 11)))
-    answer = search.answer({0: [0.0] * 6, 7: [0.0, 0.5], 8: [2.2]})
-    assert answer.next == (8,)
+    assessment = search.assess({0: [0.0] * 6, 7: [0.0, 0.5], 8: [2.2]})
+    assert assessment.next == (8,)
 
 
 def test_weights_come_first() -> None:
     weights = (1.0, 1.0, 1.0, 50.0, 1.0, 1.0, 1.0)
-    answer = Search(7, exact, weights).answer({0: [1.0], 6: [2.0]})
-    assert answer.best.versions == (3,)
-    assert answer.next[0] in (2, 3)
+    assessment = Search(7, exact, weights).assess({0: [1.0], 6: [2.0]})
+    assert assessment.best.versions == (3,)
+    assert assessment.next[0] in (2, 3)
 
 
 def test_several_runs_at_the_same_time_are_spread() -> None:
-    assert Search(65, exact).answer({0: [1.0], 64: [2.0]}, count=3).next == (16, 32, 48)
+    assert Search(65, exact).assess({0: [1.0], 64: [2.0]}, count=3).next == (16, 32, 48)
 
 
 def test_two_versions_need_no_search() -> None:
-    answer = Search(2, log_failures).answer({0: [0.0], 1: [1.0]})
-    assert (answer.certain, answer.best.versions, answer.best.probability) == (True, (1,), 1.0)
+    assessment = Search(2, log_failures).assess({0: [0.0], 1: [1.0]})
+    assert (assessment.certain, assessment.best.versions, assessment.best.probability) == (True, (1,), 1.0)
 
 
 def test_wrong_use() -> None:
@@ -115,4 +115,4 @@ def test_wrong_use() -> None:
     with pytest.raises(ValueError, match="weights"):
         Search(3, exact, (1.0, 0.0, 1.0))
     with pytest.raises(ValueError, match="must be measured"):
-        Search(3, exact).answer({0: [1.0]})
+        Search(3, exact).assess({0: [1.0]})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tipcflow.check import CheckContext, judge, verdict
-from tipcflow.config.goldens import GoldenAnswers, Goldens
+from tipcflow.config.goldens import GoldenPredictions, Goldens
 from tipcflow.config.references import Reference, References
 from tipcflow.domain import EndReason, Facts, GoldenKey, OutputFile, Phase, RankReport, Status
 from tipcflow.plan.quirks.catalogue import catalogue
@@ -295,7 +295,7 @@ def against(build: ModuleType, day: Day, facts: Facts) -> CheckContext:
     """The inputs of that day's checks: the shipped references and goldens, on the requested cluster."""
     target = Reference(model=facts.plan.model, metric="top1", target=0.75, tolerance=0.25, because="measured")
     answers = {
-        GoldenKey(build.INFER, "fp32"): GoldenAnswers(
+        GoldenKey(build.INFER, "fp32"): GoldenPredictions(
             leg=build.OFF, scores=build.predictions()[f"{build.INFER}/{build.OFF}"]
         )
     }
@@ -311,7 +311,7 @@ def against(build: ModuleType, day: Day, facts: Facts) -> CheckContext:
     return CheckContext(
         run=build.run(environment=f"{device}/two"),
         references=References(suite="sample", references=(target,)),
-        goldens=Goldens(**known, seed=build.run().seed, answers=answers),
+        goldens=Goldens(**known, seed=build.run().seed, predictions=answers),
     )
 
 

@@ -47,8 +47,8 @@ def test_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: P
     kept = load_goldens(configs, report.chain, report.mode)
     assert kept
     assert (kept.run, kept.who, kept.because, kept.seed) == (run, "mia", "looked at them", report.seed)
-    (answers,) = kept.answers.values()
-    assert set(kept.answers) == {GoldenKey(step, precision)}
+    (answers,) = kept.predictions.values()
+    assert set(kept.predictions) == {GoldenKey(step, precision)}
     assert answers.scores == {"a.png": (0.2, 0.8)}, "the plainest leg speaks"
     result = tipcflow("golden", "show", run)
     assert "recorded by mia at" in result.out

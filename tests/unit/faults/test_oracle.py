@@ -115,7 +115,7 @@ def test_a_rank_that_printed_everything_was_not_cut_short() -> None:
 def test_a_log_is_unreachable_only_if_its_node_was_lost_and_the_output_reports_it() -> None:
     record = ExitRecord(run="r", step="v/train", node="a", attempt=1, started_at=0, ended_at=1, reason="exited")
     tried = Attempt(run="r", step="v/train", attempt=1, nodes=("a", "b"), records=(record,), started_at=0)
-    note = "the logs of node b could not be fetched: it does not answer"
+    note = "the logs of node b could not be fetched: it does not respond"
     assert out_of_reach([tried], note) == {(1, 2), (1, 3)}
     assert out_of_reach([tried], None) == {(1, 2), (1, 3)}, "Airflow prints it in a task's log"
     assert out_of_reach([tried], "pass") == set()

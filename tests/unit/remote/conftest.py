@@ -72,16 +72,16 @@ class Bench:
         self.runner.parent.mkdir()
         self.runner.write_bytes(runner_bytes())
 
-    def call(self, *words: str | Path, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def popen(self, *words: str | Path, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start a subcommand of the runner."""
         argv = [self.node.python, "-I", "-S", "-X", "utf8", str(self.runner), *map(str, words)]
         return subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})}
         )
 
-    def ask(self, *words: str | Path, env: dict[str, str] | None = None) -> Any:
+    def call(self, *words: str | Path, env: dict[str, str] | None = None) -> Any:
         """The JSON object that a subcommand prints."""
-        process = self.call(*words, env=env)
+        process = self.popen(*words, env=env)
         out, err = process.communicate(timeout=WAIT_S * 2)
         assert process.returncode == 0, err.decode()
         return json.loads(out)
@@ -127,12 +127,12 @@ class Bench:
     def end_of(self, *texts: str, **values: Any) -> ExitRecord:
         """Run a job to its end."""
         job = self.job(*texts, **values)
-        self.ask("start", job)
+        self.call("start", job)
         return self.ended(job)
 
     def state(self, job: Path, wanted: str) -> dict[str, Any]:
         """The output of `poll`, once the job is in that state."""
-        return until(lambda: (report := self.ask("poll", job))["state"] == wanted and report, f"state {wanted}")
+        return until(lambda: (report := self.call("poll", job))["state"] == wanted and report, f"state {wanted}")
 
     def ours(self) -> list[int]:
         """Processes that carry the workspace's mark, read from the kernel, not by the code under test."""

@@ -20,7 +20,7 @@ def other(bench: Bench, tmp_path: Path) -> Iterator[Bench]:
     made = Bench(tmp_path / "second", bench.node.python)
     yield made
     for job in made.workspace.glob("jobs/*/*/*"):
-        made.ask("stop", job, "the test is over")
+        made.call("stop", job, "the test is over")
         made.ended(job)
 
 
@@ -32,15 +32,15 @@ def host() -> str:
 @pytest.mark.process
 def test_two_workspaces_of_one_host_cannot_overlap(bench: Bench, other: Bench, host: str) -> None:
     first = bench.job("sleep 300", slots=(0, 1), host=host)
-    bench.ask("start", first)
+    bench.call("start", first)
     late = other.job("touch ran", run=RUN, slots=(1,), host=host)
-    record = other.ask("start", late)["record"]
+    record = other.call("start", late)["record"]
     assert record["reason"] == EndReason.REFUSED
     assert record["message"] == "slot 1 of a is held by run r1 from another workspace of this host"
     assert not (other.root / "ran").exists()
     assert other.end_of("true", step="free", run=RUN, slots=(2,), host=host).ok, "another slot of that host"
     assert other.end_of("true", step="away", run=RUN, slots=(1,), host=f"{host}2").ok, "another host"
-    bench.ask("stop", first, "over")
+    bench.call("stop", first, "over")
     bench.ended(first)
     assert other.end_of("true", step="after", run=RUN, slots=(1,), host=host).ok
 
@@ -48,21 +48,21 @@ def test_two_workspaces_of_one_host_cannot_overlap(bench: Bench, other: Bench, h
 @pytest.mark.process
 def test_a_slot_is_free_when_its_runner_is_dead(bench: Bench, other: Bench, host: str) -> None:
     first = bench.job("sleep 300", slots=(0,), host=host)
-    os.kill(int(bench.ask("start", first)["pid"]), 9)
+    os.kill(int(bench.call("start", first)["pid"]), 9)
     assert other.end_of("true", run=RUN, slots=(0,), host=host).ok
-    bench.ask("reap", bench.workspace)
+    bench.call("reap", bench.workspace)
 
 
 @pytest.mark.process
 def test_the_runs_of_other_workspaces_are_listed(bench: Bench, other: Bench, host: str) -> None:
     job = other.job("sleep 300", run=RUN, slots=(3,), host=host)
-    other.ask("start", job)
-    listed = bench.ask("list", bench.workspace)
+    other.call("start", job)
+    listed = bench.call("list", bench.workspace)
     assert listed["jobs"] == []
     assert [one for one in listed["host"] if one["host"] == host] == [{"host": host, "slot": 3, "run": short(RUN)}]
-    other.ask("stop", job, "over")
+    other.call("stop", job, "over")
     other.ended(job)
-    assert not [one for one in bench.ask("list", bench.workspace)["host"] if one["host"] == host]
+    assert not [one for one in bench.call("list", bench.workspace)["host"] if one["host"] == host]
 
 
 @pytest.mark.process
@@ -70,9 +70,9 @@ def test_nodes_of_one_run_that_share_a_host_do_not_refuse_each_other(
     bench: Bench, other: Bench, host: str
 ) -> None:
     first = bench.job("sleep 300", slots=(0,), host=host)
-    bench.ask("start", first)
+    bench.call("start", first)
     assert other.end_of("true", slots=(0,), host=host).ok
-    bench.ask("stop", first, "over")
+    bench.call("stop", first, "over")
     bench.ended(first)
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tipcflow.domain import CheckResult, Run, Status
 from tipcflow.domain.run_documents import JudgementDocument
 from tipcflow.report.again import rerun_command
-from tipcflow.report.answers import group_results
 from tipcflow.report.curves import counted_iterations, curve
 from tipcflow.report.meaning import NO_STATUS, RUN_MEANS, meaning, reasons
+from tipcflow.report.result_groups import group_results
 from tipcflow.store.schema import RUN_WORDS
 
 

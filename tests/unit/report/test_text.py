@@ -44,12 +44,15 @@ def bad(build: ModuleType) -> Facts:
         step_reason={
             build.EXPORT: "ended with 1: \x1b[31mValueError\x1b[0m: <b>| `x` @team\x00",
             leg: "ended with signal 11",
-            build.EVAL: "node alpha does not answer",
+            build.EVAL: "node alpha does not respond",
         },
         failures={
             build.EVAL: Failure(failure_class=FailureClass.NODE_LOST, node="alpha"),
             build.EXPORT: Failure(
-                failure_class=FailureClass.CODE_ERROR, node="alpha", rank=0, said="ValueError: <b>| `x` @team\x00"
+                failure_class=FailureClass.CODE_ERROR,
+                node="alpha",
+                rank=0,
+                log_line="ValueError: <b>| `x` @team\x00",
             ),
         },
     )

@@ -50,10 +50,10 @@ def test_a_row_whose_holder_died_is_taken_again(store: Store) -> None:
     assert store.outbox.take("me", hold_s=0.0)
     (again,) = store.outbox.take("other")
     assert again.takes == 2
-    store.outbox.leave(again.delivery, "GitHub does not answer", wait_s=60)
+    store.outbox.leave(again.delivery, "GitHub does not respond", wait_s=60)
     assert store.outbox.take("third") == []
-    store.outbox.leave(again.delivery, "GitHub does not answer", wait_s=0)
-    assert store.outbox.take("third")[0].outcome == "GitHub does not answer"
+    store.outbox.leave(again.delivery, "GitHub does not respond", wait_s=0)
+    assert store.outbox.take("third")[0].outcome == "GitHub does not respond"
 
 
 def test_concurrent_processes_take_each_row_once(database_url: str) -> None:

@@ -64,7 +64,7 @@ def test_a_line_without_end_is_not_kept(transport, monkeypatch):
 
 
 def test_a_response_without_end_is_not_kept(transport, monkeypatch):
-    monkeypatch.setattr("tipcflow.transport.paramiko_adapter.ANSWER_LIMIT", 1 << 20)
+    monkeypatch.setattr("tipcflow.transport.paramiko_adapter.OUTPUT_LIMIT", 1 << 20)
     with pytest.raises(InfraError, match="node a: the remote command printed more than 1 MiB"):
         transport.run("yes", timeout=20)
     assert transport.run("true").exit_code == 0

@@ -144,7 +144,7 @@ def _judged(
         comparison.better = "lower"
     if key.rank is not None:
         comparison.values["rank"] = key.rank
-    status, reason = comparison.answer()
+    status, reason = comparison.judge()
     if key.metric.endswith(SLOWEST):
         comparison.values["slowest"] = True
         reason = f"slowest rank, mean: {reason}"

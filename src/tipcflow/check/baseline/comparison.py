@@ -26,7 +26,7 @@ _DIGIT, _DIGIT_S = 1e-5, 1e-3
 _UNUSED = frozenset({"peak_gpu", "gpu_rss", "max_mem_reserved", "max_mem_allocated"})
 _AGAIN = "run again to confirm or refute it"
 
-Answer = tuple[Status, str]
+Judged = tuple[Status, str]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class BaselineComparison:
             return self.value / self.base
         return self.base / self.value if self.value > 0 else math.inf
 
-    def answer(self) -> Answer:
+    def judge(self) -> Judged:
         """(status, reason)."""
         past, needed = self._level.past, self.policy.min_history
         self.values |= {"value": self.value, "unit": self.definition.unit, "n": len(past), "needed": needed}
@@ -129,7 +129,7 @@ class BaselineComparison:
         self.values["limit"] = limit
         return self._judged(worse, limit)
 
-    def _from_zero(self) -> Answer:
+    def _from_zero(self) -> Judged:
         """All or most earlier runs had 0: no ratio exists. A value for the worse is suspected if it is larger
         than all of theirs, and by more than the floor where they differ."""
         exact, digit = self._level.exact, _DIGIT_S if self.definition.name in _ROUNDED else _DIGIT
@@ -173,7 +173,7 @@ class BaselineComparison:
         change = (value - self.base) / abs(self.base)
         return {"lower": change, "higher": -change}.get(self._better, 0.0)
 
-    def _judged(self, worse: float, limit: float) -> Answer:
+    def _judged(self, worse: float, limit: float) -> Judged:
         look = self._level.look(self.value, self.confirm.value)
         if look.alert is not None:
             return self._moved(look.alert)
@@ -186,14 +186,14 @@ class BaselineComparison:
             return Status.IMPROVEMENT, f"{self.shown}; limit {limit:.1%}"
         return Status.PASS, f"{self.shown}, possible improvement; more runs required"
 
-    def _moved(self, alert: Alert) -> Answer:
+    def _moved(self, alert: Alert) -> Judged:
         """The change-point detector reports a change."""
         self.values |= {"size": alert.size, "confidence": alert.confidence, "since": alert.since}
         how = "confirmed" if alert.confirmed else "over several runs"
         status = Status.REGRESSION if alert.direction == "worse" else Status.IMPROVEMENT
         return status, f"{self.shown}; the level changed by {alert.size:+.1%}, {how}"
 
-    def _doubted(self, worse: float, limit: float) -> Answer:
+    def _doubted(self, worse: float, limit: float) -> Judged:
         """Worse than noise explains: the confirm run decides; without one, the reason states it."""
         noise = f"limit {limit:.1%}" if worse > limit else "more than this history's noise"
         beyond = f"{self.shown}; {noise}"
@@ -209,7 +209,7 @@ class BaselineComparison:
             return Status.PASS, f"{self.shown}, and {measured}: both within {limit:.1%}"
         return Status.UNCONFIRMED, f"{beyond}, and {measured}: only part of the change, {again:.1%} worse"
 
-    def _unconfirmed(self, beyond: str, worse: float, limit: float) -> Answer:
+    def _unconfirmed(self, beyond: str, worse: float, limit: float) -> Judged:
         """Neither confirmed nor refuted: request a confirm run if one is available."""
         missing = self.confirm.missing
         if not self.confirm.impossible:

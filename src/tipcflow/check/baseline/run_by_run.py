@@ -108,11 +108,11 @@ class _Judge:
             return BaselineComparison(*about, better=better, unit=self._series.unit, level=level)
 
         question = compare(Confirm())
-        status, reason = question.answer()
+        status, reason = question.judge()
         confirm = point.confirm if question.values.get("confirm") else None
         if question.values.get("confirm"):
             question = compare(Confirm(confirm, "" if confirm is not None else _NO_SAMPLE))
-            status, reason = question.answer()
+            status, reason = question.judge()
         details = question.values
         ratio = details.get("ratio", math.nan)
         change = None

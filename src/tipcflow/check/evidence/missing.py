@@ -129,7 +129,7 @@ def file_damage(output: OutputFile) -> str:
 
 def _constant(scores: Mapping[str, tuple[float, ...]]) -> bool:
     """Whether several images have the very same scores, to the last digit: untrained networks differ in some."""
-    images = [answer for name, answer in scores.items() if not is_result(name)]
+    images = [scored for name, scored in scores.items() if not is_result(name)]
     return len(images) >= _SEVERAL and len(set(images)) == 1 and not is_class_only(images[0])
 
 

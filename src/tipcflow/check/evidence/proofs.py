@@ -33,12 +33,12 @@ def require_proofs(facts: Facts, context: CheckContext, results: Sequence[CheckR
         for piece in pieces_of(facts, context)
         if piece.kind is Evidence.PROOF and passed(facts, piece.step, "") and passed(facts, piece.step, piece.leg)
     }
-    answers = []
+    judged = []
     for result in results:
         piece = wanted.pop(_key(result), None) if result.check in _PROOFS else None
         lacks = piece is not None and result.status is Status.INSUFFICIENT_DATA
-        answers.append(_unproven(result, piece) if piece and lacks else result)
-    return (*answers, *(_unproven(_nearest(piece, results), piece) for piece in wanted.values()))
+        judged.append(_unproven(result, piece) if piece and lacks else result)
+    return (*judged, *(_unproven(_nearest(piece, results), piece) for piece in wanted.values()))
 
 
 def _key(result: CheckResult) -> EvidenceKey:

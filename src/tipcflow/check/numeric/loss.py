@@ -185,16 +185,16 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     medians = format_number(first), format_number(last)
     numbers = f"median of the first {quarter} iterations {medians[0]}, of the last {quarter} {medians[1]}"
     values: dict[str, object] = {"first": first, "last": last, "iterations": len(curve)}
-    answer = trend(curve)
+    status = trend(curve)
     usual = usual_fall(context, step.id, main, len(curve))
     if usual:
         numbers = f"{numbers}; {usual}"
     if usual and last >= first and not _rises(curve):
         # The noise of the seed is known: it separates a loss that does not fall from one that hardly falls.
-        answer = Status.FAILED if usual.is_below(fall_of(curve)) else Status.INSUFFICIENT_DATA
-    if answer is Status.PASS:
+        status = Status.FAILED if usual.is_below(fall_of(curve)) else Status.INSUFFICIENT_DATA
+    if status is Status.PASS:
         return result(Status.PASS, numbers, **values)
-    if answer is Status.FAILED:
+    if status is Status.FAILED:
         return result(Status.FAILED, f"the loss does not fall: {numbers}", **values, **{CODE: ReasonCode.NO_FALL})
     few = f"inconclusive after {len(curve)} iterations: change within noise"
     return result(Status.INSUFFICIENT_DATA, f"{numbers}; {few}", **values)

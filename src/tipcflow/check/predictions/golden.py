@@ -3,7 +3,7 @@
 from tipcflow.check.context import CheckContext
 from tipcflow.check.predictions.scores import compare, comparison_values, different_images, passed_message
 from tipcflow.check.select import inference_steps, leg_key
-from tipcflow.config.goldens import GoldenAnswers
+from tipcflow.config.goldens import GoldenPredictions
 from tipcflow.config.policy import budget_of
 from tipcflow.domain import CheckResult, Facts, GoldenKey, Leg, Status, Step
 
@@ -36,7 +36,7 @@ def _open_step(facts: Facts, step: Step, legs: list[Leg], unfit: str, context: C
 def _step(facts: Facts, step: Step, legs: list[Leg], context: CheckContext) -> list[CheckResult]:
     results, without = [], []
     for leg in legs:
-        golden = context.goldens.answers.get(GoldenKey(step.id, leg.precision)) if context.goldens else None
+        golden = context.goldens.predictions.get(GoldenKey(step.id, leg.precision)) if context.goldens else None
         if golden is None:
             without.append(leg.precision)
         else:
@@ -77,7 +77,7 @@ def _open(step: Step, reason: str, context: CheckContext) -> CheckResult:
     )
 
 
-def _judged(facts: Facts, step: Step, leg: Leg, golden: GoldenAnswers, context: CheckContext) -> CheckResult:
+def _judged(facts: Facts, step: Step, leg: Leg, golden: GoldenPredictions, context: CheckContext) -> CheckResult:
     rule = context.policy.golden
     allowed = budget_of(rule.budgets, leg.id, leg.precision)
     scores = facts.predictions.get(leg_key(step, leg.id), {})

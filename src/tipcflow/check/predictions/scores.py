@@ -83,7 +83,7 @@ def different_images(scores: Scores, expected: Scores) -> str:
 
 def class_count(scores: Scores) -> int:
     """Return the number of distinct predicted classes or results; a single one proves nothing."""
-    return len({answer if is_result(name) else top_class(answer) for name, answer in scores.items()})
+    return len({result if is_result(name) else top_class(result) for name, result in scores.items()})
 
 
 def too_alike(expected: Scores, classes: int) -> str:

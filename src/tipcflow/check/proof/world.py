@@ -33,8 +33,8 @@ def _judged(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
         "logged": sorted([node, rank] for node, rank in logged),
     }
 
-    def result(answer: Status, reason: str) -> CheckResult:
-        return CheckResult(check=NAME, status=answer, reason=reason, step=step.id, values=values)
+    def result(status: Status, reason: str) -> CheckResult:
+        return CheckResult(check=NAME, status=status, reason=reason, step=step.id, values=values)
 
     if status is not Status.PASS:
         return result(Status.INSUFFICIENT_DATA, f"the training has status {status or Status.BLOCKED}")

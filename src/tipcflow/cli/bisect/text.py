@@ -24,11 +24,11 @@ def measure_line(bisection: Bisection, progress: Progress) -> str:
     """Return the line before a run: what is measured and what is left."""
     version = bisection.versions[progress.next or 0]
     number = progress.measured.count + 1
-    if progress.answer is None:
+    if progress.assessment is None:
         end = "good" if progress.next == 0 else "bad"
         return f"run {number}: {version} (the {end} end)"
     left, covered = 0, 0.0
-    for candidate in progress.answer.candidates:
+    for candidate in progress.assessment.candidates:
         if covered >= _COVERED:
             break
         left, covered = left + len(candidate.versions), covered + candidate.probability
@@ -55,18 +55,18 @@ def _reason(run: "Run") -> str:
 def found_lines(bisection: Bisection, progress: Progress) -> list[str]:
     """Return the result."""
     lines = []
-    measured, answer = progress.measured, progress.answer
+    measured, assessment = progress.measured, progress.assessment
     work = f"{measured.count} runs, {duration(measured.seconds)}"
-    if answer is None:
+    if assessment is None:
         lines.append(f"undecided: {progress.why} ({work})")
-    elif answer.certain:
-        names = [str(bisection.versions[version]) for version in answer.best.versions]
+    elif assessment.certain:
+        names = [str(bisection.versions[version]) for version in assessment.best.versions]
         several = f"one of {len(names)} {bisection.noun}s: " if len(names) > 1 else ""
-        lines.append(f"{answer.best.probability:.0%}: {several}{', '.join(names)} ({work})")
+        lines.append(f"{assessment.best.probability:.0%}: {several}{', '.join(names)} ({work})")
         lines += _levels(bisection, progress)
     else:
         lines.append(f"undecided: {progress.why} ({work}); most probable:")
-        for candidate in answer.candidates[:_SHOWN]:
+        for candidate in assessment.candidates[:_SHOWN]:
             names = [str(bisection.versions[version]) for version in candidate.versions]
             lines.append(f"  {candidate.probability:.0%} {', '.join(names)}")
     for version, why in sorted(measured.skipped.items()):
@@ -76,8 +76,8 @@ def found_lines(bisection: Bisection, progress: Progress) -> list[str]:
 
 def _levels(bisection: Bisection, progress: Progress) -> list[str]:
     """Return the metric before and since the change."""
-    assert progress.answer is not None
-    change = progress.answer.best.versions[-1]
+    assert progress.assessment is not None
+    change = progress.assessment.best.versions[-1]
     before = [value for place, values in progress.measured.values.items() if place < change for value in values]
     since = [value for place, values in progress.measured.values.items() if place >= change for value in values]
     if not before or not since:
@@ -91,8 +91,8 @@ def _levels(bisection: Bisection, progress: Progress) -> list[str]:
 
 def result_json(bisection: Bisection, progress: Progress) -> dict[str, Any]:
     """Return the result for `--json`."""
-    versions, measured, answer = bisection.versions, progress.measured, progress.answer
-    candidates, noun = answer.candidates if answer else (), bisection.noun
+    versions, measured, assessment = bisection.versions, progress.measured, progress.assessment
+    candidates, noun = assessment.candidates if assessment else (), bisection.noun
     return {
         "chain": bisection.subject.chain,
         "metric": bisection.subject.name,

@@ -150,17 +150,17 @@ def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun
     )
 
 
-def announce(stack: "Stack", tell: "Callable[[str], None]", *, stays: bool) -> None:
+def announce(stack: "Stack", report: "Callable[[str], None]", *, stays: bool) -> None:
     """Print Airflow's address and login while the run is in progress."""
     if not stays:
-        tell(f"Airflow is up at {stack.url}")
+        report(f"Airflow is up at {stack.url}")
         return
-    tell("Airflow is up:")
+    report("Airflow is up:")
     for line in login_lines(stack, secret=sys.stderr.isatty()):
-        tell(line)
+        report(line)
 
 
-def keep_running(stack: "Stack", run: str, tell: "Callable[[str], None]") -> None:
+def keep_running(stack: "Stack", run: str, report: "Callable[[str], None]") -> None:
     """Print the address of the run's page and keep Airflow up until Ctrl-C.
 
     Raises:
@@ -168,15 +168,15 @@ def keep_running(stack: "Stack", run: str, tell: "Callable[[str], None]") -> Non
     """
     from devcluster.signals import Interrupted
 
-    tell("\nAirflow stays up until Ctrl-C:")
+    report("\nAirflow stays up until Ctrl-C:")
     for line in [*login_lines(stack, secret=sys.stderr.isatty()), f"  this run   {page_of(stack, run)}"]:
-        tell(line)
+        report(line)
     try:
         while True:
             stack.check()
             time.sleep(_LOOK_EVERY_S)
     except Interrupted:
-        tell("stopping Airflow and the nodes")
+        report("stopping Airflow and the nodes")
 
 
 class Login(Protocol):

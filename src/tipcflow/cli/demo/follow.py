@@ -53,13 +53,13 @@ def wait_for_dag(airflow: "Airflow", stack: "Stack", dag_id: str, *, deadline_s:
         time.sleep(_ASK_EVERY_S)
 
 
-def end_leftovers(airflow: "Airflow", tell: "Callable[[str], None]") -> None:
+def end_leftovers(airflow: "Airflow", report: "Callable[[str], None]") -> None:
     """Mark leftover DAG runs of killed demos as failed, or they would continue next to the new one."""
     for old in airflow.unfinished():
         if old.run_id.startswith(_DEMO):
             with contextlib.suppress(ConfigError):  # the run finished meanwhile, or its DAG no longer exists
                 airflow.set_state(old.dag_id, old.run_id, "failed")
-                tell(f"stopped run {old.run}, left behind by a killed demo")
+                report(f"stopped run {old.run}, left behind by a killed demo")
 
 
 class Ended(NamedTuple):

@@ -225,12 +225,12 @@ def _ping(where: str, url: str, secret: str) -> "Finding":
     }
     begun = time.monotonic()
     try:
-        answer = httpx.post(url, content=body, headers=headers, timeout=10)
+        response = httpx.post(url, content=body, headers=headers, timeout=10)
     except httpx.HTTPError as error:
         text = f"{url} does not respond ({type(error).__name__})"
         return Finding(where=where, what="ping", ok=False, found=text)
     took = f"{1000 * (time.monotonic() - begun):.0f} ms"
-    if answer.status_code in (200, 202):
+    if response.status_code in (200, 202):
         return Finding(where=where, what="ping", ok=True, found=f"stored, {took}")
-    text = f"{url} returned {answer.status_code} for a signed ping (401: the secrets differ)"
+    text = f"{url} returned {response.status_code} for a signed ping (401: the secrets differ)"
     return Finding(where=where, what="ping", ok=False, found=text)

@@ -52,7 +52,7 @@ def import_suite(
         print_json({"suite": message, "files": listed, "not_in_the_suite": gone, "dags": stub})
     else:
         typer.echo(message)
-        _say(files, gone)
+        _report(files, gone)
         if dags:
             typer.echo(f"DAGs: {dags[0]} {dags[1]}")
         for folder in other_suites(repo):
@@ -106,7 +106,7 @@ def write_dags(suite: str, config_dir: Path | None = None) -> tuple[Path, str]:
     return path, "new" if existing is None else "updated"
 
 
-def _say(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
+def _report(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
     runs = [file for file in files if file.runs]
     states = Counter(file.state for file in runs)
     typer.echo(f"{len(runs)} of {len(files)} params files run: " + _counted(states))

@@ -119,7 +119,7 @@ def _answer(result: "CheckResult | None") -> str:
 
 
 def _json(rejudged: "Rejudged") -> dict[str, Any]:
-    def answer(result: "CheckResult | None") -> dict[str, Any] | None:
+    def record(result: "CheckResult | None") -> dict[str, Any] | None:
         if result is None:
             return None
         return {"status": result.status.value, "gating": result.gating, "reason": result.reason}
@@ -132,7 +132,7 @@ def _json(rejudged: "Rejudged") -> dict[str, Any]:
         "now": {"status": rejudged.status.value, "reason": rejudged.reason},
         "differs": [
             {name: getattr(change.about, name) for name in ("check", "step", "leg", "metric")}
-            | {"stored": answer(change.before), "now": answer(change.now)}
+            | {"stored": record(change.before), "now": record(change.now)}
             for change in rejudged.changes
         ],
     }

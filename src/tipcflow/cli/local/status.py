@@ -114,12 +114,12 @@ def _nodes_where(record: "Record") -> str:
 
 
 def _nodes_problem(record: "Record") -> str:
-    from devcluster.local_nodes.sshd import answers
+    from devcluster.local_nodes.sshd import is_listening
 
     silent = [
         name
         for name, (host, port) in record.facts.get("nodes", {}).items()
-        if not answers(host, port, timeout_s=_ANSWER_S)
+        if not is_listening(host, port, timeout_s=_ANSWER_S)
     ]
     if record.condition == "running" and silent:
         return f"sshd of {', '.join(silent)} does not respond"

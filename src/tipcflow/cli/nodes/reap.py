@@ -44,7 +44,7 @@ def reap(
         late: list[str] = []
         upkeep = Upkeep(store, settings().home, settings().config_dir, connect, late.append, now=now)
         spool.apply(upkeep.home, store)
-        collect_left(replace(upkeep, say=killed.append), addresses=addresses, run=run)
+        collect_left(replace(upkeep, report=killed.append), addresses=addresses, run=run)
         reaper = Reaper(store, connect, now=now, run=run, by=StoppedBy.OPERATOR)
         reaped = list(pool.map(reaper.reap, nodes))
         forgotten = store.queue.drop_dead(now)

@@ -19,7 +19,7 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Answer:
+class ParsedFile:
     """The result of one file: a summary, or the error."""
 
     file: str
@@ -45,34 +45,34 @@ def parse(
     if as_csv:
         errors = print_csv(files, chosen)
     else:
-        answers = [_answer(file, chosen) for file in files]
-        errors = [answer.error for answer in answers if answer.error]
+        parsed = [_parse_file(file, chosen) for file in files]
+        errors = [result.error for result in parsed if result.error]
         if as_json:
-            print_json({"schema_version": SCHEMA_VERSION, "files": [document(answer) for answer in answers]})
+            print_json({"schema_version": SCHEMA_VERSION, "files": [document(result) for result in parsed]})
         else:
-            echo_lines([line for answer in answers if answer.account for line in page(answer, terminal_width())])
+            echo_lines([line for result in parsed if result.account for line in page(result, terminal_width())])
     for error in errors:
         typer.echo(f"{Status.CONFIG_ERROR.value}: {error}", err=True)
     if errors:
         raise typer.Exit(exit_code(Status.CONFIG_ERROR))
 
 
-def _answer(file: str, log_format: str) -> Answer:
+def _parse_file(file: str, log_format: str) -> ParsedFile:
     from tipcflow.parse.bulk.summary import summarize_log
 
     try:
-        return Answer(file, summarize_log(pieces_of(file), log_format, rank=rank_of(file)))
+        return ParsedFile(file, summarize_log(pieces_of(file), log_format, rank=rank_of(file)))
     except ConfigError as error:
-        return Answer(file, error=str(error))
+        return ParsedFile(file, error=str(error))
 
 
-def document(answer: Answer) -> dict[str, Any]:
+def document(result: ParsedFile) -> dict[str, Any]:
     """The file's entry in the JSON document (docs/reference/formats.md)."""
-    account = answer.account
+    account = result.account
     if account is None:
-        return {"file": answer.file, "error": answer.error}
+        return {"file": result.file, "error": result.error}
     return {
-        "file": answer.file,
+        "file": result.file,
         "format": account.format,
         "bytes": account.bytes,
         "lines": account.lines,
@@ -107,14 +107,14 @@ def _metric(key: "SeriesKey", summary: "SeriesSummary") -> dict[str, Any]:
     }
 
 
-def page(answer: Answer, width: int | None) -> list[str]:
+def page(result: ParsedFile, width: int | None) -> list[str]:
     """The file's section of the text output."""
-    account = answer.account
+    account = result.account
     if account is None:
         return []
     kinds = ", ".join(f"{number} {kind}" for kind, number in account.kinds.most_common()) or "none"
     lines = [
-        f"{answer.file}: {account.lines} lines, recognized: {kinds}; "
+        f"{result.file}: {account.lines} lines, recognized: {kinds}; "
         f"not recognized: {account.unrecognised}; empty: {account.blank}"
     ]
     if account.series:

@@ -21,8 +21,8 @@ _VARIANTS = ("files", "nofiles")
 _GZIP = b"\x1f\x8b"
 
 
-def answer(record: Record, *, where: str = "", mode: str = "lite_train_lite_infer") -> dict[str, Any]:
-    """The commands that a suite's script would run for a record; see `tipcflow.plan.answer`.
+def plan_record(record: Record, *, where: str = "", mode: str = "lite_train_lite_infer") -> dict[str, Any]:
+    """The commands that a suite's script would run for a record; see `tipcflow.plan.plan_record`.
 
     Args:
         record: its fields are listed in `tipcflow.plan.record_commands`.
@@ -37,7 +37,7 @@ def answer(record: Record, *, where: str = "", mode: str = "lite_train_lite_infe
     full = {**record, "mode": record.get("mode") or mode, "variant": record.get("variant") or "files"}
     try:
         _check(full, where)
-        return plan.answer(full, where=where)
+        return plan.plan_record(full, where=where)
     except ConfigError as error:
         names = {name: full.get(name, "") for name in ("config", "mode", "variant")}
         return {**names, "commands": [], "error": str(error)}
@@ -54,7 +54,7 @@ def _check(record: Record, where: str) -> None:
         raise ConfigError("no such variant", file=where, key="variant", found=value, expected=expected)
 
 
-def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
+def print_plans(path: Path, *, mode: str, out: IO[str]) -> int:
     """Plan every record of a file, one JSON line each, in order; empty lines are skipped.
 
     Returns:
@@ -70,7 +70,7 @@ def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
         except ValueError as error:
             record = error
         if isinstance(record, dict):
-            result = answer(record, where=f"{path}:{number}", mode=mode)
+            result = plan_record(record, where=f"{path}:{number}", mode=mode)
         else:
             problem = ConfigError(
                 "a line is not a JSON object", file=str(path), line=number, found=line.strip()[:80], expected="{…}"
@@ -108,7 +108,7 @@ def run_batch(path: str, *, mode: str) -> int:
     Raises:
         ConfigError: the file cannot be read.
     """
-    wrong = print_answers(Path(path), mode=mode, out=sys.stdout)
+    wrong = print_plans(Path(path), mode=mode, out=sys.stdout)
     if wrong:
         print(f"{wrong} records could not be planned: see `error` in their lines", file=sys.stderr)  # noqa: T201
     return 2 if wrong else 0

@@ -89,7 +89,7 @@ def _look(airflow: "Airflow", run: Watched, until: float, note: Note) -> None:
     left = max(0.1, min(_LONGEST_CALL_S, until - time.monotonic()))
     run.dag_run = airflow.dag_run(run.dag_run.dag_id, run.dag_run.run_id, deadline_s=left)
     run.facts = airflow.certification(run.run, deadline_s=left) or run.facts
-    _tell(run, note)
+    _print_note(run, note)
     if not run.dag_run.state.ended:
         run.ended_at = None
         return
@@ -131,7 +131,7 @@ def _unfinished(run: Watched, cancelled: bool, timeout_s: float, silent: str) ->
     return Status.INFRA_FAILURE, f"not finished after {limit(timeout_s)}; the DAG run is {state}{why}"
 
 
-def _tell(run: Watched, note: Note) -> None:
+def _print_note(run: Watched, note: Note) -> None:
     """One line per change: the DAG run's state, and each step that ended."""
     assert run.dag_run
     now = {"DAG run": run.dag_run.state.value}

@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import NamedTuple
 
+from pydantic import AliasChoices, Field
+
 from tipcflow.domain.base import Record
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.status import Status
@@ -175,7 +177,7 @@ class Failure(Record):
         node: the node that failed first; '' if unknown.
         rank: the global rank that failed first, -1 if unknown.
         leg: the first inference leg that failed.
-        said: the log line that determined the class; '' if the exit record did.
+        log_line: the log line that determined the class; '' if the exit record did.
         followers: nodes with collateral failures.
         evidence: files in the run's folder, collected from the nodes before they were stopped.
         cause: step whose log names the cause; '' for the step itself. Such a failure is not retried.
@@ -188,7 +190,7 @@ class Failure(Record):
     node: str = ""
     rank: int = -1
     leg: str = ""
-    said: Masked = ""
+    log_line: Masked = Field(default="", validation_alias=AliasChoices("log_line", "said"))
     followers: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     cause: str = ""
@@ -222,11 +224,11 @@ class Suspicion(Record):
     """A failure in the log of a preparation that ended with 0: the cause, if a later step misses a file.
 
     Attributes:
-        said: the log line.
+        log_line: the log line.
     """
 
     schema_version: int = 1
     failure_class: FailureClass
     step: str
     node: str
-    said: Masked = ""
+    log_line: Masked = Field(default="", validation_alias=AliasChoices("log_line", "said"))

@@ -64,7 +64,7 @@ class StepCloser:
         run: str,
         home: Path,
         log_format: str,
-        say: Listener,
+        report: Listener,
         retries: Retries | None = None,
         left_s: Callable[[], float] = lambda: 0.0,
         rules: Sequence[PredictionRule] = (),
@@ -76,7 +76,7 @@ class StepCloser:
         self._home = home
         self._log_format = log_format
         self._rules = rules
-        self._say = say
+        self._report = report
 
     def close(
         self,
@@ -145,7 +145,7 @@ class StepCloser:
             added.append(self._store.measurements.add(collected.measurements))
             record_kept(self._store, self._run, step.id, attempt, folder, late=True)
         for words in (*collected.notes, *collected.lost):
-            self._say(Event(Kind.NOTE, f"attempt {attempt}: {words}", step=step.id))
+            self._report(Event(Kind.NOTE, f"attempt {attempt}: {words}", step=step.id))
         if not collected.lost:
             late = LateLogs(done=True, samples=sum(added), message="fetched before the next attempt")
             keys = {LateLogsDocument.key(step.id, attempt, member.name): late for member in gone}
@@ -206,11 +206,11 @@ class StepCloser:
         record_kept(self._store, self._run, step.id, attempt, step_folder(self._home, self._run, step.id))
         if self._store.attempts.close(self._run, step.id, attempt, status, reason, records, time.time()):
             for note in [*collected.notes, *collected.lost]:
-                self._say(Event(Kind.NOTE, note, step=step.id))
+                self._report(Event(Kind.NOTE, note, step=step.id))
             self.end(step, status, reason, again=failure is not None and failure.again)
             if failure is not None:
                 words = "; ".join(filter(None, (failure.headline, failure.then)))
-                self._say(Event(Kind.NOTE, f"{step.id}: {words}. {failure.remedy.advice}", step=step.id))
+                self._report(Event(Kind.NOTE, f"{step.id}: {words}. {failure.remedy.advice}", step=step.id))
         return status, reason
 
     def _consequence(
@@ -279,7 +279,7 @@ class StepCloser:
         """Store the status of a step; a step that is retried sends no STEP_ENDED event."""
         self._store.steps.set(self._run, step.id, status, reason)
         if not again:
-            self._say(Event(Kind.STEP_ENDED, reason, step=step.id, status=status))
+            self._report(Event(Kind.STEP_ENDED, reason, step=step.id, status=status))
 
     def leave_out(self, step: Step, status: Status, reason: str) -> None:
         """Store why a step and its legs are not started."""
@@ -334,18 +334,18 @@ class StepCloser:
             record = member.legs.get(leg.id)
             status = outcome.stored_leg_status(result.status)
             self._store.steps.set_leg(self._run, step.id, leg.id, attempt, status, result.reason, record)
-            self._say(Event(Kind.LEG, result.reason, step=step.id, node=member.name, leg=leg.id, status=status))
+            self._report(Event(Kind.LEG, result.reason, step=step.id, node=member.name, leg=leg.id, status=status))
         return outcome.legs_outcome(results, outcome.whole_job(member, cancelled=cancelled, late=late))
 
     def _remember(self, step: Step, collected: Collected) -> None:
         """Store what checks need beyond metrics (predictions, reports, settings, ranks). Only the last attempt
         counts: entries of an earlier attempt are removed even if this attempt has none."""
         logs = {str(LegKey(step.id, leg)): log for leg, log in collected.inference.items()}
-        answers = {key: log.predictions for key, log in logs.items() if log.predictions}
+        predictions = {key: log.predictions for key, log in logs.items() if log.predictions}
         if collected.predictions:
-            answers[step.id] = collected.predictions
+            predictions[step.id] = collected.predictions
         documents: dict[type[Document], dict[str, Any]] = {
-            PredictionsDocument: answers,
+            PredictionsDocument: predictions,
             AutologDocument: {key: log.autolog for key, log in logs.items() if log.autolog},
             ReportsDocument: {
                 key: AutologReport(at=log.blocks[-1].at, timed=log.blocks[-1].timed)

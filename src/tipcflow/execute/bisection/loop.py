@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
-from tipcflow.bisect import Answer, Noise, Search, log_failures, log_levels
+from tipcflow.bisect import Assessment, Noise, Search, log_failures, log_levels
 from tipcflow.domain import ConfigError, InfraError, Run, Status
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.triggers import BISECT
@@ -66,20 +66,20 @@ class Progress:
     """State after a measurement.
 
     Attributes:
-        answer: the result; None until both ends are known.
+        assessment: the result; None until both ends are known.
         next: index of the version that is measured next; None at the end.
         why: why the bisection ended without a result; '' otherwise.
     """
 
     measured: Measured
-    answer: Answer | None
+    assessment: Assessment | None
     next: int | None
     why: str = ""
 
     @property
     def is_certain(self) -> bool:
         """Whether the version is found."""
-        return self.answer is not None and self.answer.certain
+        return self.assessment is not None and self.assessment.certain
 
 
 @dataclass(frozen=True)
@@ -124,13 +124,13 @@ class Bisection:
             spent = time.monotonic() - began
             stopped = self._stopped(done, spent)
             if stopped:
-                yield Progress(measured, progress.answer, None, stopped)
+                yield Progress(measured, progress.assessment, None, stopped)
                 return
             yield progress
             run = self.execute(self.versions[progress.next])
             done += 1
             if run.status is Status.CANCELLED:
-                yield Progress(self.known(), progress.answer, None, f"run {run.id} was cancelled")
+                yield Progress(self.known(), progress.assessment, None, f"run {run.id} was cancelled")
                 return
             if run.status is Status.CONFIG_ERROR:  # of this version's files: no plan, so the run has no commit
                 refused[progress.next] = f"{run.status.value}: {run.reason}"
@@ -195,12 +195,12 @@ class Bisection:
             return Progress(measured, None, end)
         if last == 1:
             search = Search(2, lambda _, places: [0.0], confidence=self.confidence)
-            return Progress(measured, search.answer(measured.values), None)
+            return Progress(measured, search.assess(measured.values), None)
         values, noise = self._scaled(measured)
         likelihood = log_failures if self.subject.is_failure else lambda m, n: log_levels(m, n, noise)
         search = Search(len(self.versions), likelihood, confidence=self.confidence)
-        answer = search.answer(values, skipped=measured.skipped)
-        return Progress(measured, answer, answer.next[0] if answer.next else None)
+        assessment = search.assess(values, skipped=measured.skipped)
+        return Progress(measured, assessment, assessment.next[0] if assessment.next else None)
 
     def _end_to_measure(self, measured: Measured) -> int | None:
         """Return the end to be measured next; None if both ends are known and differ.

@@ -161,7 +161,7 @@ class _Reader:
         if member.record is not None and member.record.is_unstarted:
             return  # the logs that the suite's folder has are those of an earlier attempt
         if step.kind not in (StepKind.INFER_CPU, StepKind.INFER_GPU):
-            collected.diagnoses[member.name] = _tell(step, member, folder)
+            collected.diagnoses[member.name] = _diagnose(step, member, folder)
         if step.kind in (StepKind.INFER_CPU, StepKind.INFER_GPU):
             for leg in step.legs:
                 self._read_leg(leg.id, member, folder)
@@ -171,8 +171,8 @@ class _Reader:
         if step.kind is StepKind.PREPARE and member.record is not None and member.record.ok and log.is_file():
             trouble = preparation_trouble(line for _, line in own_lines(log, folder, self._deadline))
             if trouble is not None:
-                kind, message = trouble.failure_class, trouble.said
-                suspicion = Suspicion(failure_class=kind, step=step.id, node=member.name, said=message)
+                kind, message = trouble.failure_class, trouble.log_line
+                suspicion = Suspicion(failure_class=kind, step=step.id, node=member.name, log_line=message)
                 collected.suspicions.append(suspicion)
         if step.kind in (StepKind.EVAL, StepKind.EXPORT) and log.is_file():
             collected.predictions |= read_predictions(own_lines(log, folder, self._deadline), collected.rules)
@@ -276,7 +276,7 @@ def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
     return {_first_rank(step, member) + local: Path(path) for _, path, local in logs}
 
 
-def _tell(step: Step, member: Member, folder: Path) -> LogDiagnosis:
+def _diagnose(step: Step, member: Member, folder: Path) -> LogDiagnosis:
     """Diagnose a failure from the logs of one node."""
     workers = {rank: tail(path, folder) for rank, path in _worker_logs(step, member, folder).items()}
     ends = member.record.ranks if member.record is not None else ()

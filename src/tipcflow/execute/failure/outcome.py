@@ -58,8 +58,8 @@ def failure_of(
     if kind is None:
         return None
     rank = diagnosis.silent if diagnosis.silent >= 0 else diagnosis.rank
-    message = diagnosis.trouble.said if diagnosis.trouble else ""
-    return Failure(failure_class=kind, node=node, rank=rank, leg=leg, said=message)
+    message = diagnosis.trouble.log_line if diagnosis.trouble else ""
+    return Failure(failure_class=kind, node=node, rank=rank, leg=leg, log_line=message)
 
 
 def step_outcome(
@@ -102,11 +102,11 @@ def step_outcome(
     if failure is not None and failure.failure_class is FailureClass.HANG and diagnosis.silent < 0:
         pass  # its log ends with its stacks, which are part of the evidence
     elif diagnosis.silent >= 0 and diagnosis.trouble is not None:
-        reason = f"{reason}; peers report: {diagnosis.trouble.said}"  # its own log has no message
+        reason = f"{reason}; peers report: {diagnosis.trouble.log_line}"  # its own log has no message
     elif status is Status.FAILED:
         reason = _with_excerpt(reason, diagnosis)
-    elif diagnosis.trouble is not None and diagnosis.trouble.said:
-        reason = f"{reason}: {diagnosis.trouble.said}"
+    elif diagnosis.trouble is not None and diagnosis.trouble.log_line:
+        reason = f"{reason}: {diagnosis.trouble.log_line}"
     if others:
         reason += f"; collateral failure on node {', '.join(others)}"
     return Outcome(status, reason, failure and failure.model_copy(update={"followers": others}))
@@ -169,7 +169,7 @@ def _stayed_behind(member: Member, diagnosis: LogDiagnosis, others: tuple[str, .
         failure_class=kind,
         node=member.name,
         rank=diagnosis.rank if own else diagnosis.silent,
-        said=diagnosis.trouble.said if own and diagnosis.trouble else "",
+        log_line=diagnosis.trouble.log_line if own and diagnosis.trouble else "",
         followers=others,
     )
     reason = f"{REMEDIES[kind].means} on node {member.name}; its peers on node {', '.join(others)} exited first"
@@ -264,7 +264,7 @@ def legs_outcome(legs: Sequence[Outcome], whole: Outcome) -> Outcome:
 def _with_excerpt(reason: str, diagnosis: LogDiagnosis) -> str:
     """Append the end of a log: first the error itself, because reasons are shortened, then the lines above it."""
     lines = error_excerpt(diagnosis.text).splitlines()
-    message = diagnosis.trouble.said if diagnosis.trouble is not None else ""
+    message = diagnosis.trouble.log_line if diagnosis.trouble is not None else ""
     error = next((line for line in reversed(lines) if message and line.strip().startswith(message)), None)
     if error is not None:
         lines.remove(error)

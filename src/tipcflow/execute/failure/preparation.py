@@ -24,13 +24,16 @@ def attributed_to_preparation(outcome: Outcome, suspicions: Iterable[Suspicion])
     suspicion = candidates[0]
     kind = suspicion.failure_class
     place = f"in {suspicion.step} on node {suspicion.node}"
-    reason = f"{REMEDIES[kind].means} {place}: {suspicion.said}; therefore {outcome.reason}"
-    known = failure.model_copy(update={"failure_class": kind, "cause": suspicion.step, "said": suspicion.said})
+    reason = f"{REMEDIES[kind].means} {place}: {suspicion.log_line}; therefore {outcome.reason}"
+    known = failure.model_copy(
+        update={"failure_class": kind, "cause": suspicion.step, "log_line": suspicion.log_line}
+    )
     return replace(outcome, status=REMEDIES[kind].status, reason=reason, failure=known)
 
 
 def reported(suspicions: Iterable[Suspicion]) -> str:
     """Return what the log of a preparation reports although it ended with 0; '' for nothing."""
     return "; ".join(
-        f"exit code 0, but its log on node {suspicion.node} reports: {suspicion.said}" for suspicion in suspicions
+        f"exit code 0, but its log on node {suspicion.node} reports: {suspicion.log_line}"
+        for suspicion in suspicions
     )

@@ -85,6 +85,6 @@ class NodeClaims:
         command = claims.claim(
             session.node, self._run, slots=slots, seconds=self._seconds, owner=self._owner, void=void
         )
-        response = session.ask_json(command, "take a claim")
+        response = session.call_json(command, "take a claim")
         self.fence = max(self.fence, int(response["fence"]))
         return {str(other["run"]) for other in response["others"]}

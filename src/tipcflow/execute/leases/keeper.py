@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tipcflow.store import Lease, Place, Store
 
 TTL_S = 120.0
-ASK_EVERY_S = 1.0
+POLL_EVERY_S = 1.0
 SLOWEST = 5
 # A waiting run polls every second; listing a node may take up to half a minute.
 WAITER_S = 60.0
@@ -32,7 +32,7 @@ class LeaseKeeper:
         empty: returns whether a node (by address) was listed and has no process of a run; an expired lease is
             granted again only then.
         claims: the run's claims on its nodes, which also make it wait for controllers with other databases.
-        say: receives one line whenever the reason for waiting changes.
+        report: receives one line whenever the reason for waiting changes.
         ttl_s: lifetime of the lease without renewal, seconds.
         waiter_s: lifetime of the request without a new poll, seconds.
         names: node address -> name, for messages.
@@ -48,7 +48,7 @@ class LeaseKeeper:
         owner: str,
         wait_s: float,
         empty: Callable[[str, str], bool],
-        say: Callable[[str], None],
+        report: Callable[[str], None],
         claims: "NodeClaims | None" = None,
         cancel: threading.Event | None = None,
         ttl_s: float = TTL_S,
@@ -62,7 +62,7 @@ class LeaseKeeper:
         self._wait_s = wait_s
         self._empty = empty
         self._claims = claims
-        self._say = say
+        self._report = report
         self._cancel = cancel or threading.Event()
         self._ttl_s = ttl_s
         self._waiter_s = waiter_s
@@ -106,14 +106,14 @@ class LeaseKeeper:
             if fence is not None:
                 return fence
             if why != reported:
-                self._say(why)
+                self._report(why)
                 reported = why
             if time.monotonic() >= deadline:
                 raise InfraError(
                     timeout_message(self._wait_s, why), hint="`tipcflow nodes` shows which runs hold them"
                 )
             # Runs far back in the queue poll less often, because each poll locks the queue.
-            if self._cancel.wait(ASK_EVERY_S * min(self._position, SLOWEST)):
+            if self._cancel.wait(POLL_EVERY_S * min(self._position, SLOWEST)):
                 raise InfraError("stopped while waiting for slots")
 
     def try_once(self, *, queue: bool = True) -> tuple[int | None, str]:
@@ -186,14 +186,14 @@ class LeaseKeeper:
                 # The lease expired, after a suspend or a database outage: acquire it again if it is still free.
                 again = self._store.leases.acquire(self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s)
                 if again is None:
-                    self._say(
+                    self._report(
                         "the lease on the nodes' slots was lost to another run; the nodes still lock the slots"
                     )
             except DatabaseLostError:
                 self._cancel.set()  # ends the jobs; the next use of the database reports the error
                 return
             except Exception as error:  # a short database outage must not end the run
-                self._say(f"the lease could not be renewed: {error}")
+                self._report(f"the lease could not be renewed: {error}")
 
 
 def timeout_message(wait_s: float, why: str) -> str:

@@ -103,7 +103,7 @@ class Nodes:
 
     def used_ports(self) -> set[int]:
         """Return the TCP ports in use on any node."""
-        tables = self._each(lambda session: session.ask(ports.list_ports(), "list its ports"))
+        tables = self._each(lambda session: session.call(ports.list_ports(), "list its ports"))
         return {port for table in tables for port in ports.ports_in(table.decode(errors="replace"))}
 
     def deploy(self, run: str, archive: bytes, sha256: str, *, below: str = "", cached: bool = False) -> None:

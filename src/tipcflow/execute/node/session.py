@@ -54,21 +54,21 @@ class NodeSession(NodeLink):
 
     def prepare(self) -> None:
         """Create the workspace, check the interpreter, install the runner if it is missing."""
-        self.ask(commands.make_workspace(self._node), "create the workspace")
-        self.ask(
+        self.call(commands.make_workspace(self._node), "create the workspace")
+        self.call(
             commands.check_python(self._node), "find a working Python", hint="see `python` in the cluster file"
         )
         runner = paths.runner_path(self._node)
         self._put_once(runner_bytes(), runner)
 
-    def check_answer(self) -> None:
+    def check_responds(self) -> None:
         """Check that the node responds now.
 
         Raises:
             InfraError: it does not, within a short time.
         """
         command = commands.check_python(self._node)
-        self.ask(command, "answer", timeout=SHORT_QUERY_S, patience_s=SHORT_QUERY_S)
+        self.call(command, "respond", timeout=SHORT_QUERY_S, patience_s=SHORT_QUERY_S)
 
     def facts(self, peers: Mapping[str, str]) -> NodeFacts:
         """Return the facts of the node.
@@ -78,7 +78,7 @@ class NodeSession(NodeLink):
         """
         image = usable_image(self.transport, self._node)
         before = time.time()
-        reported = self.ask_json(commands.facts(self._node, peers), "report its facts")
+        reported = self.call_json(commands.facts(self._node, peers), "report its facts")
         middle = (before + time.time()) / 2
         clock = float(reported.pop("clock", 0.0) or 0.0)
         reported = {key: value for key, value in reported.items() if key in NodeFacts.model_fields}
@@ -100,10 +100,10 @@ class NodeSession(NodeLink):
         """
         remote = paths.suite_archive(self._node, sha256)
         self._put_once(archive, remote)
-        self.ask(commands.unpack(self._node, run, sha256, below=below), "unpack the suite", timeout=300)
-        self.ask(commands.make_shims(self._node, run), "create the run's python")
+        self.call(commands.unpack(self._node, run, sha256, below=below), "unpack the suite", timeout=300)
+        self.call(commands.make_shims(self._node, run), "create the run's python")
         if cached:
-            self.ask(commands.make_download_shim(self._node, run), "create the run's wget")
+            self.call(commands.make_download_shim(self._node, run), "create the run's wget")
 
     def put_wheel(self, file: Path, build: FrameworkBuild) -> None:
         """Copy the wheel of a framework build into the node's cache, unless it is there."""
@@ -120,28 +120,28 @@ class NodeSession(NodeLink):
     ) -> None:
         """Use the files that another run of the same code left as the run's root; see commands.inherit."""
         command = commands.inherit(self._node, run, of, sha256, needs=needs, without=without, below=below)
-        self.ask(command, f"inherit the training of run {of}", timeout=300)
+        self.call(command, f"inherit the training of run {of}", timeout=300)
 
     def start(self, spec: JobSpec) -> dict[str, Any]:
         """Start the job, or find it running or ended; return the runner's response."""
         job = self._job(spec)
         # An existing job is re-attached to: its specification must stay the one it was started with.
         self._put_once(spec.model_dump_json().encode(), f"{job}/job.json", keep=True)
-        return self.ask_json(commands.start(self._node, job), f"start {spec.step}")
+        return self.call_json(commands.start(self._node, job), f"start {spec.step}")
 
     def go(self, spec: JobSpec) -> None:
         """Let a staged job start its first command."""
-        self.ask(commands.go(self._node, self._job(spec)), f"continue with {spec.step}")
+        self.call(commands.go(self._node, self._job(spec)), f"continue with {spec.step}")
 
     def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
         """Request the end of the job from its runner."""
-        self.ask(
+        self.call(
             commands.stop(self._node, self._job(spec), reason, by), f"stop {spec.step}", patience_s=SHORT_QUERY_S
         )
 
     def report_peers(self, spec: JobSpec, *, active: bool) -> None:
         """Report to the runner of a silent job whether its peers make progress."""
-        self.ask(
+        self.call(
             commands.report_peers(self._node, self._job(spec), active=active),
             f"report the peers of {spec.step}",
             patience_s=SHORT_QUERY_S,
@@ -149,7 +149,7 @@ class NodeSession(NodeLink):
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         """State, heartbeat, exit record and legs of the job."""
-        return self.ask_json(commands.poll(self._node, self._job(spec)), f"report the state of {spec.step}")
+        return self.call_json(commands.poll(self._node, self._job(spec)), f"report the state of {spec.step}")
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
         """Yield the runner's events from the given log offsets until the job ends or `seconds` have passed."""
@@ -196,15 +196,15 @@ class NodeSession(NodeLink):
         """Return the evidence of a job that may hang, or the evidence that its runner has stored; the job
         continues."""
         command = commands.evidence(self._node, self._job(spec))
-        return self._json(self.ask(command, f"collect evidence of {spec.step}", timeout=seconds))
+        return self._json(self.call(command, f"collect evidence of {spec.step}", timeout=seconds))
 
     def list_ours(self) -> dict[str, Any]:
         """Return the processes and jobs of the workspace on the node."""
-        return self.ask_json(commands.list_ours(self._node), "list its processes", patience_s=SHORT_QUERY_S)
+        return self.call_json(commands.list_ours(self._node), "list its processes", patience_s=SHORT_QUERY_S)
 
     def reap(self, job: JobId | None = None, by: StoppedBy = StoppedBy.CONTROLLER) -> dict[str, Any]:
         """End the processes of `job`, or of all jobs that have ended."""
-        return self.ask_json(
+        return self.call_json(
             commands.reap(self._node, job=str(job or ""), by=by),
             "end leftover processes",
             patience_s=SHORT_QUERY_S,
@@ -216,16 +216,16 @@ class NodeSession(NodeLink):
 
     def end_helpers(self) -> dict[str, Any]:
         """End tipcflow commands whose controller is gone: past their deadline, or stalled uploads."""
-        return self.ask_json(commands.reap(self._node, helpers=True), "end leftover commands")
+        return self.call_json(commands.reap(self._node, helpers=True), "end leftover commands")
 
     def unclaim(self, run: str = "") -> dict[str, str]:
         """Release a run's claim; return run -> owner of the remaining claims."""
-        response = self.ask_json(claims.unclaim(self._node, run), "list its claims", patience_s=SHORT_QUERY_S)
+        response = self.call_json(claims.unclaim(self._node, run), "list its claims", patience_s=SHORT_QUERY_S)
         return {str(claim["run"]): str(claim.get("owner", "")) for claim in response["others"]}
 
     def remove_run(self, run: str) -> None:
         """Remove the folders of the run."""
-        self.ask(
+        self.call(
             commands.remove_run(self._node, run), "remove the run's folder", timeout=120, patience_s=SHORT_QUERY_S
         )
 
@@ -265,7 +265,7 @@ class NodeSession(NodeLink):
             return listed
         if not (local / "before.json").is_file():
             return []  # it never started
-        output = self.ask(list_matching(spec.root, spec.progress), "list the logs of a lost job")
+        output = self.call(list_matching(spec.root, spec.progress), "list the logs of a lost job")
         names = [os.fsdecode(name) for name in output.split(b"\0") if name]
         return [name for name in names if not is_secret(name)]
 
@@ -289,7 +289,7 @@ class NodeSession(NodeLink):
 
         return self.retry_once(put)
 
-    def ask(
+    def call(
         self,
         command: str,
         what: str,
@@ -321,9 +321,9 @@ class NodeSession(NodeLink):
             raise InfraError(f"node {self._node.name} could not {what}: {reason}", node=self._node.name, hint=hint)
         return done.stdout
 
-    def ask_json(self, command: str, what: str, *, patience_s: float = float("inf")) -> dict[str, Any]:
-        """As `ask`, for commands that print one JSON object."""
-        return self._json(self.ask(command, what, patience_s=patience_s))
+    def call_json(self, command: str, what: str, *, patience_s: float = float("inf")) -> dict[str, Any]:
+        """As `call`, for commands that print one JSON object."""
+        return self._json(self.call(command, what, patience_s=patience_s))
 
     def _json(self, line: bytes) -> dict[str, Any]:
         try:

@@ -27,7 +27,7 @@ class Pass:
         send: raises if a message was not sent.
         home: TIPCFLOW_HOME, where sent digests are marked.
         site: URL of Airflow, for links; '' without.
-        say: receives a line for each failure.
+        report: receives a line for each failure.
         now: seconds since the epoch.
     """
 
@@ -35,7 +35,7 @@ class Pass:
     send: Send
     home: Path
     site: str
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     now: float
 
 
@@ -58,7 +58,7 @@ def notify(this: Pass, teams: tuple[Team, ...]) -> str:
             if error is not None:
                 counts[not error] += 1
             if error:
-                this.say(f"team {team.name}: a message was not sent, the next pass repeats it: {error}")
+                this.report(f"team {team.name}: a message was not sent, the next pass repeats it: {error}")
     return (
         f"{counts[True]} messages sent, {counts[False]} not sent; "
         f"{len(teams) - len(awake)} of {len(teams)} teams have quiet hours"

@@ -19,7 +19,7 @@ def queue_confirmation(
     slots: Sequence[tuple[str, int]],
     *,
     ttl_s: float,
-    ask: Callable[[], ConfirmationDocument | None],
+    send_request: Callable[[], ConfirmationDocument | None],
 ) -> tuple[ConfirmationDocument, RunRequest] | None:
     """Create the confirm run of a judged run and queue it for the run's slots; None if none is needed, or if
     it exists already.
@@ -30,9 +30,9 @@ def queue_confirmation(
     Args:
         request: the request of the judged run.
         ttl_s: lifetime of the queue entry without renewal, seconds.
-        ask: requests the confirm run if the check results need one (`confirm.ask`).
+        send_request: requests the confirm run if the check results need one (`confirm.request_confirmation`).
     """
-    confirmation = confirm.confirm_request_of(store, run_id) or ask()
+    confirmation = confirm.confirm_request_of(store, run_id) or send_request()
     if confirmation is None or not confirm.is_awaited(store, run_id) or store.runs.known([confirmation.run]):
         return None
     child = confirm.request_for(request, store.runs.get(run_id), confirmation, store.now())

@@ -45,7 +45,7 @@ class TaskContext:
 
     Attributes:
         connect: connects to nodes.
-        say: receives events.
+        report: receives events.
         barrier_s: how long a staged member of a gang waits for `go`.
     """
 
@@ -53,7 +53,7 @@ class TaskContext:
     store: "Store"
     home: Path
     connect: Connect
-    say: Listener
+    report: Listener
     barrier_s: float = BARRIER_S
 
     @cached_property
@@ -120,7 +120,7 @@ class TaskContext:
             home=self.home,
             log_format=self.suite.log_format,
             rules=self.suite.predictions,
-            say=self.say,
+            report=self.report,
             retries=Retries(self.store, self.run_id, self.policy),
             left_s=lambda: self.budget.ends - self.now(),
         )
@@ -174,7 +174,7 @@ class TaskContext:
             member = Member(
                 nodes[name],
                 self.spec(step, name, attempt),
-                listener=self.say,
+                listener=self.report,
                 reconnect_s=self.policy.waits.reconnect_s,
                 silence_s=self.policy.waits.silence_s,
             )
@@ -220,7 +220,7 @@ class TaskContext:
                 owner=self.request.owner,
                 wait_s=0,
                 empty=nodes.has_nothing_of,
-                say=self.note,
+                report=self.note,
                 claims=NodeClaims(
                     self.store, nodes, self.run_id, slots, owner=self.request.owner, budget_s=self.budget.seconds
                 ),
@@ -257,7 +257,7 @@ class TaskContext:
 
     def note(self, text: str) -> None:
         """Emit a line about the run as a whole."""
-        self.say(Event(Kind.NOTE, text))
+        self.report(Event(Kind.NOTE, text))
 
 
 def _began(attempts: Sequence[Attempt], step: Step, attempt: int) -> float | None:

@@ -54,7 +54,7 @@ class ChainRun:
         self.request = request
         self._store = store
         self._home = home
-        self._say = listener
+        self._report = listener
         self.cancel = cancel or threading.Event()
         stem = Path(request.params).parent.name or Path(request.params).stem
         self.id = run or new_run_id(stem)
@@ -73,7 +73,7 @@ class ChainRun:
         if not self._store.runs.known([self.id]):
             create_run(self._store, self.request, self.id)
         self._created = self._store.runs.get(self.id)
-        self._say(Event(Kind.RUN, self.id))
+        self._report(Event(Kind.RUN, self.id))
         self._held = spool.reserve(self._home, self.id)
         try:
             run = self._guarded()
@@ -121,14 +121,14 @@ class ChainRun:
             if confirm.confirm_request_of(self._store, self.id):
                 phases.judge_run(context)
             run = self._ended(phases.finish_run(context))
-            self._say(Event(Kind.CHECKS, run.reason, status=run.status))
+            self._report(Event(Kind.CHECKS, run.reason, status=run.status))
             if run.status in (Status.PASS, Status.IMPROVEMENT) and not self.request.keep:
                 nodes.remove_run(self.id)
             return run
 
     def _context(self) -> TaskContext:
         barrier_s = JobSpec.model_fields["barrier_s"].default
-        return TaskContext(self.id, self._store, self._home, connect, self._say, barrier_s=barrier_s)
+        return TaskContext(self.id, self._store, self._home, connect, self._report, barrier_s=barrier_s)
 
     def _lease(self, context: TaskContext, nodes: Nodes) -> LeaseKeeper:
         """Return the keeper of the run's leases, which renews them as long as this process runs."""
@@ -145,7 +145,7 @@ class ChainRun:
                 self._store, nodes, self.id, slots, owner=request.owner, budget_s=context.budget.seconds
             ),
             names=names_of(context.cluster),
-            say=self._note,
+            report=self._note,
             cancel=self.cancel,
         )
 
@@ -160,7 +160,9 @@ class ChainRun:
             self.request,
             context.slots,
             ttl_s=context.policy.waits.lease_ttl_s,
-            ask=lambda: confirm.request_confirmation(self._store, run, context.policy, new_run_id(run.model)),
+            send_request=lambda: confirm.request_confirmation(
+                self._store, run, context.policy, new_run_id(run.model)
+            ),
         )
         if queued is None:
             return None
@@ -195,7 +197,7 @@ class ChainRun:
             raise
 
     def _note(self, text: str) -> None:
-        self._say(Event(Kind.NOTE, text))
+        self._report(Event(Kind.NOTE, text))
 
 
 def owner_of_this_process() -> str:

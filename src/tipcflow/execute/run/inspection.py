@@ -59,7 +59,7 @@ def _check_missed_peers(cluster: Cluster, facts: Sequence[NodeFacts], nodes: Nod
     missed = {names[peer]: fact.node for fact in facts for peer in fact.unreachable if peer in names}
     for name, other in missed.items():
         try:
-            nodes[name].check_answer()
+            nodes[name].check_responds()
         except InfraError as error:
             message = f"{error.message}; node {other} cannot reach it either"
             raise InfraError(message, node=name, hint=error.hint, passing=error.passing) from error

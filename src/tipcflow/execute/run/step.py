@@ -125,7 +125,7 @@ class StepTask:
                 before = context.members(step, joined.attempt - 1, self._nodes)
                 context.closer.fetch_late(step, joined.attempt - 1, list(before.values()), self._nodes)
             context.forget(step)
-            context.say(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
+            context.report(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
         if self._resume is not None and not self.mine.done:
             self.mine.resume_at(self._resume)
         if self._over or self._resume is not None:
@@ -290,7 +290,7 @@ class StepTask:
         """Collect evidence from all nodes of the attempt."""
         folder = self._context.closer.folder(self._step, self._attempt)
         for node, why in gather(self._driver.members, folder).items():
-            self._context.say(Event(Kind.NOTE, f"no evidence from node {node}: {why}", step=self._step.id))
+            self._context.report(Event(Kind.NOTE, f"no evidence from node {node}: {why}", step=self._step.id))
 
     def _close(
         self, *, cancelled: bool = False, final: bool = False, trouble: InfraError | None = None

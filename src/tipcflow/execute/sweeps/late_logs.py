@@ -59,7 +59,7 @@ def late_logs(upkeep: Upkeep, *, addresses: Collection[str] | None = None, run: 
     for member, fetched in (pair for result in results for pair in result):
         logs_by_run[member.run].append(fetched)
     for name, logs in sorted(logs_by_run.items()):
-        upkeep.say(f"run {name}: {'; '.join(entry.message for entry in logs)}")
+        upkeep.report(f"run {name}: {'; '.join(entry.message for entry in logs)}")
         if any(entry.samples for entry in logs):
             _certify(upkeep, name)
     samples = sum(entry.samples for logs in logs_by_run.values() for entry in logs)
@@ -90,7 +90,7 @@ def _listed(upkeep: Upkeep, place: _Place) -> _Place | None:
     """Return the place with what is on the node; None if the node does not respond."""
     with contextlib.closing(NodeSession(place.node, upkeep.connect)) as session:
         try:
-            text = session.ask(housekeeping.list_runs(place.node), "list its run folders")
+            text = session.call(housekeeping.list_runs(place.node), "list its run folders")
             there = frozenset(text.decode(errors="replace").splitlines())
             busy = jobs_by_run(session.list_ours()) if there else {}
         except InfraError:
@@ -147,4 +147,4 @@ def _certify(upkeep: Upkeep, run: str) -> None:
     try:
         write_certificate(upkeep.store, run, upkeep.home)
     except (TipcflowError, OSError) as error:
-        upkeep.say(f"run {run}: its certificate was not updated: {error}")
+        upkeep.report(f"run {run}: its certificate was not updated: {error}")

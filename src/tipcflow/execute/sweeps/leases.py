@@ -41,17 +41,17 @@ def node_at(upkeep: Upkeep, address: str, run: str) -> Node | None:
 def _of_run(upkeep: Upkeep, address: str, run: str, leases: list[Lease]) -> int:
     node = node_at(upkeep, address, run)
     if node is None:
-        upkeep.say(f"run {run}: {len(leases)} leases kept: no cluster file lists {address}")
+        upkeep.report(f"run {run}: {len(leases)} leases kept: no cluster file lists {address}")
         return 0
     with contextlib.closing(NodeSession(node, upkeep.connect)) as session:
         try:
             session.prepare()
             left = _freed(upkeep, session, run) or _elsewhere(session, run)
         except InfraError as error:
-            upkeep.say(f"run {run}: {len(leases)} leases kept: node cannot be listed: {error.message}")
+            upkeep.report(f"run {run}: {len(leases)} leases kept: node cannot be listed: {error.message}")
             return 0
     if left:
-        upkeep.say(f"run {run}: {len(leases)} leases kept: jobs on node {node.name}: {', '.join(left)}")
+        upkeep.report(f"run {run}: {len(leases)} leases kept: jobs on node {node.name}: {', '.join(left)}")
         return 0
     return upkeep.store.leases.drop_expired(leases, upkeep.now)
 
@@ -61,7 +61,7 @@ def _freed(upkeep: Upkeep, session: NodeSession, run: str) -> list[str]:
     jobs = _jobs(session, run)
     if jobs and upkeep.store.runs.get(run).status is not None:
         ended = ", ".join(map(str, jobs))
-        upkeep.say(f"run {run} has ended, but had jobs on node {session.node.name}; ended there: {ended}")
+        upkeep.report(f"run {run} has ended, but had jobs on node {session.node.name}; ended there: {ended}")
         for job in jobs:
             session.reap(job)
         jobs = _jobs(session, run)

@@ -15,7 +15,7 @@ def leftovers(upkeep: Upkeep) -> str:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         reaped = list(pool.map(reaper.reap, nodes.values()))
     for result in reaped:
-        _say(upkeep, result)
+        _report(upkeep, result)
     forgotten = upkeep.store.queue.drop_dead(upkeep.now)
     ended = {run for result in reaped for run in result.ended}
     reached = sum(not result.unreachable for result in reaped)
@@ -24,6 +24,6 @@ def leftovers(upkeep: Upkeep) -> str:
     )
 
 
-def _say(upkeep: Upkeep, result: Reaped) -> None:
+def _report(upkeep: Upkeep, result: Reaped) -> None:
     for line in result.lines:
-        upkeep.say(f"node {result.node}: {line}")
+        upkeep.report(f"node {result.node}: {line}")

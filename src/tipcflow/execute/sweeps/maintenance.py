@@ -54,7 +54,7 @@ class Upkeep:
 
     Attributes:
         connect: connects to nodes.
-        say: receives a line for each finding.
+        report: receives a line for each finding.
         owner: returns the scheduler's state of a DAG run (dag_id, run_id).
         listen: run -> listener for the events of its end.
         now: seconds since the epoch.
@@ -64,7 +64,7 @@ class Upkeep:
     home: Path
     config_dir: Path
     connect: Connect
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     owner: Callable[[str, str], Owner] = _unknown
     listen: Callable[[str], Listener] = _listen
     now: float = field(default_factory=time.time)
@@ -77,7 +77,7 @@ def known_clusters(upkeep: Upkeep) -> list[Cluster]:
         try:
             clusters.append(load_cluster(path.stem, upkeep.config_dir))
         except ConfigError as error:
-            upkeep.say(f"cluster {path.stem} is skipped: {error}")
+            upkeep.report(f"cluster {path.stem} is skipped: {error}")
     return clusters
 
 

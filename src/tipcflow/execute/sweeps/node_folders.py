@@ -37,7 +37,7 @@ def node_folders(upkeep: Upkeep) -> str:
         seen.update(place_of(node) for node in nodes)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             swept = list(pool.map(lambda node: _sweep(upkeep, node), nodes))
-        _say_trouble(upkeep, cluster, [result.trouble for result in swept])
+        _report_trouble(upkeep, cluster, [result.trouble for result in swept])
         removed += sum(result.removed for result in swept)
         kept += sum(result.kept for result in swept)
         cached += sum(result.cached for result in swept)
@@ -58,12 +58,12 @@ def is_removable(run: Run, now: float, *, keep: bool = False) -> bool:
     return now - run.ended_at > (PASSED_FOLDER_S if passed else OTHER_FOLDER_S)
 
 
-def _say_trouble(upkeep: Upkeep, cluster: Cluster, troubles: list[str]) -> None:
+def _report_trouble(upkeep: Upkeep, cluster: Cluster, troubles: list[str]) -> None:
     if troubles and all(troubles):
-        upkeep.say(f"cluster {cluster.name} is skipped: {troubles[0]}")
+        upkeep.report(f"cluster {cluster.name} is skipped: {troubles[0]}")
         return
     for trouble in filter(None, troubles):
-        upkeep.say(trouble)
+        upkeep.report(trouble)
 
 
 def _sweep(upkeep: Upkeep, node: Node) -> _Node:
@@ -71,19 +71,21 @@ def _sweep(upkeep: Upkeep, node: Node) -> _Node:
     with contextlib.closing(NodeSession(node, upkeep.connect)) as session:
         try:
             # Without creating a workspace: an unused node is not changed.
-            text = session.ask(housekeeping.list_runs(node), "list its run folders").decode(errors="replace")
+            text = session.call(housekeeping.list_runs(node), "list its run folders").decode(errors="replace")
             names = {name for name in text.splitlines() if RUN_ID.fullmatch(name)}
             old = [run for run in upkeep.store.runs.known(names).values() if _old(upkeep, run)]
             kept = len(names) - len(old)
             busy = _busy(session) if old else set()
             for run in old:
                 if run.id in busy:
-                    upkeep.say(f"run {run.id} has ended, but has processes on node {node.name}: its folder stays")
+                    upkeep.report(
+                        f"run {run.id} has ended, but has processes on node {node.name}: its folder stays"
+                    )
                     kept += 1
                     continue
                 session.remove_run(run.id)
                 removed += 1
-            gone = session.ask(
+            gone = session.call(
                 housekeeping.clean_cache(node, days=BUILD_DAYS), "remove unused files of its cache", timeout=300
             )
             cached = len(gone.splitlines())

@@ -65,7 +65,7 @@ class Reaper:
         ended: list[str] = []
         with contextlib.closing(NodeSession(node, self._connect)) as session:
             try:
-                if not self._leases(node) and not session.ask(
+                if not self._leases(node) and not session.call(
                     housekeeping.list_runs(node), "list its run folders"
                 ):
                     # Without creating a workspace: an unused node is not changed.

@@ -24,7 +24,7 @@ def runs_without_status(upkeep: Upkeep) -> str:
         why = abandoned_reason(upkeep, run)
         if why:
             finished = end_run(upkeep, run.id, why)
-            upkeep.say(f"{run.id}: {finished.status}: {finished.reason}")
+            upkeep.report(f"{run.id}: {finished.status}: {finished.reason}")
             ended += 1
     return f"{len(runs)} runs without a status: {ended} got one, {len(runs) - ended} are still running"
 
@@ -45,7 +45,7 @@ def collect_left(upkeep: Upkeep, *, addresses: Collection[str] | None = None, ru
         # Without a judgement, a run with a status counts as one that ended before its start.
         store.documents.put(left, JudgementDocument(status=Status.INFRA_FAILURE, reason=spool.NO_CONTROLLER))
         finished = end_run(upkeep, left, spool.NO_CONTROLLER)
-        upkeep.say(f"{left}: {finished.status}: {finished.reason}")
+        upkeep.report(f"{left}: {finished.status}: {finished.reason}")
 
 
 def _addresses(upkeep: Upkeep, run: str) -> set[str]:
@@ -100,9 +100,9 @@ def end_run(upkeep: Upkeep, run_id: str, why: str) -> Run:
     for name, phase in phases.items():
         try:
             for line in phase(context):
-                upkeep.say(f"{run_id}: {line}")
+                upkeep.report(f"{run_id}: {line}")
         except Exception as error:
-            upkeep.say(f"{run_id}: {name} failed: {error!r}")
+            upkeep.report(f"{run_id}: {name} failed: {error!r}")
     if store.documents.get(run_id, RequestDocument) is None:
         store.runs.finish(run_id, Status.INFRA_FAILURE, f"run ended before planning; {why}", upkeep.now)
         return store.runs.get(run_id)

@@ -127,7 +127,7 @@ class Client:
         etag, cached = self._etags.get(path, ("", None))
         headers = {"If-None-Match": etag} if etag else {}
         with translated(f"GET {path}"):
-            status, answer, text = self._api.requester.requestJson("GET", path, headers=headers)
+            status, sent, text = self._api.requester.requestJson("GET", path, headers=headers)
             if status == 304:
                 return dict(cached)
             _, content = (
@@ -135,8 +135,8 @@ class Client:
                 if status >= 400
                 else (None, json.loads(text or "{}"))
             )
-        if answer.get("etag"):
-            self._etags[path] = (str(answer["etag"]), content)
+        if sent.get("etag"):
+            self._etags[path] = (str(sent["etag"]), content)
         return dict(content or {})
 
     def _pages(self, path: str, *, key: str = "") -> Iterator[dict[str, Any]]:

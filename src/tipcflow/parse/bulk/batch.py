@@ -82,7 +82,7 @@ class BatchBuilder:
         """Return the byte offset of a line in the log."""
         return int(self._offsets[number])
 
-    def say(self, kind: str, lines: int) -> None:
+    def count(self, kind: str, lines: int) -> None:
         """Count lines of a kind; '?' is unknown, '' is empty."""
         if kind == "":
             self._batch.blank += lines
@@ -91,7 +91,7 @@ class BatchBuilder:
 
     def add_block(self, form: str, readings: Sequence[Reading], order: Indices, numbers: Numbers) -> None:
         """Add all values of lines that were parsed together; `order` holds the line numbers."""
-        self.say(form, len(order))
+        self.count(form, len(order))
         for reading in readings:
             self._sources += 1
             where = numbers.ints(reading.epoch), numbers.ints(reading.iteration), numbers.ints(reading.rank)

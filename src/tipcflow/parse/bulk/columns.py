@@ -63,7 +63,7 @@ class Columns:
             return False
         for layout, block, numbers in laid:
             if isinstance(layout.kind, str):
-                batch.say(layout.kind, len(numbers))
+                batch.count(layout.kind, len(numbers))
             else:
                 batch.add_block(layout.kind.form, layout.kind.readings, numbers, layout.read(block))
         return True
@@ -86,7 +86,7 @@ class Columns:
             return False
         for template, lines in groups:
             if isinstance(template, str):
-                batch.say(template, len(lines))
+                batch.count(template, len(lines))
             elif template is None:
                 single += lines.tolist()
             else:
@@ -130,16 +130,16 @@ class Columns:
             repeats = self._scan.repeats
             line, spotted = self._scan.line(raw)
             if spotted:
-                batch.say(spotted.form, 1)
+                batch.count(spotted.form, 1)
                 batch.take(number, self._scan.samples_in(line, spotted, offset=number))
             elif repeats or self._scan.repeats:
-                batch.say("launch", 1)
+                batch.count("launch", 1)
                 if line.startswith("LAUNCH "):
                     self._side.line(batch.offset(number), line)
             else:
                 wanted = bool(line) and self._side.may_want(line)
                 kind = self._side.line(batch.offset(number), line) if wanted else ""
-                batch.say(kind or ("?" if raw.strip() else ""), 1)
+                batch.count(kind or ("?" if raw.strip() else ""), 1)
 
 
 def _lay_out(batch: BatchBuilder, template: Template, digits: Digits, lines: Indices, rest: Indices) -> list[int]:

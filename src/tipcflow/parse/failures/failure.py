@@ -33,7 +33,7 @@ _SUMMARY = re.compile(r"^torch\.distributed\.elastic\S*\.ChildFailedError\b")
 _PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 # Longer lines are data, not messages.
 _WIDTH = 2000
-_SAID = 300
+_LINE_LIMIT = 300
 # gloo in Paddle names the peer of a closed connection in this form.
 _PEER = re.compile(r"\bpair_rank = (\d+)")
 
@@ -42,7 +42,7 @@ class LogFailure(Frozen):
     """The failure in the log of one process.
 
     Attributes:
-        said: the line that reports it, at most 300 characters.
+        log_line: the line that reports it, at most 300 characters.
         is_collateral: whether it only reports that a peer disconnected.
         waited: whether it reports that a peer did not arrive in time: no process had ended by then.
         peer: the rank that it reports as missing, -1 for none.
@@ -50,7 +50,7 @@ class LogFailure(Frozen):
     """
 
     failure_class: FailureClass
-    said: str
+    log_line: str
     is_collateral: bool = False
     waited: bool = False
     peer: int = -1
@@ -83,7 +83,8 @@ def _end_of(lines: list[str]) -> LogFailure | None:
     if block:
         failure = first_of(RULES, block)
         return failure or LogFailure(
-            failure_class=FailureClass.CODE_ERROR, said=mask(innermost(block) or block[0].strip())[:_SAID]
+            failure_class=FailureClass.CODE_ERROR,
+            log_line=mask(innermost(block) or block[0].strip())[:_LINE_LIMIT],
         )
     lines = without_stacks(lines)
     failure = first_of(RULES, lines[-_LAST_LINES:])
@@ -156,7 +157,7 @@ def first_of(rules: Iterable[Rule], lines: list[str]) -> LogFailure | None:
         if matched_line is not None:
             return LogFailure(
                 failure_class=rule.failure_class,
-                said=mask(matched_line.strip())[:_SAID],
+                log_line=mask(matched_line.strip())[:_LINE_LIMIT],
                 is_collateral=rule.is_collateral,
                 waited=rule.waited,
                 peer=_peer(matched_line) if rule.is_collateral else -1,

@@ -113,10 +113,10 @@ def _prediction(raw: str) -> dict[str, tuple[float, ...]]:
     if not tab or not name.strip() or not rest.lstrip().startswith("{"):
         return {}
     try:
-        answer = json.loads(rest)
+        content = json.loads(rest)
     except (ValueError, RecursionError):
         return {}
-    scores = answer.get("scores") if isinstance(answer, dict) else None
+    scores = content.get("scores") if isinstance(content, dict) else None
     if not isinstance(scores, list) or not scores:
         return {}
     return {name.strip(): tuple(_number(score) for score in scores)}

@@ -46,7 +46,7 @@ def record_commands(record: Mapping[str, Any], *, where: str = "") -> list[Comma
     return plan_commands(text, file=config, dialect=dialect, mode=mode, files=files)
 
 
-def answer(record: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:
+def plan_record(record: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:
     """Return a record's `plan --batch` output: config, mode, variant, and commands with folder and GPU ids.
 
     Raises:

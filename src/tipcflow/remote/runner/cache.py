@@ -42,7 +42,7 @@ def provide(to: str, source: str, cache: str, *, sha256: str, unpack: bool, copy
             place(os.path.join(content, name), os.path.join(to, name), copy)
     else:
         place(content, os.path.join(to, os.path.basename(content)), copy)
-    say(f"{to}: {'copied' if copy else 'linked'} from {content}")
+    log(f"{to}: {'copied' if copy else 'linked'} from {content}")
 
 
 def place(source: str, target: str, copy: bool) -> None:
@@ -74,10 +74,10 @@ def filled(cache: str, source: str, sha256: str, unpack: bool) -> str:
         problem = damage(folder)
         if not problem:
             used(os.path.join(folder, "manifest.json"))
-            say(f"{source}: in the cache")
+            log(f"{source}: in the cache")
             return os.path.join(folder, "content")
         if os.path.isdir(folder):
-            say(f"{folder} is damaged ({problem}): the cache is filled again")
+            log(f"{folder} is damaged ({problem}): the cache is filled again")
         for old in [folder, folder + ".new"]:
             shutil.rmtree(old, ignore_errors=True)
         fill(folder, source, sha256, unpack)
@@ -118,7 +118,7 @@ def fill(folder: str, source: str, sha256: str, unpack: bool) -> None:
     with open(os.path.join(new, "manifest.json"), "w") as handle:
         json.dump({"schema_version": 1, "source": source, "sha256": found, "files": listing(content)}, handle)
     os.rename(new, folder)
-    say(f"{source}: {size} bytes in {time.monotonic() - started:.1f} s, sha256 {found}")
+    log(f"{source}: {size} bytes in {time.monotonic() - started:.1f} s, sha256 {found}")
 
 
 def unpacked(archive: str, folder: str) -> str:
@@ -208,14 +208,14 @@ class locked:  # noqa: N801
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another run that fills {self._path[: -len('.lock')]}")
+            log(f"waiting for another run that fills {self._path[: -len('.lock')]}")
             fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """Print a line to the step's log."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()

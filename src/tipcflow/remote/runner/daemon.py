@@ -37,7 +37,7 @@ def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
     reason = message = ""
     try:
         job.prepare()
-        job.tell("staged" if job.spec["barrier"] else "running")
+        job.set_state("staged" if job.spec["barrier"] else "running")
         job.workers.gpu.start({name: value for name, value in os.environ.items() if not FOREIGN.fullmatch(name)})
         os.close(writer)
         writer = -1

@@ -211,4 +211,4 @@ def evidence(folder: str, why: str, message: str) -> Json:
     if report["state"] in ("ended", "absent"):
         known = load(os.path.join(folder, "evidence.json"))
         return known or dict(report, message="job has ended; no evidence was collected")
-    return Evidence(folder, spec, "asked", "").collect()
+    return Evidence(folder, spec, "requested", "").collect()

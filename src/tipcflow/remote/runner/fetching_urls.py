@@ -44,11 +44,11 @@ def download(url: str, file: str, log: TextIO) -> Dict[str, str]:
         except OSError as error:
             raise DownloadFailed(f"{place}: {error.strerror}", 404) from error
         return {}
-    with opened(place) as answer:
-        headers = {name.lower(): value for name, value in answer.headers.items()}
+    with opened(place) as response:
+        headers = {name.lower(): value for name, value in response.headers.items()}
         try:
             with open(file, "wb") as handle:
-                shutil.copyfileobj(answer, handle, 1 << 20)
+                shutil.copyfileobj(response, handle, 1 << 20)
         except OSError as error:
             raise DownloadFailed(f"<urlopen error {error}>") from error
     length = headers.get("content-length")

@@ -136,7 +136,7 @@ def save(path: str, text: str) -> None:
         raise
 
 
-def ask_to_stop(folder: str, reason: str, by: str = "") -> None:
+def request_stop(folder: str, reason: str, by: str = "") -> None:
     """Request the end of a job from its runner: on a full disk without the reason, and as a last resort by
     SIGINT.
 

@@ -76,7 +76,7 @@ class Job:
         if self.spec.get("probe"):
             self.probes.append(probes(self.folder))
 
-    def tell(self, state: str) -> None:
+    def set_state(self, state: str) -> None:
         """Enter a state; it is published immediately."""
         self.state, self.next_beat = state, 0.0
         self.beat()
@@ -96,7 +96,7 @@ class Job:
             "log_t": 0,
         }
         self.progress.look()
-        beat["progress"], beat["hang"] = self.progress.told(), self.hang.message
+        beat["progress"], beat["hang"] = self.progress.summary(), self.hang.message
         beat["hang_unsure"] = self.hang.unsure
         try:
             log = os.stat(self.path(log_name(self.leg)))
@@ -165,7 +165,7 @@ class Job:
 
     def barrier(self) -> str:
         """Wait for `go`; return why it will not come, or ''."""
-        self.tell("staged")
+        self.set_state("staged")
         until = time.monotonic() + self.spec["barrier_s"]
         while True:
             reason = self.end_reason()  # checked first: a stop takes precedence over a go
@@ -260,7 +260,7 @@ class Job:
             schema_version=1, leg=self.leg, pid=child.pid,
             started_at=started_at, ended_at=started_at + time.monotonic() - begin,
             peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak, world_size=self.workers.world,
-            killed=0 if reason else len(sent), ranks=ends, observed=self.workers.observer.told(),
+            killed=0 if reason else len(sent), ranks=ends, observed=self.workers.observer.summary(),
             probed=bool(self.spec.get("framework_probe")), processes=stack_signal.collect(self.folder),
             **self.stopped_by(reason), **values,
         )  # fmt: skip
@@ -283,7 +283,7 @@ class Job:
 
     def commands(self) -> str:
         """Run the commands in order; return the reason if the job had to end before its last command, or ''."""
-        self.tell("running")
+        self.set_state("running")
         try:
             open_append(self.path("began")).close()
             self.since_ns = os.stat(self.path("began")).st_mtime_ns

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from .files import ask_to_stop, describe, print_event, save, touch_lease
+from .files import describe, print_event, request_stop, save, touch_lease
 
 # Subcommand -> operands and options; not argparse, whose import takes longer than most calls.
 USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -111,7 +111,7 @@ def instruct(do: str, place: str, operands: list[str], options: dict[str, str]) 
     if do == "go":
         save(os.path.join(place, do), "")
     elif do == "stop":
-        ask_to_stop(place, operands[1], options["--by"])
+        request_stop(place, operands[1], options["--by"])
     else:
         from .hang import WORD
 
@@ -165,7 +165,7 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
         from .start import describe_job, start
 
         describe_job(place, sys.stdin.read())
-        print_event(dict(start(place), event="answer"))
+        print_event(dict(start(place), event="response"))
         watch(place, options)
     elif do in ("daemon", "guard"):  # called only by `start`
         daemon(do, place, [int(number) for number in operands[1:]])

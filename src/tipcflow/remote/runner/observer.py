@@ -36,7 +36,7 @@ class Observed:
         self.peers = self.others = self.local = 0
         self.hidden = False
 
-    def told(self, rank: str) -> Json:
+    def summary(self, rank: str) -> Json:
         """Return its fields of the exit record."""
         names = ("framework", "peers", "others", "local", "hidden")
         times = {name: round(getattr(self, name), 2) for name in ("seconds", "cpu_s", "framework_s")}
@@ -123,11 +123,13 @@ class Observer:
         one.peers, one.others = max(one.peers, len(seen["peer"])), max(one.others, len(seen["other"]))
         one.local = max(one.local, len(seen["local"]))
 
-    def told(self) -> Json:
+    def summary(self) -> Json:
         """Return the field `observed` of the exit record."""
         after = traffic()
         return {
-            "ranks": [one.told(rank) for rank, one in sorted(self.ranks.items(), key=lambda item: int(item[0]))],
+            "ranks": [
+                one.summary(rank) for rank, one in sorted(self.ranks.items(), key=lambda item: int(item[0]))
+            ],
             "servers": self.servers,
             "closed": len(closing(self.peers) - self.before),
             "received_bytes": max(0, after[0] - self.bytes[0]),

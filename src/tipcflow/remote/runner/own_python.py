@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Dict, List
 
-from .cache import Unusable, digest, locked, say, used
+from .cache import Unusable, digest, locked, log, used
 
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
 
-PIP_SAYS = re.compile(rb"(ERROR|WARNING): ")
+PIP_MESSAGE = re.compile(rb"(ERROR|WARNING): ")
 # A requirement without extras and URL, which pip does not accept as a constraint.
 CONSTRAINT = re.compile(r"[A-Za-z0-9._-]+ *([<>=!~;]|$)")
 # Pip counts its retries down; the last warning before it fails has total=0.
@@ -54,7 +54,7 @@ def own_environment(run: str, cache: str, packages: List[str], build: Dict[str, 
             handle.write(f"#!/bin/sh\n{keep}exec '{folder}/bin/python'{module} \"$@\"\n")
         os.chmod(shim + ".new", 0o755)
         os.rename(shim + ".new", shim)
-    say(f"environment of the run: {folder}, on top of {', '.join(below)}")
+    log(f"environment of the run: {folder}, on top of {', '.join(below)}")
 
 
 def constraints(folder: str, packages: List[str]) -> str:
@@ -110,7 +110,7 @@ def pip_install(folder: str, words: List[str]) -> str:
         for line in pip.stdout:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
-            if PIP_SAYS.match(line):
+            if PIP_MESSAGE.match(line):
                 seen.append(line.decode("utf-8", "replace").strip())
     return why_pip_failed(seen) or f"exit code {pip.returncode}" if pip.returncode else ""
 
@@ -148,11 +148,11 @@ def cached_build(cache: str, build: Dict[str, str], below: List[str]) -> str:
             for file in (done, os.path.join(cache, "wheels", build["sha256"], build["wheel"])):
                 if os.path.isfile(file):
                     used(file)
-            say(f"{name}: in the cache")
+            log(f"{name}: in the cache")
             return own_site(folder)
         shutil.rmtree(folder, ignore_errors=True)
         make(folder, below, with_pip=find_spec("pip") is None)
-        say(f"installing {name} into {folder}")
+        log(f"installing {name} into {folder}")
         words = [f"{build['name']}=={build['version']}"]
         if build["wheel"]:
             words = [wheel_of(cache, build)]
@@ -200,11 +200,11 @@ def cached_packages(cache: str, packages: List[str], below: List[str]) -> str:
     with locked(folder + ".lock"):
         if os.path.exists(os.path.join(folder, "complete")):
             used(os.path.join(folder, "complete"))
-            say(f"packages {', '.join(packages)}: in the cache")
+            log(f"packages {', '.join(packages)}: in the cache")
             return own_site(folder)
         shutil.rmtree(folder, ignore_errors=True)
         make(folder, below, with_pip=find_spec("pip") is None)
-        say(f"installing {', '.join(packages)} into {folder}")
+        log(f"installing {', '.join(packages)} into {folder}")
         must_install(f"the packages of the suite file ({', '.join(packages)})", folder, packages)
         with open(os.path.join(folder, "complete"), "w") as handle:
             handle.write("\n".join(packages) + "\n")

@@ -204,7 +204,7 @@ class Progress:
                 log.look(passed)
             self.find()
 
-    def told(self) -> Json:
+    def summary(self) -> Json:
         """Return name -> size in bytes, seconds of silence, last iteration and its epoch."""
         return {
             name: {

@@ -45,7 +45,7 @@ def probe():
         sys.modules["tipcflow_opened"].install(os.path.join(os.path.dirname(here), {opened_files.NAME!r}), ROOT)
 
 
-def ask():
+def dump_on_signal():
     import _signal
     import faulthandler
 
@@ -90,7 +90,7 @@ def prepare(
     place = os.path.join(folder, "python")
     if ":" in place or not (stacks or probe):
         return
-    parts = "".join(name for name, wanted in (("ask, ", stacks), ("probe, ", probe)) if wanted)
+    parts = "".join(name for name, wanted in (("dump_on_signal, ", stacks), ("probe, ", probe)) if wanted)
     try:
         os.makedirs(os.path.join(place, "reports"), exist_ok=True)
         if probe:
@@ -107,7 +107,7 @@ def prepare(
         env["PYTHONFAULTHANDLER"] = env.get("PYTHONFAULTHANDLER") or "1"
 
 
-def can_be_asked(pid: int) -> bool:
+def handles_signal(pid: int) -> bool:
     """Return whether the process handles the signal, which would end any other process."""
     try:
         with open(f"/proc/{pid}/status") as handle:

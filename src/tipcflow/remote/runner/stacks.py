@@ -10,10 +10,10 @@ import time
 from .files import open_regular
 from .processes import Proc
 from .programs import find_program, run_program
-from .stack_signal import NUMBER, can_be_asked
+from .stack_signal import NUMBER, handles_signal
 
 MOST = 32  # limit of processes
-ONE_S, ALL_S, ANSWER_S = 4.0, 12.0, 2.0  # limits of one py-spy call, all calls, the response to a signal
+ONE_S, ALL_S, RESPONSE_S = 4.0, 12.0, 2.0  # limits of one py-spy call, all calls, the response to a signal
 QUIET_S = 0.15  # a response is complete after this long without another byte
 SIZE = 256 * 1024  # limit of one process's stacks, bytes
 STACK = re.compile(r"^(?:(?:Current t|T)hread 0x[0-9a-f]+ .*|  File .*|  \.\.\.)$", re.M)
@@ -71,7 +71,7 @@ def request_stacks(pids: list[int], logs: list[str]) -> dict[int, tuple[str, str
     """
     groups: dict[tuple[int, int], list[int]] = {}
     for pid in pids:
-        if can_be_asked(pid):
+        if handles_signal(pid):
             groups.setdefault(output_of(pid), []).append(pid)
     found: dict[int, tuple[str, str]] = {}
 
@@ -114,7 +114,7 @@ def request_stack(pid: int, logs: list[str]) -> str:
         now = time.monotonic()
         last, sizes = sizes, {place: size_of(place) for place in places}
         changed = now if sizes != last else changed
-        if (sizes != before and now - changed > QUIET_S) or now - begin > ANSWER_S:
+        if (sizes != before and now - changed > QUIET_S) or now - begin > RESPONSE_S:
             break
     for place in places:
         if sizes[place] > before[place]:

@@ -118,15 +118,17 @@ def daemonise(folder: str, spec: Json, lock: int, writer: int) -> None:
     os.chdir("/")
     this = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0])]
     env = environment(spec)
-    ready, tell = os.pipe()
+    ready, notify = os.pipe()
     child = os.fork()
     if child:
         for file in (lock, writer, ready):  # the holder of the lock counts as the living runner
             os.close(file)
-        os.set_inheritable(tell, True)
+        os.set_inheritable(notify, True)
         own = {name: value for name, value in env.items() if name != "TIPCFLOW_RUNNER"}
-        os.execve(sys.executable, [*this, "guard", folder, str(child), str(tell)], dict(own, **{MARK_GUARD: "1"}))
-    os.close(tell)
+        os.execve(
+            sys.executable, [*this, "guard", folder, str(child), str(notify)], dict(own, **{MARK_GUARD: "1"})
+        )
+    os.close(notify)
     for file in (lock, writer, ready):
         os.set_inheritable(file, True)
     os.execve(sys.executable, [*this, "daemon", folder, str(lock), str(writer), str(ready)], env)

@@ -9,7 +9,7 @@ from typing import Iterable
 
 from . import container
 from .cgroup import NAME, group_of
-from .files import Json, ask_to_stop, describe, job_folder, job_id, load, locked
+from .files import Json, describe, job_folder, job_id, load, locked, request_stop
 from .helpers import end_helpers, helpers
 from .membership import PROCESSES_FILE, OrphanedJob, recorded_pids
 from .processes import MARK_GUARD, Proc, command_of, end_all, scan, user_of
@@ -156,7 +156,7 @@ def stop_job(folder: str, by: str) -> None:
     spec = load(os.path.join(folder, "job.json"))
     if not spec:
         return
-    ask_to_stop(folder, "reaped", by)
+    request_stop(folder, "reaped", by)
     until = time.monotonic() + spec["kill_after_s"] + 3.0
     while locked(folder) and time.monotonic() < until:
         time.sleep(0.02)

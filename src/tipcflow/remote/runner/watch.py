@@ -73,7 +73,7 @@ class Watch:
         self.samples = self.legs = 0
         self.hang = ""
         self.still, self.looked, self.mark = 0.0, time.monotonic(), (None, b"")
-        self.state, self.sampled, self.said, self.aged = "", 0.0, 0.0, 0.0
+        self.state, self.sampled, self.emitted, self.aged = "", 0.0, 0.0, 0.0
         self.stdout = select.poll()
         self.stdout.register(1, 0)  # only hang-ups and errors
 
@@ -81,9 +81,9 @@ class Watch:
         """Return the path of a file in the job folder."""
         return os.path.join(self.folder, name)
 
-    def say(self, event: Json) -> None:
+    def emit(self, event: Json) -> None:
         """Print an event."""
-        self.said = time.monotonic()
+        self.emitted = time.monotonic()
         print_event(event)
 
     def logs(self, final: bool) -> bool:
@@ -100,7 +100,7 @@ class Watch:
                         if not size:
                             break
                         offset, self.offsets[leg] = self.offsets[leg], self.offsets[leg] + size
-                        self.say({"event": "log", "leg": leg, "offset": offset, "size": size, "data": text})
+                        self.emit({"event": "log", "leg": leg, "offset": offset, "size": size, "data": text})
                         handle.seek(self.offsets[leg])
                     else:
                         more = True
@@ -119,37 +119,37 @@ class Watch:
         skipped = size - KEPT + (head.find(b"\n") + 1) - offset
         self.offsets[leg] += skipped
         text = f"\n[tipcflow: {skipped} bytes of this log are not shown; the whole is on the node]\n"
-        self.say({"event": "log", "leg": leg, "offset": offset, "size": skipped, "data": text})
+        self.emit({"event": "log", "leg": leg, "offset": offset, "size": skipped, "data": text})
 
     def news(self, final: bool) -> None:
         """Print state, samples (the last of each second) and legs since the last call."""
         beat = load(self.path("heartbeat.json"))
         if beat and beat["state"] != self.state and not final:
             self.state = beat["state"]
-            self.say({"event": "state", "state": self.state, "pid": beat["pid"], "t": beat["t"]})
+            self.emit({"event": "state", "state": self.state, "pid": beat["pid"], "t": beat["t"]})
         if beat and beat.get("hang", "") != self.hang:
             self.hang = beat["hang"]
             if self.hang:  # otherwise another leg has started, or the peers make progress
                 facts = {"progress": beat["progress"], "unsure": beat.get("hang_unsure", False), "t": beat["t"]}
-                self.say(dict(facts, event="hang", message=self.hang))
+                self.emit(dict(facts, event="hang", message=self.hang))
         if final or time.monotonic() - self.sampled >= ALIVE_S:
             self.sampled = time.monotonic()
             samples, self.samples = lines(self.path("samples.jsonl"), self.samples, last=PIECE)
             if samples:
-                self.say(dict(samples[-1], event="sample"))
+                self.emit(dict(samples[-1], event="sample"))
         records, self.legs = lines(self.path("legs.jsonl"), self.legs)
         for record in records:
-            self.say({"event": "leg", "record": record})
+            self.emit({"event": "leg", "record": record})
         self.alive(beat)
 
     def alive(self, beat: Json | None) -> None:
         """Print the heartbeat with its age in seconds: if no other event was printed, and whenever the
         heartbeat is stale."""
         now = time.monotonic()
-        if not beat or now - max(self.aged, 0.0 if self.stands_still(beat) else self.said) < ALIVE_S:
+        if not beat or now - max(self.aged, 0.0 if self.stands_still(beat) else self.emitted) < ALIVE_S:
             return
         self.aged = now
-        self.say(dict(beat, event="alive", age_s=age_of(beat), still_s=round(self.still_s(beat), 1)))
+        self.emit(dict(beat, event="alive", age_s=age_of(beat), still_s=round(self.still_s(beat), 1)))
 
     def still_s(self, beat: Json) -> float:
         """Return for how many seconds of this watch the runner has neither written a heartbeat nor used its
@@ -174,7 +174,7 @@ class Watch:
         if self.files and spec:
             from .inline_files import pack_inline_files
 
-            self.say(dict(pack_inline_files(self.folder, spec), event="files"))
+            self.emit(dict(pack_inline_files(self.folder, spec), event="files"))
 
     def run(self, seconds: float) -> None:
         """Print events until the job has ended or is lost, the reader disconnects, or `seconds` have passed."""
@@ -198,11 +198,11 @@ class Watch:
                 if report["record"]:
                     if ended:
                         self.parcel()
-                        return self.say(
+                        return self.emit(
                             {"event": "end", "record": report["record"], "artefacts": report["artefacts"]}
                         )
                 elif report["state"] != "staging":
-                    return self.say({"event": report["state"] if report["state"] == "absent" else "lost"})
+                    return self.emit({"event": report["state"] if report["state"] == "absent" else "lost"})
             if now >= until:
                 return None
             if not more:

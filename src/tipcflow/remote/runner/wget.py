@@ -112,8 +112,8 @@ def outdated(folder: str, url: str) -> str:
     if place.startswith(("/", "file:")) or not meta["marks"]:
         return ""
     try:
-        with opened(place, "HEAD", CHECK_S) as answer:
-            found = marks_of({name.lower(): value for name, value in answer.headers.items()})
+        with opened(place, "HEAD", CHECK_S) as response:
+            found = marks_of({name.lower(): value for name, value in response.headers.items()})
     except DownloadFailed as error:
         sys.stderr.write(f"{url}: from the cache; the server does not respond ({error})\n")
         return ""

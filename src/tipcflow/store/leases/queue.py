@@ -41,7 +41,7 @@ class Place(Frozen):
         return len(self.ahead) + 1
 
     @property
-    def for_nodes_to_say(self) -> bool:
+    def must_check_nodes(self) -> bool:
         """Whether only expired leases block the request: the nodes must show whether their runs are gone."""
         return not self.ahead and not any(lease.live(self.at) for lease in self.held)
 

@@ -20,7 +20,7 @@ def judged(
     rules = SHIPPED[policy]
     rule = rules.rule_of(name)
     assert rule
-    return BaselineComparison(name, value, past, rule, rules, Confirm(confirm, missing)).answer()
+    return BaselineComparison(name, value, past, rule, rules, Confirm(confirm, missing)).judge()
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def test_a_steady_slowdown_is_a_regression(policy: str, step: float, by_run: int
         value = (1 + step) ** run * dice.gauss(1, noise)
         known = past[-rules.history :]
         requested = BaselineComparison("batch_cost", value, known, MetricRule(), rules, Confirm(value))
-        if requested.answer()[0] is Status.REGRESSION:
+        if requested.judge()[0] is Status.REGRESSION:
             assert run <= by_run, run
             return
         past.append(value)

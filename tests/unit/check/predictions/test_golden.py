@@ -7,7 +7,7 @@ import pytest
 
 from tipcflow.check import CheckContext
 from tipcflow.check.predictions.golden import golden_results
-from tipcflow.config.goldens import GoldenAnswers, Goldens
+from tipcflow.config.goldens import GoldenPredictions, Goldens
 from tipcflow.config.policy import GoldenRule, Policy, Tolerance
 from tipcflow.domain import CheckResult, GoldenKey, Status
 
@@ -16,7 +16,7 @@ PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
 
 def goldens(build: ModuleType, **changes: Any) -> Goldens:
     scores = build.predictions()[f"{build.INFER}/{build.OFF}"]
-    answers = {GoldenKey(build.INFER, "fp32"): GoldenAnswers(leg=build.OFF, scores=scores)}
+    answers = {GoldenKey(build.INFER, "fp32"): GoldenPredictions(leg=build.OFF, scores=scores)}
     values = {"chain": "c", "mode": "m", "seed": build.run().seed, "run": "r0", "who": "mia", "because": "looked"}
     return Goldens(**{**values, "at": "2026-11-21T00:00:00+00:00", "answers": answers, **changes})
 
@@ -62,7 +62,7 @@ def test_other_images_fail(build: ModuleType) -> None:
         ({"seed": 5}, "the goldens come from a training with seed 5, this run has 2026"),
         ({"compat": "bash"}, "the goldens come from a `bash` run, this is `spec`"),
         (
-            {"answers": {"x|int8": GoldenAnswers(leg="x", scores={"a": (1.0,)})}},
+            {"answers": {"x|int8": GoldenPredictions(leg="x", scores={"a": (1.0,)})}},
             "no golden is stored for fp32: review",
         ),
     ],
@@ -94,7 +94,7 @@ def test_a_leg_without_predictions_does_not_escape_its_golden(build: ModuleType)
 )
 def test_every_precision_has_its_own_tolerance(build: ModuleType, precision: str, status: Status) -> None:
     scores = build.predictions()[f"{build.INFER}/{build.OFF}"]
-    kept = goldens(build, answers={GoldenKey(build.INFER, precision): GoldenAnswers(leg="x", scores=scores)})
+    kept = goldens(build, answers={GoldenKey(build.INFER, precision): GoldenPredictions(leg="x", scores=scores)})
     off = {name: tuple(one * 1.004 for one in row) for name, row in scores.items()}
     infer = next(step for step in build.plan().steps if step.id == build.INFER)
     legs = tuple(leg.model_copy(update={"precision": precision}) for leg in infer.legs)

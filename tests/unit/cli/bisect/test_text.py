@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.support.stories import a_run, open_store, record_run
 
-from tipcflow.bisect import Answer, Candidate
+from tipcflow.bisect import Assessment, Candidate
 from tipcflow.cli.bisect.text import found_lines, measure_line, opening, result_json, value_line
 from tipcflow.domain import Status
 from tipcflow.execute.bisection.commits import Commit
@@ -31,8 +31,8 @@ def test_the_search(tmp_path: Path) -> None:
         "s/m/f, batch_cost train: 4 commits after 00000000 'Change 0' up to 44444444 'Change 4'"
     )
     assert measure_line(search, Progress(measured(), None, 4)) == "run 6: 44444444 'Change 4' (the bad end)"
-    answer = Answer((Candidate((2,), 0.6), Candidate((1,), 0.37), Candidate((3, 4), 0.03)), False, (1,))
-    line = measure_line(search, Progress(measured(), answer, 1))
+    assessment = Assessment((Candidate((2,), 0.6), Candidate((1,), 0.37), Candidate((3, 4), 0.03)), False, (1,))
+    line = measure_line(search, Progress(measured(), assessment, 1))
     assert line == "run 6: 11111111 'Change 1'; 2 of 4 commits left"
 
 
@@ -50,8 +50,8 @@ def test_a_value(tmp_path: Path) -> None:
 
 
 def test_the_commit_is_found(tmp_path: Path) -> None:
-    answer = Answer((Candidate((2,), 0.972), Candidate((1,), 0.028)), True, ())
-    progress = Progress(measured(skipped={3: "failed: no data"}), answer, None)
+    assessment = Assessment((Candidate((2,), 0.972), Candidate((1,), 0.028)), True, ())
+    progress = Progress(measured(skipped={3: "failed: no data"}), assessment, None)
     assert found_lines(bisection(tmp_path), progress) == [
         "97%: 22222222 'Change 2' (5 runs, 7:30)",
         "batch_cost: 1 before, 1.2 since (1.200 x)",
@@ -64,14 +64,16 @@ def test_the_commit_is_found(tmp_path: Path) -> None:
 
 
 def test_several_indistinguishable_commits(tmp_path: Path) -> None:
-    answer = Answer((Candidate((2, 3), 0.99), Candidate((1,), 0.01)), True, ())
-    lines = found_lines(bisection(tmp_path), Progress(measured(), answer, None))
+    assessment = Assessment((Candidate((2, 3), 0.99), Candidate((1,), 0.01)), True, ())
+    lines = found_lines(bisection(tmp_path), Progress(measured(), assessment, None))
     assert lines[0] == "99%: one of 2 commits: 22222222 'Change 2', 33333333 'Change 3' (5 runs, 7:30)"
 
 
 def test_undecided(tmp_path: Path) -> None:
-    answer = Answer((Candidate((2,), 0.6), Candidate((1,), 0.4)), False, (1,))
-    lines = found_lines(bisection(tmp_path), Progress(measured(), answer, None, "the limit of 5 runs is reached"))
+    assessment = Assessment((Candidate((2,), 0.6), Candidate((1,), 0.4)), False, (1,))
+    lines = found_lines(
+        bisection(tmp_path), Progress(measured(), assessment, None, "the limit of 5 runs is reached")
+    )
     assert lines == [
         "undecided: the limit of 5 runs is reached (5 runs, 7:30); most probable:",
         "  60% 22222222 'Change 2'",
@@ -82,7 +84,7 @@ def test_undecided(tmp_path: Path) -> None:
 
 
 def test_a_failure(tmp_path: Path) -> None:
-    answer = Answer((Candidate((2,), 0.972),), True, ())
+    assessment = Assessment((Candidate((2,), 0.972),), True, ())
     values = {0: [0.0, 0.0], 2: [1.0, 0.0], 4: [1.0]}
-    lines = found_lines(bisection(tmp_path, FAILURE), Progress(measured(values=values), answer, None))
+    lines = found_lines(bisection(tmp_path, FAILURE), Progress(measured(values=values), assessment, None))
     assert lines[1] == "failures: 0 of 2 runs before, 2 of 3 since"

@@ -139,9 +139,9 @@ def test_the_results_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
         context = CheckContext(policy=policy, confirmation=Confirmation(run="c", medians={}))
         past = accepted[-context.policy.history :]
         question = BaselineComparison("batch_cost", value, past, rule, policy, Confirm())
-        answer = question.answer()
+        answer = question.judge()
         if question.values.get("confirm"):
-            answer = BaselineComparison("batch_cost", value, past, rule, policy, Confirm(1.0)).answer()
+            answer = BaselineComparison("batch_cost", value, past, rule, policy, Confirm(1.0)).judge()
         assert (point["status"], point["reason"]) == (answer[0].value, answer[1])
         if point["status"] in ("pass", "improvement", "insufficient_data"):
             accepted.append(value)

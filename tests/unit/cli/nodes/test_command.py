@@ -42,7 +42,7 @@ def view(tmp_path: Path) -> Iterator[View]:
     """A night: node 3 is away, node 4 has a full disk, node 2 has leftovers of a dead controller."""
     nodes = [a_node(number) for number in (1, 2, 3, 4)] + [a_node(9, device="cpu", slots=2, name="small")]
     one, two, three, four, small = nodes
-    away = "root@192.0.2.3:22 does not answer"
+    away = "root@192.0.2.3:22 does not respond"
     looks = [
         NodeLook(node=one, facts=facts_of(one), jobs={WEEKLY: (f"{WEEKLY}/train/1",)}, processes={WEEKLY: 9}),
         NodeLook(node=two, facts=facts_of(two), jobs={LEFT: (f"{LEFT}/train/1",)}, processes={LEFT: 3}),
@@ -128,7 +128,7 @@ def test_what_was_reaped() -> None:
             lines=(f"run {LEFT}: ended train/1 (3 processes killed)", f"run {LEFT}: its lease was dropped"),
             ended=(LEFT,),
         ),
-        Reaped(node="node-3", unreachable="root@192.0.2.3:22 does not answer"),
+        Reaped(node="node-3", unreachable="root@192.0.2.3:22 does not respond"),
         Reaped(node="node-4"),
     ]
     golden("nodes-reap.txt", "".join(f"{line}\n" for line in reap_lines(reaped, [BY_HAND])))

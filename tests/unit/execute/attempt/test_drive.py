@@ -46,7 +46,7 @@ class ScriptedNode:
         return {"state": "staged"}
 
     def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
-        yield {"event": "answer", "state": "staged"}
+        yield {"event": "response", "state": "staged"}
         yield from self.watch(spec, resume, seconds)
 
     def go(self, spec: JobSpec) -> None:
@@ -78,7 +78,7 @@ class ScriptedNode:
         return {"event": "end", "record": record.model_dump(mode="json")}
 
     def evidence(self, spec: JobSpec, seconds: float) -> dict[str, Any]:
-        return {"why": "asked"}
+        return {"why": "requested"}
 
     def reconnect(self) -> None:
         raise InfraError("no")

@@ -42,7 +42,7 @@ class Ended:
     exit_code = 0
 
     def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
-        yield {"event": "answer", "state": "running"}
+        yield {"event": "response", "state": "running"}
         yield from self.watch(spec, resume, seconds)
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
@@ -109,7 +109,7 @@ def test_missing_files_are_reported(
     member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
     member.follow(1.0)
     messages: list[Event] = []
-    closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=messages.append)
+    closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", report=messages.append)
     assert closer.close(step, attempt, [member], node) == ended
     kept = store.documents.get(RUN, FailuresDocument)
     assert kept
@@ -159,7 +159,7 @@ def test_an_earlier_attempt_proves_nothing_of_a_later_one(store: Store, tmp_path
         )  # fmt: skip
         member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
         member.follow(1.0)
-        closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=lambda _: None)
+        closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", report=lambda _: None)
         assert closer.close(step, attempt, [member], node)[0] is Status.PASS
         facts = store.history.facts(RUN)
         assert bool(facts.engine) == bool(facts.predictions) == bool(prints)
@@ -201,7 +201,7 @@ def closed(store: Store, tmp_path: Path, node: Any) -> tuple[Status, str]:
     )  # fmt: skip
     member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
     member.follow(1.0)
-    closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=lambda _: None)
+    closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", report=lambda _: None)
     return closer.close(step, attempt, [member], node)
 
 

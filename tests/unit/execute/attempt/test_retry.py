@@ -30,7 +30,7 @@ class Listed:
 
     def list_ours(self) -> dict[str, Any]:
         if self.name == self.away:
-            raise InfraError(f"node {self.name} does not answer")
+            raise InfraError(f"node {self.name} does not respond")
         return {"processes": [{"job": job} for job in self.left]}
 
     def reap(self, job: JobId) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_not_before_every_node_is_empty_of_it(store: Store) -> None:
     assert decide(store, rules, nodes=Listed(mine, other)).again  # what was left was ended
     assert "are left on node node-a" in decide(store, rules, nodes=Listed(mine, stubborn=True)).why_not
     result = decide(store, rules, nodes=Listed(away="node-b"))
-    assert result.why_not == "node node-b could not be listed: node node-b does not answer"
+    assert result.why_not == "node node-b could not be listed: node node-b does not respond"
     assert not result.again
 
 

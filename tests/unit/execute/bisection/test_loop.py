@@ -74,16 +74,16 @@ def noisy(change: int, size: float, noise: float, seed: int = 1) -> Value:
 @pytest.mark.parametrize("change", [1, 5, 16])
 def test_the_commit_that_made_a_chain_slower_is_found(store: Store, change: int) -> None:
     progress, chain = search(store, noisy(change, 1.2, 0.02))
-    assert progress.answer is not None
+    assert progress.assessment is not None
     assert progress.is_certain
-    assert progress.answer.best.versions == (change,)
+    assert progress.assessment.best.versions == (change,)
     assert chain.executed[:4] == [16, 16, 0, 0], "the ends first"
     assert len(chain.executed) < 16
 
 
 def test_it_continues_where_it_was_stopped_and_uses_measurements_of_ci(store: Store) -> None:
     progress, first = search(store, noisy(6, 1.2, 0.02), most_runs=3)
-    assert (progress.answer, progress.why) == (None, "the limit of 3 runs is reached")
+    assert (progress.assessment, progress.why) == (None, "the limit of 3 runs is reached")
     ci = Chain(store, noisy(6, 1.2, 0.02))
     ci.numbers = itertools.count(50)
     ci(COMMITS[0], trigger="cli")
@@ -111,9 +111,9 @@ def test_commits_that_cannot_be_measured_are_skipped_and_named(store: Store) -> 
     broken = {4: Status.FAILED, 5: Status.CONFIG_ERROR, 7: Status.FAILED}
     slow = noisy(6, 1.3, 0.01)
     progress, chain = search(store, lambda place: broken.get(place) or slow(place))
-    assert progress.answer is not None
+    assert progress.assessment is not None
     assert progress.is_certain
-    assert 6 in progress.answer.best.versions
+    assert 6 in progress.assessment.best.versions
     assert set(progress.measured.skipped) <= set(broken)
     assert all(chain.executed.count(place) <= 1 for place in broken)
     assert "failed: it is failed" in progress.measured.skipped.values()
@@ -121,8 +121,8 @@ def test_commits_that_cannot_be_measured_are_skipped_and_named(store: Store) -> 
 
 def test_a_failure(store: Store) -> None:
     progress, chain = search(store, lambda place: Status.FAILED if place >= 9 else 1.0, name=FAILURE)
-    assert progress.answer is not None
-    assert progress.answer.best.versions == (9,)
+    assert progress.assessment is not None
+    assert progress.assessment.best.versions == (9,)
     assert len(chain.executed) <= 5 + 6
 
 
@@ -134,8 +134,8 @@ def test_a_flaky_failure(store: Store) -> None:
         name=FAILURE,
         most_runs=120,
     )
-    assert progress.answer is not None
-    assert 9 in {version for one in progress.answer.candidates[:2] for version in one.versions}
+    assert progress.assessment is not None
+    assert 9 in {version for one in progress.assessment.candidates[:2] for version in one.versions}
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ def test_the_build_that_made_a_chain_slower_is_found(store: Store) -> None:
     other(BUILDS[4], suite_sha256="3" * 64, trigger="cli")
     progress, chain = bisect_builds(store, noisy(6, 1.2, 0.01))
     assert progress[-1].is_certain
-    assert progress[-1].answer is not None
-    assert progress[-1].answer.best.versions == (6,)
+    assert progress[-1].assessment is not None
+    assert progress[-1].assessment.best.versions == (6,)
     assert chain.executed[:4] == [8, 8, 0, 0]
     values = progress[-1].measured.values.values()
     assert all(value < 2 for several in values for value in several), (

@@ -57,7 +57,7 @@ def test_steps_after_the_end_of_the_runs_budget_are_not_started(tmp_path: Path) 
         request = RunRequest(params=PARAMS, suite="toy", **fields)
         for document in (RequestDocument(request), PolicyDocument(policy), SuiteDocument(suite)):
             store.documents.put(run.id, document)
-        context = TaskContext(run.id, store, tmp_path, connect=None, say=silent)  # type: ignore[arg-type]
+        context = TaskContext(run.id, store, tmp_path, connect=None, report=silent)  # type: ignore[arg-type]
         run_steps(context, None, cancel=threading.Event())  # type: ignore[arg-type]
         result = store.steps.statuses(run.id)
         failures = store.history.facts(run.id).failures
@@ -78,7 +78,7 @@ class Silent(ScriptedNode):
         self.stages = stages
 
     def begin(self, spec: Any, resume: Any, seconds: float) -> Any:
-        yield {"event": "answer", "state": "staged" if self.stages else "staging"}
+        yield {"event": "response", "state": "staged" if self.stages else "staging"}
         yield from self.watch(spec, resume, seconds)
 
     def poll(self, spec: Any) -> dict[str, Any]:

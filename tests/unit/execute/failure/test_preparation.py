@@ -9,8 +9,8 @@ from tipcflow.execute.failure.preparation import attributed_to_preparation
 
 WGET = "wget: unable to resolve host address ‘data.example’"
 SUSPICIONS = [
-    Suspicion(failure_class=FailureClass.DISK, step="prepare", node="a", said="tar: No space left on device"),
-    Suspicion(failure_class=FailureClass.DOWNLOAD, step="prepare", node="b", said=WGET),
+    Suspicion(failure_class=FailureClass.DISK, step="prepare", node="a", log_line="tar: No space left on device"),
+    Suspicion(failure_class=FailureClass.DOWNLOAD, step="prepare", node="b", log_line=WGET),
 ]
 
 

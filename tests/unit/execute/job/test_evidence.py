@@ -23,7 +23,7 @@ class Asked:
     def evidence(self, spec: JobSpec, seconds: float) -> dict[str, Any]:
         assert self.may.wait(60)
         if self.away:
-            raise InfraError("it does not answer")
+            raise InfraError("it does not respond")
         return SEEN
 
 
@@ -43,7 +43,7 @@ def ask(folder: Path, *members: Part, seconds: float = 0.3) -> dict[str, str]:
 
 def test_every_node_is_queried_and_silent_nodes_are_named(tmp_path: Path) -> None:
     parts = [Part("a", Asked()), Part("b", Asked(away=True))]
-    assert ask(tmp_path, *parts, seconds=60) == {"b": "it does not answer"}
+    assert ask(tmp_path, *parts, seconds=60) == {"b": "it does not respond"}
     seen, files = gathered(tmp_path, ["a", "b"])
     assert seen == {"a": SEEN}
     assert files == [tmp_path / "a" / EVIDENCE]

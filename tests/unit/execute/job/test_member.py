@@ -28,7 +28,7 @@ class Still:
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         if not self.answer:
-            raise InfraError("node b does not answer")
+            raise InfraError("node b does not respond")
         return self.answer
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:

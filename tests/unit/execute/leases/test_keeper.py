@@ -37,7 +37,7 @@ class Claims:
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setattr(module, "ASK_EVERY_S", 0.01)
+    monkeypatch.setattr(module, "POLL_EVERY_S", 0.01)
     with open_store(tmp_path / "tipcflow.db") as made:
         for name, trigger in (("holder", "weekly"), ("mine", "cli"), ("change", "ci")):
             made.runs.create(a_run(name, trigger=trigger))
@@ -48,7 +48,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 def keeper(store: Store) -> Callable[..., LeaseKeeper]:
     def make(run: str = "mine", *slots: Slot, **fields: Any) -> LeaseKeeper:
         known: dict[str, Any] = {"owner": f"owner of {run}", "wait_s": 60.0, "names": NAMES}
-        known |= {"empty": lambda node, run: False, "say": lambda line: None}
+        known |= {"empty": lambda node, run: False, "report": lambda line: None}
         return LeaseKeeper(store, run, slots or (A0, A1), **(known | fields))
 
     return make
@@ -111,7 +111,7 @@ def test_a_waiting_run_reports_the_holder_and_starts_in_its_turn(
         elif len(messages) == 2:
             store.queue.leave("change")
 
-    with keeper(say=say):
+    with keeper(report=say):
         pass
     assert messages[0].startswith("waiting for node-1 slots 0-1: held by run holder (weekly) since 20")
     assert messages[0].endswith(" UTC; position 2 of 2")
@@ -134,7 +134,7 @@ def test_a_user_ends_the_wait(store: Store, keeper: Callable[..., LeaseKeeper]) 
     hold(store, A0)
     cancel = threading.Event()
     with pytest.raises(InfraError, match="stopped while waiting"):
-        keeper(cancel=cancel, say=lambda line: cancel.set()).__enter__()
+        keeper(cancel=cancel, report=lambda line: cancel.set()).__enter__()
     assert store.queue.places() == []
 
 
@@ -150,7 +150,7 @@ def test_an_expired_lease_is_had_only_when_its_node_was_listed_and_found_empty(
         requests.append((node, run))
         return len(requests) == 3
 
-    with keeper(empty=empty, say=messages.append):
+    with keeper(empty=empty, report=messages.append):
         assert {lease.run for lease in store.leases.all()} == {"mine"}
     assert requests == [("192.0.2.1", "holder")] * 3
     assert len(messages) == 1
@@ -174,7 +174,7 @@ def test_another_controllers_run_is_waited_for(
     monkeypatch.setattr(module, "LOOK_EVERY_S", 0.02)
     claims = Claims({"192.0.2.1": {"theirs"}}, {"192.0.2.1": {"theirs"}}, {})
     messages: list[str] = []
-    with keeper(claims=claims, say=messages.append):
+    with keeper(claims=claims, report=messages.append):
         assert len(store.leases.all()) == 2
     assert messages == [
         "waiting for node-1: run theirs has no lease in this database: other controller or leftover "
@@ -229,7 +229,7 @@ def test_a_lost_database_ends_the_run_at_the_next_renewal(
     store: Store, keeper: Callable[..., LeaseKeeper], tmp_path: Path
 ) -> None:
     cancel, messages = threading.Event(), list[str]()
-    held = keeper(cancel=cancel, say=messages.append, ttl_s=0.3)
+    held = keeper(cancel=cancel, report=messages.append, ttl_s=0.3)
     held.__enter__()
     (tmp_path / "tipcflow.db").unlink()
     assert cancel.wait(20)

@@ -29,7 +29,7 @@ class Away:
     def fetch(self, spec: JobSpec, artefacts: Iterable[str] | None, folder: Path, **_: object) -> Fetched:
         self.asked.append(artefacts)
         if self.log is None:
-            raise InfraError(f"node {NODE} does not answer", node=NODE)
+            raise InfraError(f"node {NODE} does not respond", node=NODE)
         path = folder / "files" / LOG
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.log)
@@ -45,7 +45,7 @@ def test_late_logs_are_stored_as_the_attempts_that_wrote_them(tmp_path: Path) ->
     node: Any = Away()
     with open_store(tmp_path / "metrics.db") as store:
         store.runs.create(a_run(), a_plan())
-        closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=lambda _: None)
+        closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", report=lambda _: None)
 
         def attempt() -> Member:
             number = store.attempts.open(RUN, TRAIN, [NODE], T0)

@@ -29,7 +29,7 @@ class ScriptedNode:
 
     def list_ours(self) -> dict[str, Any]:
         if self.away:
-            raise InfraError(f"node {self.node.name} does not answer")
+            raise InfraError(f"node {self.node.name} does not respond")
         return {"processes": self.processes, "jobs": [], "helpers": self.helpers}
 
     def reap(self, job: JobId) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_abandoned_helpers_are_ended_and_others_spared(node: Node) -> None:
 
 def test_a_node_that_cannot_be_listed_keeps_its_slots(node: Node) -> None:
     nodes = nodes_with(ScriptedNode(node, away="yes"))
-    assert nodes.clean(RUN) == ["node a could not be listed for leftovers: node a does not answer"]
+    assert nodes.clean(RUN) == ["node a could not be listed for leftovers: node a does not respond"]
     assert nodes.may_hold([attempt()]) == {"192.0.2.1"}
 
 

@@ -38,14 +38,14 @@ ENDED, ANSWERED = Completed(-1, b"", b""), Completed(0, b"{}", b"")
 
 def test_a_command_that_a_shutdown_ended_runs_again_over_a_new_connection() -> None:
     connects = Connects(ENDED, ANSWERED)
-    assert NodeSession(NODE, connects).ask("list", "list its processes") == b"{}"
+    assert NodeSession(NODE, connects).call("list", "list its processes") == b"{}"
     assert connects.made == 2
 
 
 def test_a_command_that_always_ends_by_a_signal_is_an_error() -> None:
     connects = Connects(*[ENDED] * 9)
     with pytest.raises(InfraError, match="node a could not list its processes: ended by a signal"):
-        NodeSession(NODE, connects).ask("list", "list its processes")
+        NodeSession(NODE, connects).call("list", "list its processes")
     assert connects.made <= 3
 
 

@@ -24,7 +24,7 @@ class Inbox:
     def __init__(self, store: Store, home: Path) -> None:
         self.store, self.home = store, home
         self.sent: list[tuple[str, Message]] = []
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self.fails = False
 
     def run(self, day: float, status: Status, chain: str = "clas/a/x", **fields: object) -> None:
@@ -36,7 +36,7 @@ class Inbox:
     def notify(self, day: float, *teams: Team) -> list[str]:
         """The subjects that this pass sent."""
         before = len(self.sent)
-        this = Pass(self.store, self._send, self.home, "http://af", self.said.append, T0 + day * DAY)
+        this = Pass(self.store, self._send, self.home, "http://af", self.lines.append, T0 + day * DAY)
         self.last = notify(this, teams or (VISION,))
         return [message.subject for _, message in self.sent[before:]]
 
@@ -122,7 +122,7 @@ def test_a_failure_is_repeated_and_nothing_is_sent_twice(inbox: Inbox) -> None:
     inbox.run(1, Status.FAILED)
     inbox.fails = True
     assert inbox.notify(1.1) == []
-    assert inbox.said == [
+    assert inbox.lines == [
         "team vision: a message was not sent, the next pass repeats it: ConnectionError: mail server is away"
     ]
     inbox.fails = False
@@ -162,5 +162,5 @@ def test_the_digest_is_sent_once_a_week(inbox: Inbox) -> None:
 
 
 def test_without_teams_nothing_is_sent(inbox: Inbox) -> None:
-    this = Pass(inbox.store, inbox._send, inbox.home, "", inbox.said.append, T0)
+    this = Pass(inbox.store, inbox._send, inbox.home, "", inbox.lines.append, T0)
     assert notify(this, ()) == "no teams in configs/teams: nothing is sent"

@@ -28,12 +28,12 @@ class Answers:
         self._silent, self.asked = silent, list[str]()
 
     def __getitem__(self, name: str) -> Any:
-        def check_answer() -> None:
+        def check_responds() -> None:
             self.asked.append(name)
             if name in self._silent:
                 raise InfraError.of_node(name, "the connection is lost", passing=True)
 
-        return SimpleNamespace(check_answer=check_answer)
+        return SimpleNamespace(check_responds=check_responds)
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ class Deployment:
     def __init__(self, home: Path, store: Store) -> None:
         self.home, self.store = home, store
         self.owners: dict[str, Owner] = {}
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self.asked: list[str] = []
 
     @property
@@ -52,14 +52,14 @@ class Deployment:
             self.home,
             configs,
             self.connect,
-            self.said.append,
+            self.lines.append,
             owner=lambda dag_id, run_id: owner(f"{dag_id} {run_id}", Owner.UNKNOWN),
             now=NOW,
         )
 
     def connect(self, node: Node) -> Transport:
         self.asked.append(node.name)
-        raise InfraError(f"node {node.name} does not answer", node=node.name)
+        raise InfraError(f"node {node.name} does not respond", node=node.name)
 
     def run(self, name: str, *, hours: float = 0.0, dag_run: str = "", owner: Owner | None = None) -> Run:
         run = a_run(name, created_at=NOW - hours * 3600)
@@ -114,7 +114,7 @@ def test_an_abandoned_run_gets_a_status_and_a_reason(here: Deployment) -> None:
     for name in ("ended", "local", "deleted"):
         run = here.store.runs.get(name)
         assert run.status is Status.INFRA_FAILURE
-        assert any(line.startswith(f"{name}: infra_failure: ") for line in here.said)
+        assert any(line.startswith(f"{name}: infra_failure: ") for line in here.lines)
     why = "run ended before planning; DAG run ended without a run status"
     assert here.store.runs.get("ended").reason == why
     assert "no lease, started 25 h ago" in here.store.runs.get("local").reason
@@ -147,8 +147,8 @@ def test_leases_of_nodes_that_cannot_be_listed_stay(here: Deployment) -> None:
     here.lease(runs[1], ttl_s=-5, node="198.51.100.9")
     here.lease(runs[2], ttl_s=5, slot=1)
     assert expired_leases(here.upkeep) == "2 leases expired: 0 were dropped"
-    assert sorted(here.said) == [
-        "run expired: 1 leases kept: node cannot be listed: node b does not answer",
+    assert sorted(here.lines) == [
+        "run expired: 1 leases kept: node cannot be listed: node b does not respond",
         "run lost: 1 leases kept: no cluster file lists 198.51.100.9",
     ]
     assert len(here.store.leases.all()) == 3
@@ -200,9 +200,9 @@ def test_unreachable_nodes_are_reported(here: Deployment) -> None:
     (here.home / "configs" / "clusters" / "wrong.yaml").write_text("name: wrong\nnodes: 5\n")
     assert node_folders(here.upkeep) == "0 nodes checked: folders of 0 runs removed, folders of 0 runs stay"
     assert sorted(here.asked) == ["b", "c"]
-    assert here.said[1:] == ["cluster one is skipped: node b does not answer"]
-    assert here.said[0].startswith("cluster wrong is skipped: ")
-    assert "nodes" in here.said[0]
+    assert here.lines[1:] == ["cluster one is skipped: node b does not respond"]
+    assert here.lines[0].startswith("cluster wrong is skipped: ")
+    assert "nodes" in here.lines[0]
 
 
 def aged(path: Path, age_s: float) -> Path:
@@ -247,7 +247,7 @@ def test_unused_folders_are_removed(here: Deployment) -> None:
 def test_an_empty_deployment_has_nothing_to_do(here: Deployment) -> None:
     for sweep in (runs_without_status, expired_leases, leftovers, node_folders, retention):
         assert sweep(here.upkeep).count("0") >= 2
-    assert here.said == []
+    assert here.lines == []
 
 
 def test_old_deliveries_lose_their_event_data(here: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,7 @@ def test_an_unexpected_error_of_one_attempt_does_not_stop_the_others(
     )
     world.work()
     assert list(world.dag_runs.started) == [(DAG, world.run_id(sha=head, number=0))]
-    assert "secret" not in "".join(world.said)
+    assert "secret" not in "".join(world.lines)
     monkeypatch.setattr(start, "GIVE_UP_S", -1.0)
     world.settle()
     assert world.check(sha=old)["conclusion"] == "action_required"

@@ -59,7 +59,7 @@ def delivery(
 def fetch(app: App, store: Store) -> tuple[int, int]:
     repository = Repository(name=NAME, connection="app", suite="toy", cluster="two")
     messages: list[str] = []
-    found = fetch_missed(app, "app", Repositories({"r": repository}), store, time.time(), say=messages.append)
+    found = fetch_missed(app, "app", Repositories({"r": repository}), store, time.time(), report=messages.append)
     assert messages == []
     return found
 
@@ -119,7 +119,7 @@ def test_a_delivery_that_github_forgot_does_not_stop_the_others(app: App, github
     github.deliveries = [delivery(1, age_s=3600), delivery(2, age_s=7200, payload=None)]
     messages: list[str] = []
     repository = Repository(name=NAME, connection="app", suite="toy", cluster="two")
-    found = fetch_missed(app, "app", Repositories({"r": repository}), store, time.time(), say=messages.append)
+    found = fetch_missed(app, "app", Repositories({"r": repository}), store, time.time(), report=messages.append)
     assert found == (1, 2)
     assert len(messages) == 1
     assert "delivery 00000000-0000-0000-0000-000000000002, event pull_request: " in messages[0]

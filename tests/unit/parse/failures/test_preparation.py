@@ -32,7 +32,7 @@ mv: cannot stat 'ILSVRC2012': No such file or directory
 def test_the_first_cause_counts(text: str, kind: FailureClass | None, result: str) -> None:
     found = preparation_trouble(text.splitlines())
     assert (found and found.failure_class) is kind
-    assert found is None or result in found.said
+    assert found is None or result in found.log_line
 
 
 def test_a_path_that_a_script_checks_itself_is_a_missing_file() -> None:
@@ -46,4 +46,4 @@ def test_a_path_that_a_script_checks_itself_is_a_missing_file() -> None:
     found = find_failure(text)
     assert found is not None
     assert found.failure_class is FailureClass.DATA_MISSING
-    assert "train_list.txt" in found.said
+    assert "train_list.txt" in found.log_line

@@ -23,7 +23,7 @@ def test_a_rule_reads_its_own_sample(rule: Rule) -> None:
         rule.failure_class,
         rule.is_collateral,
     )
-    assert found.said == rule.sample[:300]
+    assert found.log_line == rule.sample[:300]
 
 
 def test_every_rule_has_a_name_of_its_own_and_a_source() -> None:
@@ -64,7 +64,7 @@ def test_helper_process_that_lost_its_parent_is_not_the_reason() -> None:
     for text in (own + CHILD, CHILD + own):
         found = find_failure(text)
         assert found is not None
-        assert (found.failure_class, found.said) == (
+        assert (found.failure_class, found.log_line) == (
             FailureClass.CODE_ERROR,
             "ValueError: The number 1 of time stamps must be larger than warmup: 2",
         )
@@ -78,7 +78,8 @@ def test_innermost_exception_of_a_message_is_the_reason() -> None:
     assert found is not None
     assert found.failure_class is FailureClass.CODE_ERROR
     assert (
-        found.said == "TypeError: (InvalidType) sigmoid(): argument (position 1) must be Value, but got Variable"
+        found.log_line
+        == "TypeError: (InvalidType) sigmoid(): argument (position 1) must be Value, but got Variable"
     )
 
 
@@ -92,7 +93,7 @@ def test_innermost_exception_of_a_message_is_the_reason() -> None:
 def test_framework_without_cuda_is_the_environment(exception: str) -> None:
     found = find_failure(_traceback(exception))
     assert found is not None
-    assert (found.failure_class, found.said) == (FailureClass.ENVIRONMENT, exception)
+    assert (found.failure_class, found.log_line) == (FailureClass.ENVIRONMENT, exception)
 
 
 def _traceback(exception: str) -> str:
@@ -151,23 +152,23 @@ def _traceback(exception: str) -> str:
 )
 def test_causes_before_consequences(text: str, kind: FailureClass | None, result: str) -> None:
     found = find_failure(text)
-    assert (found and found.failure_class, found.said if found else "") == (kind, result)
+    assert (found and found.failure_class, found.log_line if found else "") == (kind, result)
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_read_without_an_error(text: str) -> None:
     found = find_failure("Traceback (most recent call last):\n" + text)
-    assert found is None or len(found.said) <= 300
+    assert found is None or len(found.log_line) <= 300
 
 
 def test_secrets_in_the_reported_line_are_masked() -> None:
     url = "https://b.example.com/w.tar?X-Amz-Signature=0123abcd&token=SECRET123"
     found = find_failure(_traceback(f"requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: {url}"))
     assert found is not None
-    assert found.said.endswith("url: https://b.example.com/w.tar?X-Amz-Signature=***&token=***")
+    assert found.log_line.endswith("url: https://b.example.com/w.tar?X-Amz-Signature=***&token=***")
     refused = find_failure(f"{FINE}OSError: [Errno 28] No space left on device: 'https://ci:hunter2@host/x'\n")
     assert refused is not None
-    assert "https://ci:***@host/x" in refused.said
+    assert "https://ci:***@host/x" in refused.log_line
 
 
 # The worker's traceback and torchrun's own behind it, as PyTorch 2.x prints them when a worker fails
@@ -226,7 +227,7 @@ def test_summary_of_torchrun_does_not_hide_the_error_of_a_rank(
     found = find_failure(FINE + own + SUMMARY)
     assert found is not None
     assert (found.failure_class, found.rule, found.is_collateral) == (kind, rule, is_collateral)
-    assert found.said == exception
+    assert found.log_line == exception
     assert exception in error_excerpt(FINE + own + SUMMARY)
 
 
@@ -234,7 +235,7 @@ def test_summary_of_torchrun_does_not_hide_a_message_without_a_traceback() -> No
     waits = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE)"
     found = find_failure(f"{FINE}{waits}\n{SUMMARY}")
     assert found is not None
-    assert (found.rule, found.said) == ("peer is behind", waits)
+    assert (found.rule, found.log_line) == ("peer is behind", waits)
     assert waits in error_excerpt(f"{FINE}{waits}\n{SUMMARY}")
 
 
@@ -242,12 +243,12 @@ def test_summary_of_torchrun_counts_if_a_rank_reports_nothing() -> None:
     found = find_failure(FINE + SUMMARY)
     assert found is not None
     assert found.failure_class is FailureClass.CODE_ERROR
-    assert "ChildFailedError" in found.said
+    assert "ChildFailedError" in found.log_line
     assert "failed (exitcode: 1) local_rank: 0" in error_excerpt(FINE + SUMMARY)
     killed = "traceback : Signal 9 (SIGKILL) received by PID 12"
     found = find_failure(FINE + re.sub("traceback : .*", killed, SUMMARY))
     assert found is not None
-    assert (found.failure_class, found.said) == (FailureClass.KILLED, killed)
+    assert (found.failure_class, found.log_line) == (FailureClass.KILLED, killed)
 
 
 def test_a_launcher_that_was_requested_to_end_has_no_error_of_its_own() -> None:
@@ -285,7 +286,7 @@ def test_a_rank_that_nccl_aborted_after_a_timeout_is_collateral(threads: int, fr
 def test_a_crash_is_found_above_its_stacks(word: str, rule: str) -> None:
     found = find_failure(FINE + _fatal(word, 4, 30))
     assert found is not None
-    assert (found.failure_class, found.rule, found.said) == (
+    assert (found.failure_class, found.rule, found.log_line) == (
         FailureClass.CODE_ERROR,
         rule,
         f"Fatal Python error: {word}",

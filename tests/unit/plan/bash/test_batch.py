@@ -3,7 +3,7 @@
 import pytest
 
 from tipcflow.domain import ConfigError
-from tipcflow.plan import answer, record_commands
+from tipcflow.plan import plan_record, record_commands
 
 
 def record(text: str, **fields: object) -> dict[str, object]:
@@ -19,7 +19,7 @@ def record(text: str, **fields: object) -> dict[str, object]:
 
 
 def test_a_result_names_its_record(short_text: str) -> None:
-    result = answer(record(short_text))
+    result = plan_record(record(short_text))
     assert [result[name] for name in ("config", "mode", "variant")] == [
         "test_tipc/configs/m/train.txt",
         "lite_train_lite_infer",
@@ -41,10 +41,10 @@ def test_a_missing_field_is_named(short_text: str, field: str) -> None:
     bad = record(short_text)
     del bad[field]
     with pytest.raises(ConfigError) as caught:
-        answer(bad, where="records.jsonl:7")
+        plan_record(bad, where="records.jsonl:7")
     assert (caught.value.key, caught.value.file) == (field, "records.jsonl:7")
 
 
 def test_an_unknown_family_is_an_error(short_text: str) -> None:
     with pytest.raises(ConfigError, match="models/serving"):
-        answer(record(short_text, family="serving"))
+        plan_record(record(short_text, family="serving"))

@@ -33,7 +33,7 @@ def described(bench, *texts, **values):
 def test_one_call_does_it_all(bench):
     job, text = described(bench, "echo one; echo two > made", artefacts=("made",))
     report = begin(bench, job, text, "--files")
-    assert (report[0]["event"], report[0]["state"]) == ("answer", "running")
+    assert (report[0]["event"], report[0]["state"]) == ("response", "running")
     assert "".join(one["data"] for one in report if one["event"] == "log") == "one\n"
     assert [one["event"] for one in report[-2:]] == ["files", "end"]
     assert report[-1]["record"]["exit_code"] == 0
@@ -50,7 +50,7 @@ def test_a_second_call_finds_the_job_as_it_was_described_first(bench):
     job, text = described(bench, "echo begun >> begun")
     begin(bench, job, text)
     report = begin(bench, job, text.replace("echo begun", "echo again"))
-    assert (report[0]["event"], report[0]["state"], report[-1]["event"]) == ("answer", "ended", "end")
+    assert (report[0]["event"], report[0]["state"], report[-1]["event"]) == ("response", "ended", "end")
     assert "files" not in {one["event"] for one in report}
     assert (job / "job.json").read_text() == text
     assert (bench.root / "begun").read_text() == "begun\n"

@@ -119,7 +119,7 @@ def contained(bench, engine):
 
 def test_a_container_that_ends_by_itself(bench, engine, contained):
     job = contained("docker run N1 bash -c 'echo inside $TIPCFLOW_NODE; exit 3'")
-    bench.ask("start", job)
+    bench.call("start", job)
     record = bench.ended(job)
     assert (record.reason, record.exit_code, record.message) == (EndReason.EXITED, 3, "exited with 3")
     assert (job / "logs/main.log").read_text() == "inside a\n"
@@ -128,19 +128,19 @@ def test_a_container_that_ends_by_itself(bench, engine, contained):
 
 def test_its_client_is_killed_and_the_container_is_ended(bench, engine, contained):
     job = contained(ORPHANED + "exit 4")
-    bench.ask("start", job)
+    bench.call("start", job)
     record = bench.ended(job)
     assert (record.exit_code, engine.running()) == (4, [])
 
 
 def test_what_runs_inside_is_counted_and_stopped(bench, engine, contained, wait):
     job = contained(INSIDE)
-    bench.ask("start", job)
+    bench.call("start", job)
     wait(lambda: engine.running() == ["N1"], "the container")
     samples = job / "samples.jsonl"
     wait(lambda: samples.exists() and '"3":' in samples.read_text(), "memory of the rank inside")
     assert (job / "container").read_text() == "N1"
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     record = bench.ended(job)
     assert (record.reason, record.message, engine.running()) == (EndReason.STOPPED, "over", [])
     assert record.peak_rss_bytes["3"] > 0
@@ -149,7 +149,7 @@ def test_what_runs_inside_is_counted_and_stopped(bench, engine, contained, wait)
 def test_what_hides_from_us_goes_with_the_container(bench, engine, contained, wait):
     """Without our marks, as for a login that may not look into the container's processes."""
     job = contained("docker run N1 env -i /bin/sleep 300", deadline_s=1.0)
-    bench.ask("start", job)
+    bench.call("start", job)
     wait(lambda: engine.running() == ["N1"], "the container")
     assert bench.ended(job).reason is EndReason.DEADLINE
     assert (engine.running(), engine.removed) == ([], ["N1"])
@@ -157,7 +157,7 @@ def test_what_hides_from_us_goes_with_the_container(bench, engine, contained, wa
 
 def test_legs_may_use_the_same_name(bench, engine, contained):
     job = contained(ORPHANED, "docker run N1 true", legs=True, keep_going=True)
-    bench.ask("start", job)
+    bench.call("start", job)
     bench.ended(job)
     assert '"leg": "leg1"' in (job / "legs.jsonl").read_text()
     assert "Conflict" not in (job / "logs/leg1.log").read_text()
@@ -165,36 +165,36 @@ def test_legs_may_use_the_same_name(bench, engine, contained):
 
 def test_an_engine_that_does_not_respond_is_reported_and_reap_tries_again(bench, engine, contained, wait):
     job = contained(INSIDE)
-    bench.ask("start", job)
+    bench.call("start", job)
     wait(lambda: engine.running() == ["N1"], "the container")
     engine.down = True
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     record = bench.ended(job)
     assert record.message == "over; container N1 was not removed: Cannot connect to the Docker daemon"
     job_id = "r1/train/norm_train/1"
-    report = bench.ask("reap", bench.workspace)["containers"]
+    report = bench.call("reap", bench.workspace)["containers"]
     message = "Cannot connect to the Docker daemon"
     assert report == [{"job": job_id, "container": "N1", "removed": False, "message": message}]
     engine.down = False
-    report = bench.ask("reap", bench.workspace)["containers"]
+    report = bench.call("reap", bench.workspace)["containers"]
     assert report == [{"job": job_id, "container": "N1", "removed": True, "message": ""}]
-    assert bench.ask("reap", bench.workspace)["containers"] == []
+    assert bench.call("reap", bench.workspace)["containers"] == []
 
 
 def test_a_dead_runners_container_is_ended_before_its_slot_is_used_again(bench, engine, contained, wait):
     job = contained("docker run N1 env -i /bin/sleep 300", slots=(0,))
-    pid = bench.ask("start", job)["pid"]
+    pid = bench.call("start", job)["pid"]
     wait(lambda: engine.running() == ["N1"], "the container")
     bench.kill_runner(pid)
     wait(lambda: not Path(f"/proc/{pid}").exists(), "the runner's end")
     engine.down = True
     after = bench.job("true", step="next", slots=(0,), env=engine.env)
-    record = bench.ask("start", after)["record"]
+    record = bench.call("start", after)["record"]
     assert record["message"] == (
         "slot 0: container N1 of r1/train/norm_train/1 was not removed: Cannot connect to the Docker daemon"
     )
     engine.down = False
-    bench.ask("start", bench.job("true", step="third", slots=(0,), env=engine.env))
+    bench.call("start", bench.job("true", step="third", slots=(0,), env=engine.env))
     assert engine.running() == []
     assert not (job / "container").exists()
 

@@ -26,12 +26,12 @@ def small(bench):
 @pytest.mark.parametrize("how", ["stop", "reap"])
 def test_a_job_on_a_full_disk_can_be_stopped(small, how, wait):
     job = small.job("yes | head -c 10000000; sleep 300")
-    small.ask("start", job)
+    small.call("start", job)
     wait(lambda: os.statvfs(job).f_bavail == 0, "a full disk")
     if how == "stop":
-        small.ask("stop", job, "over")
+        small.call("stop", job, "over")
     else:
-        assert small.ask("reap", small.workspace, "--living")["left"] == []
+        assert small.call("reap", small.workspace, "--living")["left"] == []
     assert small.ended(job).reason.value == "stopped"
     assert not small.ours()
 
@@ -44,7 +44,7 @@ def test_not_even_an_empty_file(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "locked", lambda _: True)
     monkeypatch.setattr(files.os, "kill", lambda *words: sent.append(words))
     (tmp_path / "stop").mkdir()
-    files.ask_to_stop(str(tmp_path), "over")
+    files.request_stop(str(tmp_path), "over")
     assert sent == [(4711, files.signal.SIGINT)]
 
 
@@ -70,7 +70,7 @@ FILL = "yes | head -c 10000000; true"
 def test_legs_continue_when_the_disk_stays_full(small):
     """The ballast's space holds the records of a few legs; then it is used up."""
     job = small.job(*[FILL] * 16, "touch last", legs=True, keep_going=True)
-    small.ask("start", job)
+    small.call("start", job)
     record = small.ended(job)
     assert (record.reason.value, record.exit_code) == ("exited", 0), record.message
     assert (small.root / "last").exists()
@@ -81,7 +81,7 @@ def test_artefacts_are_listed_on_a_full_disk(small):
     (small.root / "made").write_text("1")
     texts = ("true", f"{FILL}; touch made")
     job = small.job(*texts, legs=True, keep_going=True, artefacts=("made",), sample_every_s=60.0)
-    small.ask("start", job)
+    small.call("start", job)
     record = small.ended(job)
     assert "artefacts not listed" not in record.message
     listed = json.loads((job / "artefacts.json").read_text())

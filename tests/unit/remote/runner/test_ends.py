@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 def test_success_is_recorded_with_times_and_log(bench):
     before = time.time()
     job = bench.job("echo hello; echo error >&2; sleep 0.2")
-    bench.ask("start", job)
+    bench.call("start", job)
     record = bench.ended(job)
     assert record.ok
     assert (record.reason, record.exit_code, record.signal) == (EndReason.EXITED, 0, None)
@@ -31,7 +31,7 @@ def test_success_is_recorded_with_times_and_log(bench):
 
 def test_a_job_times_its_node_before_and_after_itself(bench):
     job = bench.job("true", probe=True)
-    bench.ask("start", job)
+    bench.call("start", job)
     record = bench.ended(job)
     assert record.ok
     assert set(record.probes) == {"cpu", "memory", "disk"}
@@ -95,10 +95,10 @@ def test_a_daemon_that_hides_and_ignores_term_is_killed(bench, wait, ending):
     (bench.root / "daemon.py").write_text(DAEMON)
     name = f"daemon-of-{bench.root}"
     job = bench.job(f'{sys.executable} daemon.py "{name}"; touch begun; {ending}', kill_after_s=0.2)
-    bench.ask("start", job)
+    bench.call("start", job)
     wait(lambda: (bench.root / "begun").exists(), "the daemon")
     if ending == "sleep 300":
-        bench.ask("stop", job, "over")
+        bench.call("stop", job, "over")
     bench.ended(job)
     assert not [pid for pid, words in cmdlines() if name in words]
 
@@ -117,7 +117,7 @@ def cmdlines():
 def test_a_lease_counts_though_clocks_jump(bench):
     """What renews it is that its time stamp changes, wherever to."""
     job = bench.job("sleep 300", lease_s=4.0)
-    bench.ask("start", job)
+    bench.call("start", job)
     begin = time.monotonic()
     for number in itertools.count(1):
         os.utime(job / "lease", (1000 - number, 1000 - number))
@@ -152,15 +152,15 @@ def test_deadline_kills_what_ignores_term(bench):
 
 def test_stop_carries_its_reason(bench):
     job = bench.job("sleep 300")
-    bench.ask("start", job)
-    bench.ask("stop", job, "a peer failed: node 'b'")
+    bench.call("start", job)
+    bench.call("stop", job, "a peer failed: node 'b'")
     record = bench.ended(job)
     assert (record.reason, record.message) == (EndReason.STOPPED, "a peer failed: node 'b'")
 
 
 def test_a_terminated_runner_ends_its_job(bench):
     job = bench.job("sleep 300")
-    pid = bench.ask("start", job)["pid"]
+    pid = bench.call("start", job)["pid"]
     os.kill(pid, signal.SIGTERM)
     record = bench.ended(job)
     assert (record.reason, record.message) == (EndReason.STOPPED, "the runner got SIGTERM")
@@ -173,17 +173,17 @@ def test_lease_expires_when_no_controller_is_heard_of(bench):
 
 def test_polls_renew_the_lease(bench):
     job = bench.job("while [ ! -e over ]; do sleep 0.05; done", lease_s=3.0)
-    bench.ask("start", job)
+    bench.call("start", job)
     begin = time.monotonic()
     while time.monotonic() - begin < 4.5:
-        assert bench.ask("poll", job)["state"] == "running"
+        assert bench.call("poll", job)["state"] == "running"
     (bench.root / "over").touch()
     assert bench.ended(job).ok
 
 
 def test_legs_continue_after_a_failure_and_keep_their_own_records(bench):
     job = bench.job("echo one; exit 3", "echo two", "kill -9 $$", legs=True, keep_going=True)
-    bench.ask("start", job)
+    bench.call("start", job)
     record = bench.ended(job)
     assert (record.reason, record.exit_code) == (EndReason.EXITED, 3)
     assert record.message == "2 of 3 legs failed, the first: leg0: exited with 3"
@@ -233,7 +233,7 @@ def test_environment_is_the_jobs_own(bench):
         'echo "$TIPCFLOW_JOB|$TIPCFLOW_NODE|${TIPCFLOW_RUNNER-unset}"',
         env={"A": "a 'b' $c", "B": ""},
     )
-    bench.ask("start", job, env={"B": "b", "PADDLE_MASTER": "x", "FLAGS_selected_gpus": "0", "TRAINER_ID": "1"})
+    bench.call("start", job, env={"B": "b", "PADDLE_MASTER": "x", "FLAGS_selected_gpus": "0", "TRAINER_ID": "1"})
     bench.ended(job)
     expected = "a 'b' $c|unset|unset|unset|unset\nr1/train/norm_train/1|a|unset\n"
     assert (job / "logs/main.log").read_text() == expected
@@ -274,15 +274,15 @@ def test_the_end_of_each_rank_is_reported_in_order_whatever_the_launcher_reports
 @pytest.mark.parametrize(
     ("end", "by"),
     [
-        (lambda bench, job: bench.ask("stop", job, "over", "--by", "peer"), "peer"),
-        (lambda bench, job: bench.ask("stop", job, "over"), None),
-        (lambda bench, job: bench.ask("reap", bench.workspace, "--living", "--by", "operator"), "operator"),
+        (lambda bench, job: bench.call("stop", job, "over", "--by", "peer"), "peer"),
+        (lambda bench, job: bench.call("stop", job, "over"), None),
+        (lambda bench, job: bench.call("reap", bench.workspace, "--living", "--by", "operator"), "operator"),
         (lambda bench, job: os.kill(json.loads((job / "lock").read_text()), signal.SIGTERM), "node"),
     ],
 )
 def test_the_record_names_who_stopped_a_job(bench, end, by):
     job = bench.job("sleep 300")
-    bench.ask("start", job)
+    bench.call("start", job)
     end(bench, job)
     record = bench.ended(job)
     assert (record.reason, record.stopped_by) == (EndReason.STOPPED, by)
@@ -295,11 +295,11 @@ def test_a_record_that_the_job_writes_is_not_its_end(bench):
     """Any command can write the file; the runner's record replaces it when the job ends."""
     forged = json.dumps({"reason": "exited", "exit_code": 0, "started_at": 1, "ended_at": 2})
     job = bench.job(f"{IN_ITS_FOLDER}; echo '{forged}' > exit.json; sleep 1; exit 3")
-    bench.ask("start", job)
+    bench.call("start", job)
     until(lambda: (job / "exit.json").exists(), "the forged record")
-    polled = bench.ask("poll", job)
+    polled = bench.call("poll", job)
     assert (polled["state"], polled["record"]) == ("running", None)
-    out, _ = bench.call("watch", job).communicate(timeout=WAIT_S)
+    out, _ = bench.popen("watch", job).communicate(timeout=WAIT_S)
     last = json.loads(out.splitlines()[-1])
     assert (last["event"], last["record"]["exit_code"]) == ("end", 3)
 

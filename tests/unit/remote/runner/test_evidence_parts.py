@@ -81,7 +81,7 @@ def test_tools_and_marks(tmp_path, monkeypatch):
 
 def test_only_so_much_is_printed(tmp_path, monkeypatch):
     spec = {"workspace": str(tmp_path), "root": str(tmp_path), "run": "r", "step": "s", "attempt": 1, "node": "a"}
-    made = evidence.Evidence(str(tmp_path), spec, "asked", "")
+    made = evidence.Evidence(str(tmp_path), spec, "requested", "")
     long = "s" * 500_000
     made.ranks = dict.fromkeys(range(ME.pid, ME.pid + 200), "3")
     made.procs = [ME._replace(pid=pid) for pid in range(ME.pid, ME.pid + 200)]
@@ -120,7 +120,7 @@ def test_a_ranks_own_process_comes_before_its_helpers(tmp_path, monkeypatch):
     ]
     monkeypatch.setattr(evidence, "job_processes", lambda *_: table)
     spec = {"workspace": str(tmp_path), "root": str(tmp_path), "run": "r", "step": "s", "attempt": 1, "node": "a"}
-    made = evidence.Evidence(str(tmp_path), spec, "asked", "")
+    made = evidence.Evidence(str(tmp_path), spec, "requested", "")
     assert [(proc.pid, made.main(proc)) for proc in made.procs] == [
         (11, True),
         (21, True),
@@ -136,7 +136,7 @@ def test_evidence_on_a_full_disk_is_still_reported(tmp_path):
         spec = {"workspace": str(tmp_path), "root": "/", "run": "r", "step": "s", "attempt": 1, "node": "a"}
         with pytest.raises(OSError, match="No space"):
             (tmp_path / "full").write_bytes(b"x" * 8192)
-        found = evidence.Evidence(str(tmp_path), spec, "asked", "").collect()
+        found = evidence.Evidence(str(tmp_path), spec, "requested", "").collect()
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
     assert (found["complete"], found["failed"]) == (True, {"evidence.json": "No space left on device"})

@@ -37,7 +37,7 @@ git_version = '0123abcd'
 
 def test_this_machine(bench):
     before = time.time()
-    report = bench.ask("facts", bench.workspace, "--python", sys.executable)
+    report = bench.call("facts", bench.workspace, "--python", sys.executable)
     assert before - 1 < report.pop("clock") < time.time() + 1
     known = NodeFacts.model_validate({"node": "a", **report})
     assert known.hostname == socket.gethostname()
@@ -55,7 +55,7 @@ def test_this_machine(bench):
 
 
 def test_workspace_that_is_not_there_yet(bench, tmp_path):
-    assert bench.ask("facts", tmp_path / "not" / "yet", "--python", sys.executable)["disk_free_bytes"] > 0
+    assert bench.call("facts", tmp_path / "not" / "yet", "--python", sys.executable)["disk_free_bytes"] > 0
 
 
 def test_peers_by_tcp_with_the_reason(bench):
@@ -65,7 +65,7 @@ def test_peers_by_tcp_with_the_reason(bench):
         server.listen()
         ports = server.getsockname()[1], closed.getsockname()[1]
         peers = f"b=127.0.0.1:{ports[0]},c=127.0.0.1:{ports[1]},d=no-such-host.invalid,e=127.0.0.1"
-        report = bench.ask(
+        report = bench.call(
             "facts", bench.workspace, "--python", sys.executable, "--peers", peers, "--port", ports[0]
         )
     assert set(report["unreachable"]) == {"c", "d"}
@@ -74,7 +74,7 @@ def test_peers_by_tcp_with_the_reason(bench):
 
 
 def test_python_that_does_not_work(bench):
-    report = bench.ask("facts", bench.workspace, "--python", "/bin/false")
+    report = bench.call("facts", bench.workspace, "--python", "/bin/false")
     assert report.get("python", "") == ""
     assert report["packages"] == {}
 
@@ -88,7 +88,7 @@ def test_environment_with_two_frameworks(bench, tmp_path):
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    report = bench.ask("facts", bench.workspace, "--python", str(python))
+    report = bench.call("facts", bench.workspace, "--python", str(python))
     assert report["frameworks"] == {"paddle": "3.3.1", "torch": "2.13.0+cpu"}
     assert (report["framework"], report["framework_version"]) == ("paddle", "3.3.1")
 
@@ -140,7 +140,7 @@ def test_framework_of_an_environment(bench, tmp_path, monkeypatch):
     (package / "version").mkdir(parents=True)
     (package / "__init__.py").write_text("raise RuntimeError('must not be imported')")
     (package / "version" / "__init__.py").write_text(PADDLE)
-    report = bench.ask(
+    report = bench.call(
         "facts", bench.workspace, "--python", sys.executable, env={"PYTHONPATH": str(tmp_path / "site")}
     )
     assert (report["framework"], report["framework_version"], report["cuda"]) == ("paddle", "3.3.1", "12.6")

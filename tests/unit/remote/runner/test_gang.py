@@ -9,17 +9,17 @@ pytestmark = pytest.mark.process
 
 def test_nothing_runs_before_go(bench):
     job = bench.job("date +%s.%N > began", barrier=True)
-    assert bench.ask("start", job)["state"] == "staged"
-    assert bench.ask("poll", job)["heartbeat"]["state"] == "staged"
+    assert bench.call("start", job)["state"] == "staged"
+    assert bench.call("poll", job)["heartbeat"]["state"] == "staged"
     assert not (bench.root / "began").exists()
-    bench.ask("go", job)
+    bench.call("go", job)
     assert bench.ended(job).ok
     assert (bench.root / "began").exists()
 
 
 def test_two_members_begin_together(bench):
     jobs = [bench.job(f"date +%s.%N > began{n}", barrier=True, step=f"s{n}", slots=(n,)) for n in (0, 1)]
-    assert [bench.ask("start", job)["state"] for job in jobs] == ["staged", "staged"]
+    assert [bench.call("start", job)["state"] for job in jobs] == ["staged", "staged"]
     for job in jobs:
         (job / "go").touch()
     for job in jobs:
@@ -36,8 +36,8 @@ def test_barrier_timeout(bench):
 
 def test_stop_while_staged(bench):
     job = bench.job("touch ran", barrier=True)
-    bench.ask("start", job)
-    bench.ask("stop", job, "node b could not be staged")
+    bench.call("start", job)
+    bench.call("stop", job, "node b could not be staged")
     record = bench.ended(job)
     assert (record.reason, record.message) == (EndReason.STOPPED, "node b could not be staged")
     assert not (bench.root / "ran").exists()
@@ -47,7 +47,7 @@ def test_stop_wins_over_go(bench):
     job = bench.job("touch ran", barrier=True)
     (job / "stop").write_text("too late")
     (job / "go").touch()
-    bench.ask("start", job)
+    bench.call("start", job)
     assert bench.ended(job).reason is EndReason.STOPPED
     assert not (bench.root / "ran").exists()
 

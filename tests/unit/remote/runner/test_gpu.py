@@ -45,7 +45,7 @@ def smi(tmp_path):
 @pytest.mark.process
 def test_memory_by_rank_and_use_by_gpu(bench, smi, wait):
     job = bench.job("PADDLE_TRAINER_ID=1 sleep 300")
-    bench.ask("start", job, env={"PATH": f"{smi}:{os.environ['PATH']}"})
+    bench.call("start", job, env={"PATH": f"{smi}:{os.environ['PATH']}"})
     samples = job / "samples.jsonl"
 
     def newest() -> dict:
@@ -61,7 +61,7 @@ def test_memory_by_rank_and_use_by_gpu(bench, smi, wait):
         {"uuid": "GPU-bbbb", "busy_percent": 0.0, "used_bytes": 3 * 1024**2},
     ]
     assert last["procs"] <= 2, "the readers of nvidia-smi are no processes of the job"
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     record = bench.ended(job)
     assert record.peak_gpu_bytes == {"1": 768 * 1024**2}
     assert record.killed == 0

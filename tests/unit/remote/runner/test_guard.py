@@ -33,7 +33,7 @@ def hidden(bench, wait):
     """A running job with such a daemon: (job folder, the runner's pid, the daemon's)."""
     (bench.root / "hidden.py").write_text(HIDDEN)
     job = bench.job(f"{sys.executable} hidden.py; sleep 303", slots=(0,), kill_after_s=0.5, sample_every_s=0.05)
-    pid = bench.ask("start", job)["pid"]
+    pid = bench.call("start", job)["pid"]
     file = bench.root / "daemon.pid"
     wait(lambda: file.exists() and file.read_text(), "the daemon")
     daemon = int(file.read_text())
@@ -70,7 +70,7 @@ def test_a_killed_runners_job_is_ended_by_its_guard(bench, wait, hidden):
     os.kill(runner, signal.SIGKILL)
     wait(lambda: not alive(daemon), "the daemon's end", 10)
     wait(lambda: not bench.ours(), "the guard's end", 10)
-    assert bench.ask("poll", job)["state"] == "lost"
+    assert bench.call("poll", job)["state"] == "lost"
     assert "the runner was ended by signal 9" in (job / "runner.log").read_text()
     assert not (job / "processes.json").exists()
 
@@ -84,15 +84,15 @@ def test_without_its_guard_it_is_found_by_who_looks_next(bench, wait, hidden, gr
     if group == "without":
         (job / "cgroup").unlink(missing_ok=True)
     bench.kill_runner(runner)
-    wait(lambda: bench.ask("poll", job)["state"] == "lost", "lost")
+    wait(lambda: bench.call("poll", job)["state"] == "lost", "lost")
     for pid in bench.ours():
         os.kill(pid, signal.SIGKILL)  # also what carries marks, and could lead to it
     assert alive(daemon)
     if who == "list":
-        found = {one["pid"]: one for one in bench.ask("list", bench.workspace)["processes"]}
+        found = {one["pid"]: one for one in bench.call("list", bench.workspace)["processes"]}
         assert (found[daemon]["job"], found[daemon]["user"]) == ("r1/train/norm_train/1", "root")
     elif who == "reap":
-        report = bench.ask("reap", bench.workspace, "--job", "r1/train/norm_train/1")
+        report = bench.call("reap", bench.workspace, "--job", "r1/train/norm_train/1")
         assert (daemon, "SIGKILL") in [(one["pid"], one["signal"]) for one in report["killed"]]
         assert (report["left"], alive(daemon)) == ([], False)
     else:
@@ -109,7 +109,7 @@ def test_a_control_group_alone_finds_what_no_sample_has_seen(bench, wait, hidden
     (job / "processes.json").unlink(missing_ok=True)
     group = Path((job / "cgroup").read_text())
     assert daemon in map(int, (group / "cgroup.procs").read_text().split())
-    report = bench.ask("reap", bench.workspace)
+    report = bench.call("reap", bench.workspace)
     assert daemon in [one["pid"] for one in report["killed"]]
     assert not group.exists()
 
@@ -117,7 +117,7 @@ def test_a_control_group_alone_finds_what_no_sample_has_seen(bench, wait, hidden
 @OURS
 def test_an_ended_job_leaves_no_control_group_and_no_list(bench):
     job = bench.job("sleep 0.3")
-    bench.ask("start", job)
+    bench.call("start", job)
     assert bench.ended(job).ok
     assert not (job / "processes.json").exists()
     if (job / "cgroup").exists():
@@ -127,7 +127,7 @@ def test_an_ended_job_leaves_no_control_group_and_no_list(bench):
 @OURS
 def test_a_guard_ignores_term_while_its_runner_runs(bench):
     job = bench.job("sleep 0.5; echo done")
-    bench.ask("start", job)
+    bench.call("start", job)
     for guard in bench.guards():
         os.kill(guard, signal.SIGTERM)
     assert bench.ended(job).reason is EndReason.EXITED
@@ -136,7 +136,7 @@ def test_a_guard_ignores_term_while_its_runner_runs(bench):
 @OURS
 def test_a_job_continues_without_its_guard(bench):
     job = bench.job("sleep 0.5; echo done")
-    bench.ask("start", job)
+    bench.call("start", job)
     for guard in bench.guards():
         os.kill(guard, signal.SIGKILL)
     assert bench.ended(job).ok
@@ -145,11 +145,11 @@ def test_a_job_continues_without_its_guard(bench):
 @OURS
 def test_a_guard_is_listed_as_a_helper_and_not_as_a_process_of_the_run(bench):
     job = bench.job("sleep 300")
-    bench.ask("start", job)
-    report = bench.ask("list", bench.workspace)
+    bench.call("start", job)
+    report = bench.call("list", bench.workspace)
     assert [one["helper"] for one in report["helpers"]] == ["guard"]
     assert report["helpers"][0]["pid"] not in [one["pid"] for one in report["processes"]]
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     bench.ended(job)
 
 

@@ -44,7 +44,7 @@ def port():
 
 def beat(bench, job):
     """The job's heartbeat."""
-    return bench.ask("poll", job)["heartbeat"] or {}
+    return bench.call("poll", job)["heartbeat"] or {}
 
 
 def iteration(bench, job):
@@ -56,14 +56,14 @@ def iteration(bench, job):
 def test_one_of_two_ranks_hangs(bench, wait, port):
     (bench.root / "work.py").write_text(WORKER)
     job = bench.job(GANG % port, hang_s=1.0, progress=("log/workerlog.*",), hang_wait_s=600.0)
-    bench.ask("start", job)
+    bench.call("start", job)
     first = wait(lambda: iteration(bench, job), "an iteration")
     second = wait(lambda: (now := iteration(bench, job)) > first and now, "the next")
     wait(lambda: iteration(bench, job) > second, "and one more")
     (bench.root / "hang").touch()
     wait(lambda: beat(bench, job)["hang"], "the hang")
     # The controllers of the job and its peers poll while it hangs; they get the findings once complete.
-    seen = bench.ask("evidence", job)
+    seen = bench.call("evidence", job)
     assert (seen["why"], seen["complete"]) == ("hang", True)
     assert re.fullmatch(
         r"no progress: nothing new in log/workerlog\.1 \(rank 1\) for \d+ s, after iteration \d+; "
@@ -84,19 +84,19 @@ def test_one_of_two_ranks_hangs(bench, wait, port):
     assert (job / stuck["stack_file"]).read_text().startswith(stuck["stack"])
     assert seen["machine"]["memory"]["MemTotal"] > 0
     assert "failed" not in seen
-    assert bench.ask("poll", job)["evidence"]["logs"] == seen["logs"]
+    assert bench.call("poll", job)["evidence"]["logs"] == seen["logs"]
     # The runner waits for its peers to be queried; a stop has an effect nevertheless.
-    assert bench.ask("stop", job, "rank 1 hangs")["state"] == "running"
+    assert bench.call("stop", job, "rank 1 hangs")["state"] == "running"
     record = bench.ended(job)
     assert (record.reason, record.message) == (EndReason.STOPPED, "rank 1 hangs")
-    assert bench.ask("evidence", job) == seen, "it stays when the job is over"
+    assert bench.call("evidence", job) == seen, "it stays when the job is over"
 
 
 def test_a_silent_command_is_ended_as_a_hang(bench):
     (bench.root / "stopped.sh").write_text("echo begun; kill -STOP $$; sleep 300")
     job = bench.job("bash stopped.sh & wait", hang_s=1.0)
-    bench.ask("start", job)
-    watch = bench.call("watch", job)
+    bench.call("start", job)
+    watch = bench.popen("watch", job)
     out, err = watch.communicate(timeout=60)
     assert not err, err.decode()
     events = [json.loads(line) for line in out.splitlines()]
@@ -118,13 +118,13 @@ def test_evidence_of_a_healthy_job(bench, wait):
     """Inspection harms no process, even one that does not respond."""
     python = f"{sys.executable} -I -c 'import time; print(1, flush=True); time.sleep(300)'"
     job = bench.job(python)
-    bench.ask("start", job)
+    bench.call("start", job)
     wait(lambda: bench.log(job), "its first output")
-    seen = bench.ask("evidence", job)
-    assert (seen["why"], seen["message"], seen["state"]) == ("asked", "", "running")
+    seen = bench.call("evidence", job)
+    assert (seen["why"], seen["message"], seen["state"]) == ("requested", "", "running")
     assert [one for one in seen["processes"] if sys.executable in one["cmdline"] and "stack" not in one]
-    assert bench.ask("poll", job)["state"] == "running"
-    bench.ask("stop", job, "over")
+    assert bench.call("poll", job)["state"] == "running"
+    bench.call("stop", job, "over")
     assert bench.ended(job).message == "over"
 
 
@@ -141,28 +141,28 @@ def test_py_spy_and_nvidia_smi_where_they_are(bench, wait):
     job = bench.job(
         f"{sys.executable} -c 'print(1, flush=True); import time; time.sleep(300)'", env={"PATH": path}
     )
-    bench.ask("start", job)
+    bench.call("start", job)
     wait(lambda: bench.log(job), "its first output")
-    seen = bench.ask("evidence", job, env={"PATH": path})
+    seen = bench.call("evidence", job, env={"PATH": path})
     assert seen["gpus"] == (job / "evidence" / "nvidia-smi.txt").read_text() == "| NVIDIA-SMI | 87% |\n"
     python = next(one for one in seen["processes"] if "stack" in one)
     assert (python["stack_by"], python["stack"]) == ("py-spy", f"dumped dump --pid {python['pid']}\n")
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     bench.ended(job)
 
 
 @ours
 def test_evidence_of_what_is_not_there(bench, wait):
     job = bench.job("echo 1; exec sleep 300")
-    assert bench.ask("evidence", job)["message"] == "job has ended; no evidence was collected"
-    assert bench.ask("evidence", bench.root)["message"].endswith("job.json is missing or not JSON")
-    pid = bench.ask("start", job)["pid"]
+    assert bench.call("evidence", job)["message"] == "job has ended; no evidence was collected"
+    assert bench.call("evidence", bench.root)["message"].endswith("job.json is missing or not JSON")
+    pid = bench.call("start", job)["pid"]
     wait(lambda: bench.log(job), "its first output")
     bench.kill_runner(pid)
     wait(lambda: not Path(f"/proc/{pid}").exists(), "the runner's end")
-    seen = bench.ask("evidence", job)
+    seen = bench.call("evidence", job)
     assert (seen["state"], [one["cmdline"] for one in seen["processes"]]) == ("lost", ["sleep 300"])
-    bench.ask("reap", bench.workspace)
+    bench.call("reap", bench.workspace)
 
 
 @ours
@@ -171,8 +171,8 @@ def test_the_next_leg_is_a_new_chance(bench):
     beat = '"$TIPCFLOW_WORKSPACE"/jobs/r1/train%2Fnorm_train/1/heartbeat.json'
     silent = f"until grep -q 'no progress' {beat}; do sleep 0.1; done"
     job = bench.job(silent, "echo two", legs=True, keep_going=True, hang_s=1.0, hang_wait_s=60.0)
-    bench.ask("start", job)
-    out = bench.call("watch", job).communicate(timeout=60)[0]
+    bench.call("start", job)
+    out = bench.popen("watch", job).communicate(timeout=60)[0]
     report = [event for event in map(json.loads, out.splitlines()) if event["event"] == "hang"]
     assert [bool(event["message"]) for event in report] in ([True], [])  # it may end before the inspection
     record = bench.ended(job)
@@ -183,7 +183,7 @@ def test_the_next_leg_is_a_new_chance(bench):
 
 def test_a_late_job_is_inspected_before_it_is_ended(bench):
     job = bench.job("echo begun; sleep 300", deadline_s=1.0)
-    bench.ask("start", job)
+    bench.call("start", job)
     record = bench.ended(job)
     assert (record.reason, record.message) == (EndReason.DEADLINE, "not done within 1 s")
     seen = json.loads((job / "evidence.json").read_text())
@@ -213,7 +213,7 @@ MUTE = "mkdir -p log; echo joined > log/workerlog.2; while [ ! -e over ]; do sle
 def silent_job(bench):
     """A job with peers, whose only rank prints no iterations."""
     job = bench.job(MUTE, hang_s=1.0, progress=("log/workerlog.*",), peers=("10.0.0.9",))
-    bench.ask("start", job)
+    bench.call("start", job)
     return job
 
 
@@ -223,8 +223,8 @@ def test_a_silent_rank_that_counts_nothing_is_not_ended_while_its_peers_make_pro
     wait(lambda: beat(bench, job).get("hang"), "the silence")
     assert beat(bench, job)["hang_unsure"] is True
     # A controller that collects evidence meanwhile gets it at once.
-    assert bench.ask("evidence", job)["why"] == "asked"
-    bench.ask("peers", job, "active")
+    assert bench.call("evidence", job)["why"] == "requested"
+    bench.call("peers", job, "active")
     wait(lambda: not (job / "peers.json").exists(), "the next silence, for which the report does not count")
     (bench.root / "over").touch()
     record = bench.ended(job)
@@ -235,8 +235,8 @@ def test_a_silent_rank_that_counts_nothing_is_not_ended_while_its_peers_make_pro
 def test_a_silent_rank_is_ended_when_its_peers_are_silent_too(bench, wait):
     job = silent_job(bench)
     wait(lambda: beat(bench, job).get("hang"), "the silence")
-    watch = bench.call("watch", job)
-    bench.ask("peers", job, "silent")
+    watch = bench.popen("watch", job)
+    bench.call("peers", job, "silent")
     record = bench.ended(job)
     assert record.reason is EndReason.HANG
     out, err = watch.communicate(timeout=60)

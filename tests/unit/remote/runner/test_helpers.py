@@ -35,7 +35,7 @@ def stalled(bench):
 
 def uploads(bench):
     """The output of `list` for them."""
-    return [one for one in bench.ask("list", bench.workspace)["helpers"] if one["helper"] == "upload"]
+    return [one for one in bench.call("list", bench.workspace)["helpers"] if one["helper"] == "upload"]
 
 
 def test_an_upload_is_listed_and_ends_at_its_deadline(bench, stalled, wait):
@@ -50,12 +50,12 @@ def test_an_upload_is_listed_and_ends_at_its_deadline(bench, stalled, wait):
 def test_reap_ends_a_silent_upload_and_spares_one_that_just_began(bench, stalled, wait):
     upload = stalled()
     wait(lambda: [one for one in uploads(bench) if one["cmdline"] == "cat"], "the upload")
-    assert bench.ask("reap", bench.workspace)["helpers"] == []
+    assert bench.call("reap", bench.workspace)["helpers"] == []
     (part,) = (bench.workspace / "suites").glob("*.tmp")
     old = time.time() - helpers.SILENT_S - 10
     os.utime(part, (old, old))
     assert [one["over"] for one in uploads(bench) if one["cmdline"] == "cat"] == [True]
-    report = bench.ask("reap", bench.workspace, "--helpers")
+    report = bench.call("reap", bench.workspace, "--helpers")
     assert "cat" in [one["cmdline"] for one in report["helpers"] if one["helper"] == "upload"]
     assert report["left"] == []
     assert upload.wait(20) != 0
@@ -67,8 +67,8 @@ def test_reap_ends_what_has_outlived_its_deadline(bench, wait):
     late = subprocess.Popen(["sleep", "300"], env={**os.environ, **marks})
     other = subprocess.Popen(["sleep", "300"], env={**os.environ, **marks, "TIPCFLOW_FOR": "/elsewhere"})
     try:
-        wait(lambda: any(one["age_s"] > 1.5 for one in bench.ask("list", bench.workspace)["helpers"]), "its age")
-        assert [one["pid"] for one in bench.ask("reap", bench.workspace)["helpers"]] == [late.pid]
+        wait(lambda: any(one["age_s"] > 1.5 for one in bench.call("list", bench.workspace)["helpers"]), "its age")
+        assert [one["pid"] for one in bench.call("reap", bench.workspace)["helpers"]] == [late.pid]
         assert late.wait(10) == -signal.SIGTERM
         assert other.poll() is None
     finally:
@@ -84,18 +84,18 @@ def run(node: Node, command: str, **streams: object) -> "subprocess.Popen[bytes]
 def test_a_command_of_the_runner_ends_at_its_deadline(bench):
     """Stopped for a while, as on a node that swaps: the helper must not respond long after the request."""
     job = bench.job("sleep 300")
-    bench.ask("start", job)
+    bench.call("start", job)
     watch = run(bench.node, commands.watch(bench.node, str(job), seconds=1000).replace("=1090", "=2"), stdout=-1)
     begin = time.monotonic()
     assert watch.wait(20) == 1
     assert time.monotonic() - begin < 10
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     bench.ended(job)
 
 
 def test_evidence_ends_without_a_reader(bench, wait):
     job = bench.job("sleep 300", hang_s=0.5)
-    pid = bench.ask("start", job)["pid"]
+    pid = bench.call("start", job)["pid"]
     os.kill(pid, signal.SIGSTOP)
     evidence = run(bench.node, commands.evidence(bench.node, str(job)), stdout=subprocess.PIPE)
     try:
@@ -103,15 +103,15 @@ def test_evidence_ends_without_a_reader(bench, wait):
         evidence.wait(20)
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert not [one for one in bench.ask("list", bench.workspace)["helpers"] if one["helper"] == "evidence"]
-    bench.ask("reap", bench.workspace, "--living")
+    assert not [one for one in bench.call("list", bench.workspace)["helpers"] if one["helper"] == "evidence"]
+    bench.call("reap", bench.workspace, "--living")
 
 
 def test_a_response_that_takes_seconds_ends_with_success(bench):
     """The alarm that checks the deadline must not strike while the interpreter ends."""
     codes = set()
     for delay in range(8):
-        watch = bench.call(
+        watch = bench.popen(
             "watch", bench.workspace / "no job", "--for", f"{0.985 + delay / 200}", env={"TIPCFLOW_DEADLINE": "60"}
         )
         watch.communicate(timeout=30)
@@ -122,11 +122,11 @@ def test_a_response_that_takes_seconds_ends_with_success(bench):
 def test_helpers_are_not_processes_of_the_run(bench):
     """A watch of a living job must not be taken for a leftover of its run."""
     job = bench.job("sleep 300")
-    bench.ask("start", job)
+    bench.call("start", job)
     watch = run(bench.node, commands.watch(bench.node, str(job), seconds=60), stdout=subprocess.PIPE)
-    report = bench.ask("list", bench.workspace)
+    report = bench.call("list", bench.workspace)
     assert watch.pid not in [one["pid"] for one in report["processes"]]
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     bench.ended(job)
     assert watch.wait(20) == 0
     assert Path(job, "exit.json").exists()
@@ -159,29 +159,29 @@ def state_of(pid):
 def test_a_stopped_watch_ends_with_its_job(bench, wait, stopped_watch):
     job, other = bench.job("sleep 300"), bench.job("sleep 300", step="other")
     for each in (job, other):
-        bench.ask("start", each)
+        bench.call("start", each)
     watch, watch_of_other = stopped_watch(job), stopped_watch(other)
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     assert watch.wait(20) == -signal.SIGTERM
     log = job / "runner.log"
     wait(lambda: f"guard: pid {watch.pid}, a stopped command" in log.read_text(), "the guard's line")
     assert state_of(watch_of_other.pid) == "T"  # its job is running: its controller may continue it
-    bench.ask("stop", other, "over")
+    bench.call("stop", other, "over")
     assert watch_of_other.wait(20) == -signal.SIGTERM
 
 
 def test_reap_ends_a_watch_that_was_stopped_after_its_jobs_end(bench, stopped_watch):
     job = bench.job("sleep 300")
-    bench.ask("start", job)
+    bench.call("start", job)
     for guard in bench.guards():
         os.kill(guard, signal.SIGKILL)
     watch = stopped_watch(job)
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     bench.ended(job)
-    (listed,) = bench.ask("list", bench.workspace)["helpers"]
+    (listed,) = bench.call("list", bench.workspace)["helpers"]
     assert (listed["pid"], listed["stopped"], listed["over"]) == (watch.pid, True, True)
     begin = time.monotonic()
-    report = bench.ask("reap", bench.workspace, "--helpers")
+    report = bench.call("reap", bench.workspace, "--helpers")
     assert [(one["pid"], one["signal"]) for one in report["helpers"]] == [(watch.pid, "SIGTERM")]
     assert time.monotonic() - begin < helpers.GRACE_S  # no wait for its own end
     assert watch.wait(20) == -signal.SIGTERM

@@ -24,8 +24,8 @@ def peak(pid):
 def test_a_gibibyte_of_log(bench, tmp_path):
     """Watched through a link that is slower than the command."""
     job = bench.job(f"yes 'a line of a log that has no end [Iter: 1/2]' | head -c {GIB}; sleep 1; exit 3")
-    runner = bench.ask("start", job)["pid"]
-    watch = bench.call("watch", job, "--for", "600")
+    runner = bench.call("start", job)["pid"]
+    watch = bench.popen("watch", job, "--for", "600")
     most, size, messages, last = 0, 0, 0, b""
     for line in watch.stdout:
         messages += len(line)
@@ -46,7 +46,7 @@ def test_a_gibibyte_of_log(bench, tmp_path):
 def test_thousands_of_processes_in_turn(bench):
     text = f"{sys.executable} -c 'import os\nfor _ in range(5000):\n if not os.fork(): os._exit(0)\n os.wait()'"
     job = bench.job(text)
-    pid = bench.ask("start", job)["pid"]
+    pid = bench.call("start", job)["pid"]
     most = peak(pid)
     while not (job / "exit.json").exists():
         most = max(most, peak(pid))
@@ -62,7 +62,7 @@ def test_a_log_that_fills_the_disk(bench):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(bench.workspace / "jobs")], check=True)
     try:
         job = bench.job("yes | head -c 100000000")
-        bench.ask("start", job)
+        bench.call("start", job)
         record = bench.ended(job)
         assert record.exit_code == 1
         assert record.message.endswith("is full")

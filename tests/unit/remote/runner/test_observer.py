@@ -73,7 +73,7 @@ def test_a_connection_that_has_ended_is_counted(bench, script):
         port = peer.getsockname()[1]
         text = f"{sys.executable} -c \"import socket; socket.create_connection(('127.0.0.2', {port})).close()\""
         job = bench.job(text, peers=("127.0.0.2",))
-        bench.ask("start", job)
+        bench.call("start", job)
         with peer.accept()[0] as connection:
             assert connection.recv(1) == b"", "the rank closes it first"
         assert bench.ended(job).observed.closed == 1

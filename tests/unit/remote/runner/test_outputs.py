@@ -67,9 +67,9 @@ def test_one_that_only_another_user_may_read_is_there(tmp_path):
 def test_artefacts_are_listed_without_the_launchers_environment(bench):
     names = "workerlog.0 envlog.0 backup_env.0.json default.abcdef.log default.gpu.log job.xyzabc.log"
     job = bench.job(f"mkdir -p log && cd log && touch {names}", artefacts=("log", "*.txt"))
-    bench.ask("start", job)
+    bench.call("start", job)
     bench.ended(job)
-    assert [file["path"] for file in bench.ask("poll", job)["artefacts"]] == [
+    assert [file["path"] for file in bench.call("poll", job)["artefacts"]] == [
         "log/default.gpu.log",
         "log/workerlog.0",
     ]
@@ -92,7 +92,7 @@ def test_log_gets_the_suites_name_too(bench):
         text="echo fresh; grep -c stale output/train.log; echo done", cwd=".", log="output/train.log"
     )
     job = bench.job("true", commands=(command,), expects=("output/train.log",))
-    bench.ask("start", job)
+    bench.call("start", job)
     record = bench.ended(job)
     assert record.ok
     assert (bench.root / "output" / "train.log").read_text() == "fresh\n0\ndone\n"

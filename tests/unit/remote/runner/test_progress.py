@@ -83,11 +83,11 @@ def progress(root, monkeypatch):
     made = Progress(str(root.parent / "job"), spec)
     made.begin("logs/main.log", time.time_ns())
 
-    def go(seconds, every=1.0, say=()):
+    def go(seconds, every=1.0, writers=()):
         until = clock.now + seconds
         while clock.now < until:
             clock.now += every
-            for name in say:
+            for name in writers:
                 with (root / "log" / name).open("a") as log:
                     log.write(f"iter {clock.now:.0f}\n")
             made.look()
@@ -104,22 +104,22 @@ def test_all_silent_is_a_hang(progress, root):
 
 
 def test_a_rank_that_counted_is_the_only_root_cause(progress):
-    progress.go(4, say=["workerlog.0", "workerlog.1"])
-    progress.go(12, say=["workerlog.0"])
+    progress.go(4, writers=["workerlog.0", "workerlog.1"])
+    progress.go(12, writers=["workerlog.0"])
     assert progress.silent() == ["log/workerlog.1"]
-    assert progress.told()["log/workerlog.1"]["iteration"] == 1004
-    assert progress.told()["log/workerlog.0"]["idle_s"] == 0
+    assert progress.summary()["log/workerlog.1"]["iteration"] == 1004
+    assert progress.summary()["log/workerlog.0"]["idle_s"] == 0
 
 
 def test_a_rank_that_never_counted_is_not_the_only_root_cause(progress, root):
     (root / "log" / "workerlog.1").write_text("only rank 0 logs\n")
-    progress.go(60, say=["workerlog.0"])
+    progress.go(60, writers=["workerlog.0"])
     assert progress.silent() == []
 
 
 def test_who_is_behind_is_named_first(progress, root):
-    progress.go(3, say=["workerlog.0", "workerlog.1"])
-    progress.go(1, say=["workerlog.0"])
+    progress.go(3, writers=["workerlog.0", "workerlog.1"])
+    progress.go(1, writers=["workerlog.0"])
     (root / "log" / "workerlog.2").write_text("no word of iterations")
     progress.go(12)
     assert progress.silent() == ["log/workerlog.1", "log/workerlog.0", "log/workerlog.2", "logs/main.log"]
@@ -142,28 +142,28 @@ def test_an_earlier_attempts_log_counts_once_it_is_written_to(progress, root):
     old.write_text("iter 7\n")
     os.utime(old, (1, 1))
     progress.go(2)
-    assert "log/workerlog.3" not in progress.told()
+    assert "log/workerlog.3" not in progress.summary()
     # A clock that was set back: the file still looks old.
     old.write_text("iter 7\niter 8\n")
     os.utime(old, (2, 2))
     progress.go(2)
-    assert progress.told()["log/workerlog.3"]["iteration"] == 8
+    assert progress.summary()["log/workerlog.3"]["iteration"] == 8
 
 
 def test_clocks_do_not_matter(progress, root):
-    progress.go(4, say=["workerlog.0"])
+    progress.go(4, writers=["workerlog.0"])
     for when in (1, 4e9):  # set back for decades, and ahead
         os.utime(root / "log" / "workerlog.0", (when, when))
         progress.go(4)
-    assert progress.told()["log/workerlog.0"]["idle_s"] == 8
+    assert progress.summary()["log/workerlog.0"]["idle_s"] == 8
 
 
 def test_a_restarted_log_is_progress(progress, root):
-    progress.go(8, say=["workerlog.0"])
+    progress.go(8, writers=["workerlog.0"])
     progress.go(8)
     (root / "log" / "workerlog.0").write_text("x")
     progress.go(1)
-    assert progress.told()["log/workerlog.0"] == {
+    assert progress.summary()["log/workerlog.0"] == {
         "size": 1, "idle_s": 0.0, "epoch": None, "iteration": 1008,
     }  # fmt: skip
 
@@ -180,17 +180,17 @@ DUMP = (
 def test_stacks_do_not_end_the_silence_of_a_log(progress, root, piece):
     """Any number of stacks may be in the log when it is read: faulthandler writes each word by itself."""
     log = root / "log" / "workerlog.0"
-    progress.go(3, say=["workerlog.0"])
+    progress.go(3, writers=["workerlog.0"])
     for start in range(0, len(DUMP), piece):
         with log.open("a") as file:
             file.write(DUMP[start : start + piece])
         progress.go(1)
-    idle = progress.told()["log/workerlog.0"]["idle_s"]
+    idle = progress.summary()["log/workerlog.0"]["idle_s"]
     assert idle == len(range(0, len(DUMP), piece))
     with log.open("a") as file:
         file.write(DUMP)
     progress.go(1)
-    assert progress.told()["log/workerlog.0"] == {
+    assert progress.summary()["log/workerlog.0"] == {
         "size": log.stat().st_size, "idle_s": idle + 1, "epoch": None, "iteration": 1003,
     }  # fmt: skip
 
@@ -209,27 +209,27 @@ def test_stacks_do_not_end_the_silence_of_a_log(progress, root, piece):
     ],
 )
 def test_anything_else_is_progress(progress, root, text):
-    progress.go(3, say=["workerlog.0"])
+    progress.go(3, writers=["workerlog.0"])
     progress.go(3)
     with (root / "log" / "workerlog.0").open("a") as file:
         file.write(text)
     progress.go(1)
-    assert progress.told()["log/workerlog.0"]["idle_s"] == 0
+    assert progress.summary()["log/workerlog.0"]["idle_s"] == 0
 
 
 def test_one_log_with_two_names_and_the_launchers_secrets(progress, root):
     os.link(root.parent / "job" / "logs" / "main.log", root / "log" / "workerlog.0")
     (root / "log" / "workerlog.default.abcdef.log").write_text("the whole environment")
     progress.go(2)
-    assert list(progress.told()) == ["logs/main.log"]
+    assert list(progress.summary()) == ["logs/main.log"]
 
 
 def test_a_rank_that_has_done_its_part_does_not_hang(progress, root):
     spec = {"workspace": "", "run": "", "step": "", "attempt": 1, "node": ""}
     hang = Hang(str(root.parent / "job"), spec, Workers(str(root.parent / "job"), spec), progress)
     hang.workers.find = lambda: [Me()]
-    progress.go(4, say=["workerlog.0", "workerlog.1"])
-    progress.go(12, say=["workerlog.0"])
+    progress.go(4, writers=["workerlog.0", "workerlog.1"])
+    progress.go(12, writers=["workerlog.0"])
     assert not hang.notice()
     hang.looked = 0.0  # a second later
     with (root / "log" / "workerlog.1").open():
@@ -276,11 +276,11 @@ def test_processes_are_inspected_once_a_second_while_a_rank_is_silent(progress, 
     workers = Busy()
     found = Hang("/nowhere", {}, workers, progress)
     monkeypatch.setattr(found, "held", lambda procs, name: False)
-    progress.go(4, say=["workerlog.0", "workerlog.1"])
-    progress.go(12, say=["workerlog.0"])
+    progress.go(4, writers=["workerlog.0", "workerlog.1"])
+    progress.go(12, writers=["workerlog.0"])
     assert progress.silent()
     for _ in range(100):  # five seconds of the runner's ticks
-        progress.go(0.05, every=0.05, say=["workerlog.0"])
+        progress.go(0.05, every=0.05, writers=["workerlog.0"])
         assert not found.notice()
     assert 5 <= workers.looks <= 6
 

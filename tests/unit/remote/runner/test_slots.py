@@ -76,7 +76,7 @@ def test_a_job_whose_slot_another_run_has_claimed_since_is_refused(bench):
     (claims / "r2.json").write_text(json.dumps(claim))
     (claims / "broken.json").write_text("[1]")
     late = bench.job("touch ran", step="late", slots=(0, 1), fence=9)
-    message = bench.ask("start", late)["record"]["message"]
+    message = bench.call("start", late)["record"]["message"]
     assert message == "slot 1 of a is claimed by run r2 (ci), which got a lease on it later"
     assert bench.end_of("true", step="other", slots=(0,), fence=9).ok
     (claims / "r2.json").write_text(json.dumps({**claim, "until": time.time() - 1}))

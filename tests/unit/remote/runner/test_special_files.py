@@ -22,7 +22,7 @@ def test_artefacts_that_are_not_files_are_named_and_not_read(bench):
         "; ln -s file log/workerlog.0; ln -s nowhere log/workerlog.1; ln -s file log/best"
     )
     job = bench.job(make, artefacts=("log",))
-    bench.ask("start", job)
+    bench.call("start", job)
     assert bench.ended(job).ok
     listed = {one["path"]: one for one in json.loads((job / "artefacts.json").read_text())}
     assert {path: one.get("skipped", "") for path, one in listed.items()} == {
@@ -52,13 +52,13 @@ def test_an_expected_output_that_is_not_a_file_does_not_exist(bench, make):
 @pytest.mark.parametrize("make", ["mkfifo", "ln -s /dev/zero"])
 def test_a_worker_log_that_is_not_a_file_holds_up_neither_runner_nor_evidence(bench, wait, make):
     job = bench.job(f"mkdir log; {make} log/workerlog.0; echo up; sleep 300", progress=("log/workerlog.*",))
-    bench.ask("start", job)
+    bench.call("start", job)
     wait(lambda: (bench.root / "log/workerlog.0").is_symlink() or (bench.root / "log/workerlog.0").exists(), "log")
     time.sleep(2.5)  # the runner looks for logs once a second
     before = heartbeat(job)["up"]
     wait(lambda: heartbeat(job)["up"] > before, "a heartbeat", 5)
-    assert bench.ask("evidence", job)["complete"]
-    bench.ask("stop", job, "over")
+    assert bench.call("evidence", job)["complete"]
+    bench.call("stop", job, "over")
     assert bench.ended(job).message == "over"
 
 
@@ -68,7 +68,7 @@ def test_a_worker_log_that_is_replaced_counts_neither_as_silent_nor_as_progress(
     text = "echo iter: 99 > old; mkdir log; for i in 1 2 3; do echo iter: $i >> log/workerlog.0; sleep 1.2; done"
     text += f"; rm log/workerlog.0; {put} log/workerlog.0; for i in 1 2 3 4 5 6; do echo line; sleep 1; done"
     job = bench.job(text, progress=("log/workerlog.*",), hang_s=2.5)
-    bench.ask("start", job)
+    bench.call("start", job)
     wait(lambda: "log/workerlog.0" in heartbeat(job)["progress"], "its progress")
     record = bench.ended(job)
     assert record.ok, record.message
@@ -79,34 +79,34 @@ def test_a_worker_log_that_is_replaced_counts_neither_as_silent_nor_as_progress(
 def test_the_files_of_the_job_folder_may_be_anything(bench, wait):
     """What a careless command does to its own log and to the runner's files is seen, not waited for."""
     job = bench.job("echo up; sleep 2; echo later >> $PWD/../../../own; sleep 300")
-    bench.ask("start", job)
+    bench.call("start", job)
     wait(lambda: bench.log(job) == "up\n", "the log")
     for name in ("logs/main.log", "samples.jsonl", "lease", "artefacts.json"):
         (job / name).unlink(missing_ok=True)
         os.mkfifo(job / name)
-    watch = bench.call("watch", job, "--for", "2")
+    watch = bench.popen("watch", job, "--for", "2")
     out, err = watch.communicate(timeout=20)
     assert watch.returncode == 0, err
     assert "alive" in {json.loads(line)["event"] for line in out.splitlines()}
-    assert bench.ask("poll", job)["state"] == "running"
-    bench.ask("stop", job, "over")
+    assert bench.call("poll", job)["state"] == "running"
+    bench.call("stop", job, "over")
     assert bench.ended(job).message == "over"
 
 
 @OURS
 def test_a_stopped_runner_is_seen_by_the_age_of_its_heartbeat_though_logs_continue(bench, wait):
     job = bench.job("while :; do echo line; sleep 0.1; done")
-    pid = bench.ask("start", job)["pid"]
+    pid = bench.call("start", job)["pid"]
     wait(lambda: (job / "logs/main.log").exists(), "the log")
     os.kill(pid, signal.SIGSTOP)
     try:
-        out, _ = bench.call("watch", job, "--for", "6").communicate(timeout=30)
+        out, _ = bench.popen("watch", job, "--for", "6").communicate(timeout=30)
     finally:
         os.kill(pid, signal.SIGCONT)
     ages = [event["age_s"] for event in map(json.loads, out.splitlines()) if event["event"] == "alive"]
     assert ages
     assert 3 < max(ages) < 10
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     bench.ended(job)
 
 

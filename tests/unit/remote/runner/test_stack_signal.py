@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.remote.runner.stack_signal import NUMBER, can_be_asked, prepare
+from tipcflow.remote.runner.stack_signal import NUMBER, handles_signal, prepare
 
 VERSIONS = sorted(Path("~/.pyenv/versions").expanduser().glob("*/bin/python"))
 PYTHONS = {str(path) for path in VERSIONS} | {sys.executable}
@@ -59,7 +59,7 @@ def test_stacks_go_to_stderr_and_the_process_continues(env, wait, tmp_path):
         process = subprocess.Popen([sys.executable, "-c", code], env=env, stdout=log, stderr=log)
     try:
         wait(lambda: (tmp_path / "log").read_text().count("up") == 2, "both threads")
-        assert can_be_asked(process.pid)
+        assert handles_signal(process.pid)
         os.kill(process.pid, NUMBER)
         wait(lambda: (tmp_path / "log").read_text().count("in deep") == 2, "two stacks")
         assert process.poll() is None
@@ -78,9 +78,9 @@ def test_a_program_that_uses_the_signal_itself_keeps_it(env):
 def test_a_process_without_a_handler_is_not_queried(env, command):
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as process:
         assert command[0] == "sleep" or process.stdout.readline() == b"up\n"
-        assert not can_be_asked(process.pid)
+        assert not handles_signal(process.pid)
         process.kill()
-    assert not can_be_asked(process.pid)
+    assert not handles_signal(process.pid)
 
 
 def test_a_path_with_a_colon_is_left_alone(tmp_path):

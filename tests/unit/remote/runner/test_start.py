@@ -15,13 +15,13 @@ pytestmark = pytest.mark.process
 
 def test_start_returns_when_the_job_runs_and_attaches_afterwards(bench):
     job = bench.job("echo begun >> begun; sleep 300")
-    first = bench.ask("start", job)
+    first = bench.call("start", job)
     assert first["state"] == "running"
-    again = bench.ask("start", job)
+    again = bench.call("start", job)
     assert (again["state"], again["pid"]) == ("running", first["pid"])
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     record = bench.ended(job)
-    after = bench.ask("start", job)
+    after = bench.call("start", job)
     assert (after["state"], after["record"]["message"]) == ("ended", "over")
     assert ExitRecord.model_validate(after["record"]) == record
     assert (bench.root / "begun").read_text() == "begun\n"
@@ -29,7 +29,7 @@ def test_start_returns_when_the_job_runs_and_attaches_afterwards(bench):
 
 def test_many_starts_at_once_start_one_job(bench):
     job = bench.job("echo begun >> begun; sleep 0.5")
-    starts = [bench.call("start", job) for _ in range(6)]
+    starts = [bench.popen("start", job) for _ in range(6)]
     report = [json.loads(start.communicate(timeout=60)[0]) for start in starts]
     assert len({one["pid"] for one in report}) == 1
     assert {one["state"] for one in report} <= {"running", "ended"}
@@ -50,7 +50,7 @@ def test_start_survives_the_end_of_its_own_session(bench):
 
 
 def test_a_missing_description_starts_nothing(bench, tmp_path):
-    report = bench.ask("start", tmp_path)
+    report = bench.call("start", tmp_path)
     assert report["state"] == "absent"
     assert report["message"] == f"{tmp_path}/job.json is missing or not JSON"
 
@@ -58,7 +58,7 @@ def test_a_missing_description_starts_nothing(bench, tmp_path):
 def test_slot_remembers_the_newest_lease(bench):
     assert bench.end_of("true", step="new", slots=(0, 1), fence=7).ok
     old = bench.job("touch ran", step="old", slots=(1,), fence=6)
-    report = bench.ask("start", old)
+    report = bench.call("start", old)
     assert report["state"] == "ended"
     record = bench.ended(old)
     assert record.reason is EndReason.REFUSED
@@ -72,55 +72,55 @@ def test_slot_remembers_the_newest_lease(bench):
 
 def test_busy_slot_is_refused_and_names_its_holder(bench):
     holder = bench.job("sleep 300", step="holder", slots=(0,))
-    bench.ask("start", holder)
+    bench.call("start", holder)
     late = bench.job("touch ran", step="late", slots=(0,))
-    report = bench.ask("start", late)
+    report = bench.call("start", late)
     assert report["record"]["message"] == "slot 0 of a is held by r1/holder/1"
-    assert bench.ask("poll", late)["record"]["reason"] == "refused"
-    bench.ask("stop", holder, "over")
+    assert bench.call("poll", late)["record"]["reason"] == "refused"
+    bench.call("stop", holder, "over")
     bench.ended(holder)
     assert not (bench.root / "ran").exists()
 
 
 def test_slot_of_an_ending_job_is_waited_for(bench):
     first = bench.job("sleep 1", step="first", slots=(0,))
-    bench.ask("start", first)
+    bench.call("start", first)
     assert bench.end_of("true", step="second", slots=(0,)).ok
 
 
 def test_a_dead_runners_leftovers_are_ended_before_its_slot_is_used_again(bench, wait):
     first = bench.job("touch begun; sleep 301", step="first", slots=(0,))
-    pid = bench.ask("start", first)["pid"]
+    pid = bench.call("start", first)["pid"]
     # A runner that is killed before its command starts leaves nothing.
     wait((bench.root / "begun").exists, "begun")
     bench.kill_runner(pid)
-    wait(lambda: bench.ask("poll", first)["state"] == "lost", "lost")
+    wait(lambda: bench.call("poll", first)["state"] == "lost", "lost")
     wait(bench.ours, "leftovers")
     second = bench.job("true", step="second", slots=(0,))
-    bench.ask("start", second)
+    bench.call("start", second)
     assert bench.ended(second).ok  # which waits until nothing of ours is left
 
 
 def test_lost_job_is_not_started_again(bench, wait):
     job = bench.job("echo begun >> begun; sleep 302")
-    os.kill(bench.ask("start", job)["pid"], signal.SIGKILL)
-    report = wait(lambda: (t := bench.ask("poll", job))["state"] == "lost" and t, "lost")
+    os.kill(bench.call("start", job)["pid"], signal.SIGKILL)
+    report = wait(lambda: (t := bench.call("poll", job))["state"] == "lost" and t, "lost")
     assert report["record"] is None
-    assert bench.ask("start", job)["state"] == "lost"
-    bench.ask("reap", bench.workspace)
+    assert bench.call("start", job)["state"] == "lost"
+    bench.call("reap", bench.workspace)
     assert not bench.ours()
 
 
 def test_a_python_without_ctypes(bench):
     """Orphans are found by their marks alone then, and facts know a little less."""
-    bench.ask("list", bench.workspace)  # which unpacks the modules
+    bench.call("list", bench.workspace)  # which unpacks the modules
     (bench.runner.with_suffix("") / "ctypes.py").write_text("raise ImportError('no _ctypes')")
     job = bench.job("bash -c 'sleep 300 & kill -9 $$'; exit 5")
-    bench.ask("start", job)
+    bench.call("start", job)
     record = bench.ended(job)
     assert (record.exit_code, record.killed) == (5, 1)
     assert "orphans cannot be adopted: no _ctypes" in (job / "runner.log").read_text()
-    assert bench.ask("facts", bench.workspace)["hostname"]
+    assert bench.call("facts", bench.workspace)["hostname"]
 
 
 def test_too_little_room_is_refused(bench):
@@ -138,7 +138,7 @@ def test_impossible_cpus_are_refused(bench):
 
 def test_cpus_bind_the_commands(bench):
     job = bench.job("taskset -cp $$", cpus="0")
-    bench.ask("start", job)
+    bench.call("start", job)
     bench.ended(job)
     assert (job / "logs/main.log").read_text().strip().endswith(": 0")
 
@@ -162,19 +162,19 @@ class TestFullDisk:
     def test_full_before_the_start_is_refused_on_stdout(self, bench, tiny):
         job = bench.job("true", min_free_bytes=0)
         self.fill(tiny)
-        report = bench.ask("start", job)
+        report = bench.call("start", job)
         assert report["state"] == "ended"
         assert report["record"]["reason"] == "refused"
         assert "No space left on device" in report["record"]["message"]
         (tiny / "filler").unlink()
-        assert bench.ask("start", job)["state"] in ("running", "ended")  # nothing had been started
+        assert bench.call("start", job)["state"] in ("running", "ended")  # nothing had been started
         assert bench.ended(job).ok
 
     def test_full_during_the_job_still_leaves_every_record(self, bench, tiny):
         text = "dd if=/dev/zero of=../../../jobs/filler bs=4k 2>/dev/null; echo said; exit 5"
         job = bench.job(text, "exit 6", legs=True, keep_going=True)
-        bench.ask("start", job)
+        bench.call("start", job)
         record = bench.ended(job)
         assert (record.reason, record.exit_code) == (EndReason.EXITED, 5)
-        report = bench.ask("poll", job)
+        report = bench.call("poll", job)
         assert [leg["exit_code"] for leg in report["legs"]] == [5, 6]

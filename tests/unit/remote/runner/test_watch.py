@@ -12,7 +12,7 @@ pytestmark = pytest.mark.process
 
 def events(bench, job, *words):
     """All events of one watch."""
-    out, err = bench.call("watch", job, *words).communicate(timeout=60)
+    out, err = bench.popen("watch", job, *words).communicate(timeout=60)
     assert not err, err.decode()
     return [json.loads(line) for line in out.splitlines()]
 
@@ -24,9 +24,9 @@ def text(report, leg=""):
 
 def test_whole_story_in_order(bench):
     job = bench.job("echo one; sleep 0.4; exit 3", "echo two", legs=True, keep_going=True, barrier=True)
-    bench.ask("start", job)
-    watch = bench.call("watch", job)
-    bench.ask("go", job)
+    bench.call("start", job)
+    watch = bench.popen("watch", job)
+    bench.call("go", job)
     out, err = watch.communicate(timeout=60)
     assert not err, err.decode()
     report = [json.loads(line) for line in out.splitlines()]
@@ -41,7 +41,7 @@ def test_whole_story_in_order(bench):
 
 def test_an_ended_job_reports_everything_at_once(bench):
     job = bench.job("echo hello")
-    bench.ask("start", job)
+    bench.call("start", job)
     bench.ended(job)
     report = events(bench, job)
     assert [one["event"] for one in report if one["event"] != "sample"] == ["log", "leg", "end"]
@@ -49,7 +49,7 @@ def test_an_ended_job_reports_everything_at_once(bench):
 
 def test_a_second_watch_continues_where_the_first_was_cut(bench):
     job = bench.job("printf 0123456789")
-    bench.ask("start", job)
+    bench.call("start", job)
     bench.ended(job)
     report = [one for one in events(bench, job, "--resume", '{"":4}') if one["event"] == "log"]
     assert [(one["offset"], one["size"], one["data"]) for one in report] == [(4, 6, "456789")]
@@ -57,32 +57,32 @@ def test_a_second_watch_continues_where_the_first_was_cut(bench):
 
 def test_returns_after_its_time_and_keeps_the_job_alive(bench):
     job = bench.job("sleep 300", lease_s=2.0)
-    bench.ask("start", job)
+    bench.call("start", job)
     report = events(bench, job, "--for", "3.5")
     assert {one["event"] for one in report} == {"state", "sample"}
-    assert bench.ask("poll", job)["state"] == "running"
-    bench.ask("stop", job, "over")
+    assert bench.call("poll", job)["state"] == "running"
+    bench.call("stop", job, "over")
     bench.ended(job)
 
 
 def test_a_staged_job_reports_that_it_runs(bench):
     job = bench.job("true", barrier=True)
-    bench.ask("start", job)
+    bench.call("start", job)
     report = events(bench, job, "--for", "2.5")
     assert report[0]["event"] == "state"
     assert [one["state"] for one in report if one["event"] == "alive"]
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     bench.ended(job)
 
 
 def test_dead_runner_is_lost(bench):
     job = bench.job("echo said; sleep 300")
-    pid = bench.ask("start", job)["pid"]
-    watch = bench.call("watch", job)
+    pid = bench.call("start", job)["pid"]
+    watch = bench.popen("watch", job)
     os.kill(pid, signal.SIGKILL)
     report = [json.loads(line) for line in watch.communicate(timeout=60)[0].splitlines()]
     assert report[-1] == {"event": "lost"}
-    bench.ask("reap", bench.workspace)
+    bench.call("reap", bench.workspace)
 
 
 def test_job_that_was_never_started_is_absent(bench):
@@ -91,12 +91,12 @@ def test_job_that_was_never_started_is_absent(bench):
 
 def test_watch_ends_with_its_reader(bench):
     job = bench.job("sleep 300", barrier=True)
-    bench.ask("start", job)
-    watch = bench.call("watch", job, "--for", "600")
+    bench.call("start", job)
+    watch = bench.popen("watch", job, "--for", "600")
     watch.stdout.readline()
     watch.stdout.close()
     assert watch.wait(timeout=20) == 0
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     bench.ended(job)
 
 
@@ -104,7 +104,7 @@ def test_binary_garbage_and_cut_characters(bench):
     data = bytes(range(256)) * 600 + "größe→😀\n".encode() * 9000 + b"\xf0\x9f"
     (bench.root / "data").write_bytes(data)
     job = bench.job("cat data")
-    bench.ask("start", job)
+    bench.call("start", job)
     bench.ended(job)
     report = [one for one in events(bench, job) if one["event"] == "log"]
     offset = 0
@@ -119,7 +119,7 @@ def test_binary_garbage_and_cut_characters(bench):
 
 def test_long_lines_and_much_of_them(bench):
     job = bench.job("for i in 1 2 3; do head -c 3000000 /dev/zero | tr '\\0' x; echo; done")
-    bench.ask("start", job)
+    bench.call("start", job)
     bench.ended(job)
     report = events(bench, job)
     assert max(len(one["data"]) for one in report if one["event"] == "log") <= 65536
@@ -130,7 +130,7 @@ def test_who_is_too_far_behind_gets_the_end(bench):
     """Three times as much as is ever caught up with; offsets stay those of the file."""
     total = 48 * 1024 * 1024
     job = bench.job(f"seq 1 100000000 | head -c {total}; echo; echo last")
-    bench.ask("start", job)
+    bench.call("start", job)
     bench.ended(job)
     report = [one for one in events(bench, job) if one["event"] == "log"]
     offset = 0
@@ -150,7 +150,7 @@ def test_who_is_too_far_behind_gets_the_end(bench):
 
 def test_samples_of_days_are_not_read_again(bench):
     job = bench.job("true")
-    bench.ask("start", job)
+    bench.call("start", job)
     bench.ended(job)
     old = json.dumps({"t": 1, "leg": "", "rss": {}, "total": 1, "cpu_s": 0, "procs": 1}) + "\n"
     last = json.dumps({"t": 2, "leg": "", "rss": {"0": 5}, "total": 5, "cpu_s": 0, "procs": 1}) + "\n"
@@ -160,10 +160,10 @@ def test_samples_of_days_are_not_read_again(bench):
 
 def test_the_heartbeat_describes_the_log(bench, wait):
     job = bench.job("printf 12345; sleep 300")
-    bench.ask("start", job)
-    beat = wait(lambda: (b := bench.ask("poll", job)["heartbeat"])["log_size"] == 5 and b, "the log's size")
+    bench.call("start", job)
+    beat = wait(lambda: (b := bench.call("poll", job)["heartbeat"])["log_size"] == 5 and b, "the log's size")
     assert beat["log_t"] > 0
-    bench.ask("stop", job, "over")
+    bench.call("stop", job, "over")
     bench.ended(job)
 
 
@@ -186,5 +186,5 @@ def test_a_wrong_call_is_an_error(bench, words, message):
 
 def test_a_reason_may_look_like_an_option(bench):
     job = bench.job("true")
-    bench.ask("stop", job, "--living")
+    bench.call("stop", job, "--living")
     assert json.loads((job / "stop").read_text())["reason"] == "--living"

@@ -118,7 +118,7 @@ def test_a_weekly_run_gets_in_although_there_is_always_a_change(lite: Store) -> 
 def test_ten_threads_never_share_a_slot_and_go_in_the_order_of_the_queue(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease_module, "ASK_EVERY_S", 0.02)
+    monkeypatch.setattr(lease_module, "POLL_EVERY_S", 0.02)
     chance = random.Random(11)
     wanted = {f"run-{number}": some_slots(chance) for number in range(10)}
     everything = [(node, slot) for node in NODES for slot in (0, 1)]
@@ -137,7 +137,7 @@ def test_ten_threads_never_share_a_slot_and_go_in_the_order_of_the_queue(
             owner=name,
             wait_s=120,
             empty=lambda node, run: False,
-            say=lambda line: None,
+            report=lambda line: None,
         )
         with keeper:
             with guard:

@@ -190,7 +190,7 @@ def test_the_servers_clock_decides_what_has_expired(
         monkeypatch.setattr(time, "time", lambda: wrong() + off_s)
         place = right.queue.join("run-2", [A0], owner="", ttl_s=60)
         assert place.held[0].live(place.at)
-        assert not place.for_nodes_to_say
+        assert not place.must_check_nodes
         assert right.leases.drop_expired(right.leases.all()) == 0
         assert right.queue.drop_dead() == []
         assert right.leases.renew("run-1", 120)
@@ -198,7 +198,7 @@ def test_the_servers_clock_decides_what_has_expired(
         assert abs(lease.expires_at - (wrong() + 120)) < 30
         assert right.leases.renew("run-1", -1)
         place = right.queue.join("run-2", [A0], owner="", ttl_s=60)
-        assert place.for_nodes_to_say
+        assert place.must_check_nodes
         assert right.leases.drop_expired(right.leases.all()) == 1
 
 

@@ -60,7 +60,7 @@ def test_lost_nodes_are_those_of_the_failures(queries: OperationQueries, store: 
         run = record_run(
             store, a_run(f"20261121t00000{number}-a-0000", created_at=store.now()), status=Status.INFRA_FAILURE
         )
-        failure = Failure(failure_class=kind, node="node-b", said='the line names "node_lost"')
+        failure = Failure(failure_class=kind, node="node-b", log_line='the line names "node_lost"')
         store.documents.put(run.id, FailuresDocument({TRAIN: failure}))
     assert queries.numbers(DAY).node_lost == {"node-b": 1}
 

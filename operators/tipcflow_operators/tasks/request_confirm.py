@@ -63,7 +63,12 @@ def request_early(ctx: "TaskContext", context: Context) -> None:
         return
     judgement.judge_run(store, ctx.run_id, rules=ctx.policy, references=ctx.references)
     queue_confirmation(
-        store, ctx.run_id, ctx.request, ctx.slots, ttl_s=TASK_WAITER_S, ask=lambda: _request_confirm(ctx, context)
+        store,
+        ctx.run_id,
+        ctx.request,
+        ctx.slots,
+        ttl_s=TASK_WAITER_S,
+        send_request=lambda: _request_confirm(ctx, context),
     )
 
 
