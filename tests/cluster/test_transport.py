@@ -34,8 +34,8 @@ class Controller:
         """The JSON that a command prints."""
         done = self.transport.run(command)
         assert done.exit_code == 0, done.stderr.decode()
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
 
     def job(self, text: str, step: str, **values: Any) -> str:
         """A job folder with this command."""

@@ -45,10 +45,10 @@ def fired(trigger: LeaseTrigger, meanwhile: Callable[[], None] = lambda: None) -
     def counted() -> tuple[str, bool]:
         nonlocal looks
         looks += 1
-        answer = held()
+        result = held()
         if looks == 2:
             meanwhile()
-        return answer
+        return result
 
     again._held = counted  # type: ignore[method-assign]
 
@@ -97,13 +97,13 @@ def test_it_has_a_deadline_and_queries_an_unavailable_database_again(
     hold(store, "holder")
     assert fired(a_trigger(until=time.time() + 0.3))["since"] == 5.0
     trigger = a_trigger()
-    answers: list[Any] = [RuntimeError("away"), ("", True)]
+    results: list[Any] = [RuntimeError("away"), ("", True)]
 
     def held() -> tuple[str, bool]:
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer  # type: ignore[no-any-return]
+        result = results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result  # type: ignore[no-any-return]
 
     monkeypatch.setattr(trigger, "_held", held)
 
@@ -111,7 +111,7 @@ def test_it_has_a_deadline_and_queries_an_unavailable_database_again(
         return await asyncio.wait_for(anext(trigger.run()), 60)
 
     asyncio.run(first())
-    assert answers == []
+    assert results == []
 
 
 def test_a_task_that_a_user_ends_stops_waiting(store: Store) -> None:

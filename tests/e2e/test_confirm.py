@@ -73,7 +73,7 @@ class Slow:
         with self.scheduler.site.store() as store:
             return [place.request.run for place in store.queue.places()]
 
-    def asked(self) -> tuple[Run, Run]:
+    def both_runs(self) -> tuple[Run, Run]:
         """The run unconfirmed and its confirm run, as soon as there are both."""
         wait_for(lambda: bool(self.doubted()), what="a doubt", seconds=DEADLINE_S)
         run = self.doubted()
@@ -126,7 +126,7 @@ def slow(once: Run, scheduler: Scheduler, tmp_path: Path, request: pytest.Fixtur
 @pytest.mark.full
 def test_slower_twice_is_a_regression(slow: Slow) -> None:
     process = slow.trigger()
-    suspected, again = slow.asked()
+    suspected, again = slow.both_runs()
     assert suspected.status is None
     parent, child = slow.dag_run(suspected), slow.dag_run(again)
     assert child.dag_id == confirm.TRIGGER
@@ -169,7 +169,7 @@ def finished(slow: Slow, suspected: Run, process: "subprocess.Popen[str]") -> tu
 @pytest.mark.full
 def test_slow_once_is_not_a_regression(slow: Slow) -> None:
     process = slow.trigger()
-    suspected, again = slow.asked()
+    suspected, again = slow.both_runs()
     slow.switch.unlink()
     run, reason, word = finished(slow, suspected, process)
     assert (run.status, word) == (Status.PASS, "pass")
@@ -224,7 +224,7 @@ def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
 @pytest.mark.full
 def test_who_stops_waiting_stops_the_confirm_run(slow: Slow) -> None:
     process = slow.trigger("--stop")
-    suspected, again = slow.asked()
+    suspected, again = slow.both_runs()
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, stdout.splitlines()[-1]) == (3, "cancelled"), stderr
@@ -247,7 +247,7 @@ def test_a_busy_chain_holds_up_no_confirm_run(slow: Slow) -> None:
     others = [scheduler.start("certify", **fields) for _ in range(16)]
     try:
         wait_for(lambda: len(slow.queued()) >= 10, what="runs that wait for slots", seconds=DEADLINE_S)
-        suspected, again = slow.asked()
+        suspected, again = slow.both_runs()
         run, _, word = finished(slow, suspected, process)
         with scheduler.site.store() as store:
             began = [attempt.started_at for one in others for attempt in store.attempts.of(one.run)]

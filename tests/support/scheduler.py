@@ -105,8 +105,8 @@ class Scheduler:
         path = f"/api/v2/dags/{run.dag_id}/dagRuns/{run.run_id}/taskInstances/{found.task_id}/logs/"
         text = ""
         for number in range(1, max(1, found.try_number) + 1):
-            answer = self.call("GET", f"{path}{number}", params={"map_index": map_index, "full_content": True})
-            lines = answer.json()["content"]
+            response = self.call("GET", f"{path}{number}", params={"map_index": map_index, "full_content": True})
+            lines = response.json()["content"]
             text += "\n".join(line["event"] if isinstance(line, dict) else str(line) for line in lines)
         return text
 
@@ -135,6 +135,6 @@ class Scheduler:
         login: Mapping[str, str] = {"username": self.stack.user, "password": self.stack.password}
         token = httpx.post(f"{self.stack.url}/auth/token", json=login, timeout=30).json()["access_token"]
         headers = {"Authorization": f"Bearer {token}"}
-        answer = httpx.request(method, f"{self.stack.url}{path}", headers=headers, timeout=60, **more)
-        assert answer.is_success, answer.text
-        return answer
+        response = httpx.request(method, f"{self.stack.url}{path}", headers=headers, timeout=60, **more)
+        assert response.is_success, response.text
+        return response

@@ -37,7 +37,7 @@ class Page:
     def __init__(self, socket: ClientConnection) -> None:
         self._socket, self._ids = socket, itertools.count(1)
         self.trouble: list[str] = []
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         for domain in ("Page", "Log", "Runtime", "Network"):
             self.call(f"{domain}.enable")
 
@@ -59,7 +59,7 @@ class Page:
         if method == "Runtime.exceptionThrown":
             self.trouble.append(str(params["exceptionDetails"]))
         if method == "Network.requestWillBeSent":
-            self.asked.append(params["request"]["url"])
+            self.requests.append(params["request"]["url"])
 
     def log_in(self, url: str, token: str) -> None:
         """Take the cookie that the login sets."""

@@ -28,8 +28,8 @@ class ApiServer:
 
     def token(self) -> str:
         """A bearer token by the login form's own route."""
-        answer = httpx.post(f"{self.url}/auth/token", json={"username": USER, "password": PASSWORD})
-        return str(answer.raise_for_status().json()["access_token"])
+        result = httpx.post(f"{self.url}/auth/token", json={"username": USER, "password": PASSWORD})
+        return str(result.raise_for_status().json()["access_token"])
 
 
 def _environment(folder: Path, home: Path, port: int) -> dict[str, str]:

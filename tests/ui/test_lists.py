@@ -62,7 +62,7 @@ def test_the_strip_leads_to_each_run(browser: TestClient, history: None) -> None
         ("status=failed", ["1"]),
         ("suite=clas", ["3"]),
         ("text=RESNET", ["3"]),
-        ("text=node-b+answer&status=infra_failure", ["4"]),
+        ("text=node-b+respond&status=infra_failure", ["4"]),
         ("text=111111", ["1"]),
         ("status=running", []),
     ],

@@ -102,12 +102,12 @@ def test_a_token_that_was_taken_back(served: server.ApiServer, run: Run) -> None
 
 def test_a_page_without_trouble(page: chromium.Page, served: server.ApiServer, run: Run) -> None:
     page.trouble.clear()
-    page.asked.clear()
+    page.requests.clear()
     page.open(f"{served.url}/certification/runs/{run.id}#loss")
     assert page.wait("document.getElementById('loss-chart')?.dataset.drawn") == "1"
     assert page.evaluate("document.querySelectorAll('#loss-chart canvas').length") == 1
     assert page.trouble == []
-    elsewhere = [url for url in page.asked if not url.startswith((served.url, "data:"))]
+    elsewhere = [url for url in page.requests if not url.startswith((served.url, "data:"))]
     assert elsewhere == [], "nothing is asked of the internet"
 
 

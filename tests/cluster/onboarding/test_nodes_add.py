@@ -91,13 +91,13 @@ def test_without_an_accepted_key_nothing_is_sent_or_written(
     assert "Accepted publickey" not in (nodes.folder / "a" / "sshd.log").read_text()
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2)])
+@pytest.mark.parametrize(("reply", "code"), [("y", 0), ("n", 2)])
 def test_a_terminal_prompts_the_user(
     make_nodes: Callable[..., LocalNodes],
     node_python: Path,
     environ: dict[str, str],
     tmp_path: Path,
-    answer: str,
+    reply: str,
     code: int,
 ) -> None:
     nodes = make_nodes()
@@ -115,11 +115,11 @@ def test_a_terminal_prompts_the_user(
 
     wait_for(requested, what="the question")
     assert fingerprint(nodes, "a").encode() in messages
-    os.write(ours, f"{answer}\n".encode())
+    os.write(ours, f"{reply}\n".encode())
     _drain(ours)
     assert process.wait(60) == code
     os.close(ours)
-    assert written(tmp_path) == (["lab.known_hosts", "lab.yaml"] if answer == "y" else [])
+    assert written(tmp_path) == (["lab.known_hosts", "lab.yaml"] if result == "y" else [])
 
 
 def _drain(terminal: int) -> None:

@@ -30,7 +30,7 @@ class FakeAirflow:
     refused: dict[str, str] = field(default_factory=dict)
     runs: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     course: dict[tuple[str, str], Sequence[Phase]] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     has_page: bool = True
     down: int = 0
 
@@ -45,9 +45,9 @@ class FakeAirflow:
         (found,) = [run_id for dag, run_id in self.runs if dag == dag_id]
         return found
 
-    def answer(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, Any]:
+    def result(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, Any]:
         """Status code and JSON; a text is the page of an unknown path."""
-        self.asked.append((method, path))
+        self.requests.append((method, path))
         if path == "/auth/token":
             good = body == {"username": "ci", "password": "s3cret-word"}
             return (201, {"access_token": "t1"}) if good else (401, {"detail": "Invalid credentials"})
@@ -134,7 +134,7 @@ def _handler(airflow: FakeAirflow) -> type[BaseHTTPRequestHandler]:
             elif not allowed:
                 code, report = 401, {"detail": "Not authenticated"}
             else:
-                code, report = airflow.answer(self.command, parts.path, query, body)
+                code, report = airflow.result(self.command, parts.path, query, body)
             kind = "text/html" if isinstance(report, str) else "application/json"
             data = report.encode() if isinstance(report, str) else json.dumps(report).encode()
             self.send_response(code)

@@ -50,7 +50,7 @@ def bad_day() -> dict[str, Any]:
     return facts("failed", "training diverged", steps=steps, legs=legs, checks=checks, verdict_markdown=verdict)
 
 
-def told(result: Any, airflow: FakeAirflow) -> str:
+def transcript(result: Any, airflow: FakeAirflow) -> str:
     text = f"exit code {result.code}\n--- stdout\n{result.out}--- stderr\n{result.err}".replace(
         airflow.url, "AIRFLOW"
     )

@@ -38,7 +38,7 @@ class GitHub:
         self.away = False
         self.lost = 0
 
-    def answer(self, verb: str, url: str, body: dict[str, Any], etag: str) -> tuple[int, dict[str, str], Any]:
+    def result(self, verb: str, url: str, body: dict[str, Any], etag: str) -> tuple[int, dict[str, str], Any]:
         """Status, headers and JSON."""
         self.log.append((verb, url, body))
         fault = self.faults.pop(0) if self.faults and self.faults[0][0] in (verb, "*") else None
@@ -157,7 +157,7 @@ def serving(github: GitHub, *, certificate: tuple[Path, Path] | None = None) -> 
                     return
                 status, headers, found = 503, {}, {"message": "away"}
             else:
-                status, headers, found = github.answer(self.command, self.path, body, etag)
+                status, headers, found = github.result(self.command, self.path, body, etag)
             data = b"" if found is None else json.dumps(found).encode()
             self.send_response(status)
             for name, value in {

@@ -14,20 +14,20 @@ URL = "http://airflow.test"
 class Script:
     """Responses per path, in order; the last one stays. Records the requests."""
 
-    def __init__(self, answers: dict[str, list[Answer]]) -> None:
-        self.answers = {"/auth/token": [httpx.Response(201, json={"access_token": "t1"})], **answers}
-        self.asked: list[httpx.Request] = []
+    def __init__(self, results: dict[str, list[Answer]]) -> None:
+        self.results = {"/auth/token": [httpx.Response(201, json={"access_token": "t1"})], **results}
+        self.requests: list[httpx.Request] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request)
-        left = self.answers[request.url.path]
-        answer = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        self.requests.append(request)
+        left = self.results[request.url.path]
+        result = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def paths(self) -> list[str]:
-        return [f"{request.method} {request.url.path}" for request in self.asked]
+        return [f"{request.method} {request.url.path}" for request in self.requests]
 
 
 Scripted = Callable[..., tuple[Airflow, Script]]
@@ -38,9 +38,9 @@ def scripted() -> Scripted:
     """Make an Airflow client whose server follows a script: (client, script)."""
 
     def make(
-        answers: dict[str, list[Answer]], *, token: str = "", deadline_s: float = 20.0
+        results: dict[str, list[Answer]], *, token: str = "", deadline_s: float = 20.0
     ) -> tuple[Airflow, Script]:
-        script = Script(answers)
+        script = Script(results)
         login = {"token": token} if token else {"user": "ci", "password": "s3cret-word"}
         transport = httpx.MockTransport(script)
         return Airflow(URL, **login, deadline_s=deadline_s, transport=transport), script

@@ -27,7 +27,7 @@ def listed(*names: str) -> httpx.Response:
 def test_a_run_is_triggered_with_what_airflow_needs(scripted) -> None:
     airflow, script = scripted({RUNS: [httpx.Response(200, json=RUN)]})
     run = airflow.trigger("s.m.f", {"mode": "lite"}, "ci__1")
-    assert json.loads(script.asked[-1].content) == {
+    assert json.loads(script.requests[-1].content) == {
         "dag_run_id": "ci__1",
         "logical_date": None,
         "conf": {"mode": "lite"},
@@ -48,7 +48,7 @@ def test_a_lost_response_creates_no_second_run(scripted) -> None:
         {RUNS: [lost, httpx.Response(409)], f"{RUNS}/ci__1": [httpx.Response(200, json=RUN)]}
     )
     assert airflow.trigger("s.m.f", {"mode": "lite"}, "ci__1").run_id == "ci__1"
-    requested = [json.loads(one.content)["dag_run_id"] for one in script.asked if one.url.path == RUNS]
+    requested = [json.loads(one.content)["dag_run_id"] for one in script.requests if one.url.path == RUNS]
     assert requested == ["ci__1", "ci__1"]
 
 
@@ -88,7 +88,7 @@ def test_all_pages_are_read(scripted) -> None:
 
     airflow, script = scripted({"/api/v2/dags": [page(0, 100), page(100, 50)]})
     assert len({dag.dag_id for dag in airflow.dags()}) == 150
-    assert [one.url.params["offset"] for one in script.asked[1:]] == ["0", "100"]
+    assert [one.url.params["offset"] for one in script.requests[1:]] == ["0", "100"]
 
 
 def test_mapped_tasks_are_listed_one_by_one(scripted) -> None:
@@ -104,8 +104,8 @@ def test_mapped_tasks_are_listed_one_by_one(scripted) -> None:
 def test_a_note_is_cut_where_airflow_would_refuse_it(scripted) -> None:
     airflow, script = scripted({f"{RUNS}/ci__1": [httpx.Response(200, json=RUN)]})
     airflow.set_note("s.m.f", "ci__1", "x" * 3000)
-    assert json.loads(script.asked[-1].content) == {"note": "x" * 1000}
-    assert script.asked[-1].url.params["update_mask"] == "note"
+    assert json.loads(script.requests[-1].content) == {"note": "x" * 1000}
+    assert script.requests[-1].url.params["update_mask"] == "note"
 
 
 def test_facts_of_an_unknown_run_are_none(scripted) -> None:

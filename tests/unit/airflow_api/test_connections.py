@@ -22,13 +22,13 @@ BODY = {
 def test_a_new_connection_is_created(scripted) -> None:
     airflow, script = scripted({ALL: [httpx.Response(201, json=BODY)]})
     airflow.put_connection("node_a", FIELDS)
-    assert json.loads(script.asked[-1].content) == BODY
+    assert json.loads(script.requests[-1].content) == BODY
 
 
 def test_an_existing_connection_is_replaced(scripted) -> None:
     airflow, script = scripted({ALL: [httpx.Response(409)], ONE: [httpx.Response(200, json=BODY)]})
     airflow.put_connection("node_a", FIELDS)
-    assert (script.asked[-1].method, json.loads(script.asked[-1].content)) == ("PATCH", BODY)
+    assert (script.requests[-1].method, json.loads(script.requests[-1].content)) == ("PATCH", BODY)
 
 
 def test_a_refusal_is_an_error(scripted) -> None:

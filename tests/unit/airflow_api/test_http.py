@@ -27,7 +27,7 @@ def test_the_deadline_ends_it_and_the_last_reason_is_reported(scripted) -> None:
     airflow, script = scripted({PATH: [httpx.ConnectError("Connection refused")]}, deadline_s=0.3)
     with pytest.raises(InfraError, match=r"http://airflow\.test is unavailable: Connection refused"):
         airflow.dag("s.m.f")
-    assert len(script.asked) > 1
+    assert len(script.requests) > 1
 
 
 def test_an_error_inside_airflow_that_passes_is_not_an_error(scripted) -> None:
@@ -56,7 +56,7 @@ def test_a_token_that_is_refused_is_renewed_once(scripted, refusal: httpx.Respon
     airflow, script = scripted({"/auth/token": tokens, PATH: [good(), refusal, good()]})
     airflow.dag("s.m.f")
     airflow.dag("s.m.f")
-    used = [request.headers.get("authorization") for request in script.asked]
+    used = [request.headers.get("authorization") for request in script.requests]
     assert used == [None, "Bearer t1", "Bearer t1", None, "Bearer t2"]
 
 
@@ -64,7 +64,7 @@ def test_a_fresh_token_that_is_refused_is_an_error(scripted) -> None:
     airflow, script = scripted({PATH: [httpx.Response(401, json={"detail": "no"})]})
     with pytest.raises(ConfigError, match="refuses the login"):
         airflow.dag("s.m.f")
-    assert len(script.asked) == 2
+    assert len(script.requests) == 2
 
 
 def test_a_given_token_is_not_renewed_and_not_repeated(scripted) -> None:
@@ -87,7 +87,7 @@ def test_a_redirect_is_not_followed_with_the_token(scripted) -> None:
     airflow, script = scripted({PATH: [moved]})
     with pytest.raises(ConfigError, match=r"redirects .* to https://elsewhere\.test/x"):
         airflow.dag("s.m.f")
-    assert {request.url.host for request in script.asked} == {"airflow.test"}
+    assert {request.url.host for request in script.requests} == {"airflow.test"}
 
 
 def test_a_server_other_than_airflow_is_reported(scripted) -> None:

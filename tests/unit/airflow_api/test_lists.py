@@ -11,7 +11,7 @@ def test_runs_that_have_not_ended_are_those_of_all_dags(scripted) -> None:
         {"/api/v2/dags/~/dagRuns": [httpx.Response(200, json={"dag_runs": runs, "total_entries": 2})]}
     )
     assert [run.run_id for run in airflow.unfinished()] == ["demo__0", "demo__1"]
-    assert script.asked[-1].url.params.get_list("state") == ["queued", "running"]
+    assert script.requests[-1].url.params.get_list("state") == ["queued", "running"]
 
 
 def test_what_is_wrong_with_dag_files_is_listed_by_file(scripted) -> None:

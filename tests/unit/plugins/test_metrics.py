@@ -47,11 +47,11 @@ def test_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
     record_run(store, a_run("20261121t000002-a-0000", created_at=now - 60, trigger=outliers), status=Status.FAILED)
     store.runs.create(a_run("20261121t000003-a-0000", created_at=now))
     store.queue.join("20261121t000003-a-0000", [("node-a", 0)], owner="o", ttl_s=600, now=now - 40)
-    answer = client.get("/metrics", headers=AUTHORIZED)
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/plain; version=")
-    assert answer.headers["cache-control"] == "no-store"
-    found = samples(answer.text)
+    response = client.get("/metrics", headers=AUTHORIZED)
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    assert response.headers["cache-control"] == "no-store"
+    found = samples(response.text)
     assert found["tipcflow_runs", (("status", "pass"),)] == 1
     assert found["tipcflow_runs", (("status", "regression"),)] == 0
     assert found["tipcflow_runs_unfinished", ()] == 1
@@ -69,11 +69,11 @@ def test_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
 )
 def test_without_the_token_nothing_is_reported(client: TestClient, store: Store, header: str) -> None:
     record_run(store)
-    answer = client.get("/metrics", headers={b"Authorization": header.encode("latin-1")} if header else {})
-    assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == "Bearer"
-    assert answer.headers["cache-control"] == "no-store"
-    assert set(answer.json()) == {"detail"}
+    response = client.get("/metrics", headers={b"Authorization": header.encode("latin-1")} if header else {})
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == "Bearer"
+    assert response.headers["cache-control"] == "no-store"
+    assert set(response.json()) == {"detail"}
 
 
 @pytest.mark.parametrize("token", ["", None])
@@ -110,13 +110,13 @@ def test_a_new_token_is_in_force_when_the_connection_is_read_again(
 
 @pytest.mark.parametrize("days", ["0", "91", "-1", "x", "1.5", "", "٣", "9" * 5000])
 def test_wrong_days(client: TestClient, store: Store, days: str) -> None:
-    answer = client.get("/metrics", params={"days": days}, headers=AUTHORIZED)
-    assert answer.status_code == 422
-    assert answer.json()["detail"].endswith("expected a whole number from 1 to 90")
+    response = client.get("/metrics", params={"days": days}, headers=AUTHORIZED)
+    assert response.status_code == 422
+    assert response.json()["detail"].endswith("expected a whole number from 1 to 90")
 
 
 def test_a_database_that_is_away_is_503(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "postgresql://me:hunter2@/x?host=/nowhere")
-    answer = client.get("/metrics", headers=AUTHORIZED)
-    assert answer.status_code == 503
-    assert "hunter2" not in answer.text
+    response = client.get("/metrics", headers=AUTHORIZED)
+    assert response.status_code == 503
+    assert "hunter2" not in response.text

@@ -59,8 +59,8 @@ def post(client: TestClient, body: bytes, *, secret: bytes = SECRET, delivery: s
 
 def test_a_delivery_is_one_row(client: TestClient, store: Store, opened: dict[str, Any]) -> None:
     body = json.dumps(opened).encode()
-    answer = post(client, body)
-    assert (answer.status_code, answer.json()) == (202, {"outcome": "stored"})
+    response = post(client, body)
+    assert (response.status_code, response.json()) == (202, {"outcome": "stored"})
     (row,) = store.outbox.rows()
     assert (row.repository, row.event, row.connection) == ("Codertocat/Hello-World", "pull_request", "hello_app")
     assert row.body is not None
@@ -74,8 +74,8 @@ def test_replays_are_one_row(client: TestClient, store: Store, opened: dict[str,
     first = str(uuid.uuid4())
     post(client, body, delivery=first)
     for again in (first, first.upper(), str(uuid.uuid4())):
-        answer = post(client, body, delivery=again)
-        assert (answer.status_code, answer.json()) == (200, {"outcome": "duplicate"})
+        response = post(client, body, delivery=again)
+        assert (response.status_code, response.json()) == (200, {"outcome": "duplicate"})
     assert len(store.outbox.rows()) == 1
 
 
@@ -83,8 +83,8 @@ def test_a_wrong_signature_is_refused_and_logged_without_the_body(
     client: TestClient, store: Store, opened: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     opened = {**opened, "comment": "hunter2"}
-    answer = post(client, json.dumps(opened).encode(), secret=b"other")
-    assert (answer.status_code, answer.json()["cause"]) == (401, "signature")
+    response = post(client, json.dumps(opened).encode(), secret=b"other")
+    assert (response.status_code, response.json()["cause"]) == (401, "signature")
     assert store.outbox.rows() == []
     (record,) = [one for one in caplog.records if one.name == "tipcflow_pages.webhook"]
     assert "signature" in record.getMessage()
@@ -112,9 +112,9 @@ def test_a_large_body_is_refused(client: TestClient, store: Store, caplog: pytes
         "X-Hub-Signature-256": signature(SECRET, body),
         "Content-Type": "application/json",
     }
-    answer = client.post("/github", content=chunks(), headers=headers)
-    assert (answer.status_code, answer.json()["cause"]) == (413, "too_large")
-    assert str(LARGEST_BODY // 10**6) in answer.json()["detail"]
+    response = client.post("/github", content=chunks(), headers=headers)
+    assert (response.status_code, response.json()["cause"]) == (413, "too_large")
+    assert str(LARGEST_BODY // 10**6) in response.json()["detail"]
     assert "yyy" not in caplog.text
     assert store.outbox.rows() == []
 
@@ -130,8 +130,8 @@ def test_a_missing_connection_and_a_wrong_file_are_temporary_errors(
 ) -> None:
     body = json.dumps(opened).encode()
     (config / "repositories" / "hello.yaml").write_text(ONE.replace("suite: toy", "suite: toys"))
-    answer = post(client, body)
-    assert (answer.status_code, answer.json()["detail"]) == (503, "the delivery cannot be stored now")
+    response = post(client, body)
+    assert (response.status_code, response.json()["detail"]) == (503, "the delivery cannot be stored now")
     (config / "repositories" / "hello.yaml").write_text(ONE)
     webhook.configured.cache_clear()
     monkeypatch.setattr(webhook, "secret_of", lambda _: b"")
@@ -159,9 +159,9 @@ def test_every_example_of_github_passes_the_route_and_only_configured_ones_are_s
     statuses = set()
     for event, bodies in examples.items():
         for payload in bodies:
-            answer = post(client, json.dumps(payload).encode(), **{"X-GitHub-Event": event})
-            statuses.add(answer.status_code)
-            assert answer.status_code < 500, (event, payload.get("action"), answer.text)
+            response = post(client, json.dumps(payload).encode(), **{"X-GitHub-Event": event})
+            statuses.add(response.status_code)
+            assert response.status_code < 500, (event, payload.get("action"), response.text)
     assert {200, 202, 404} >= statuses >= {202}
     rows = store.outbox.rows(limit=1000)
     assert rows

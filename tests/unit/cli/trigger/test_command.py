@@ -17,7 +17,7 @@ from tests.support.airflow.trigger import (
     facts,
     golden,
     passing,
-    told,
+    transcript,
 )
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 def test_a_run_is_made_and_not_waited_for(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG)
     result = tipcflow("trigger", CHAIN, "--mode", "lite_train_lite_infer", "--suite-ref", COMMIT, "--seed", "7")
-    golden("trigger.txt", told(result, airflow))
+    golden("trigger.txt", transcript(result, airflow))
     ((_, run_id), run), *_ = airflow.runs.items()
     assert run["conf"] == {"mode": "lite_train_lite_infer", "suite_ref": COMMIT, "seed": 7}
     assert re.fullmatch(r"ci__[0-9a-f]{16}", run_id)
@@ -40,7 +40,7 @@ def test_failures_as_a_user_reads_them(tipcflow: Tipcflow, airflow: FakeAirflow,
         *("trigger", "sample/*/*", "--suite-ref", COMMIT, "--wait"),
         *("--junit", str(outputs[0]), "--markdown", str(outputs[1])),
     )
-    golden("trigger-wait.txt", told(result, airflow))
+    golden("trigger-wait.txt", transcript(result, airflow))
     golden("trigger.xml", outputs[0].read_text())
     golden("trigger.md", outputs[1].read_text().replace(airflow.url, "AIRFLOW"))
     assert result.code == 1

@@ -64,7 +64,7 @@ def test_who_stops_a_run_stops_its_confirm_run_too(tipcflow: Tipcflow, airflow: 
     airflow.add("confirm", ("running", None))
     airflow._trigger("confirm", {"dag_run_id": "confirm__x", "conf": {}})
     tipcflow("trigger", CHAIN, "--wait", "--timeout", "0.005", "--stop")
-    patched = [path for method, path in airflow.asked if method == "PATCH"]
+    patched = [path for method, path in airflow.requests if method == "PATCH"]
     assert [path.split("/")[-3] for path in patched] == [DAG, "confirm"]
 
 
@@ -157,4 +157,4 @@ def test_a_token_is_enough(tipcflow: Tipcflow, airflow: FakeAirflow, monkeypatch
     monkeypatch.setenv("TIPCFLOW_AIRFLOW_TOKEN", "t2")
     monkeypatch.delenv("TIPCFLOW_AIRFLOW_USER")
     assert tipcflow("trigger", CHAIN).code == 0
-    assert ("POST", "/auth/token") not in airflow.asked
+    assert ("POST", "/auth/token") not in airflow.requests

@@ -53,8 +53,8 @@ def stack(home: Path) -> Iterator[Stack]:
 def post(url: str, data: dict[str, str]) -> dict[str, str]:
     request = urllib.request.Request(url, json.dumps(data).encode(), {"Content-Type": "application/json"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=30) as answer:
-        return dict(json.load(answer))
+    with opener.open(request, timeout=30) as result:
+        return dict(json.load(result))
 
 
 def of_home(home: Path) -> list[int]:

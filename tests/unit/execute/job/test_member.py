@@ -23,13 +23,13 @@ class Still:
 
     node = Node(name="b", address="192.0.2.2", workspace="/w", python="/usr/bin/python3")
 
-    def __init__(self, answer: dict[str, Any], *watches: list[float]) -> None:
-        self.answer, self.watches, self.ended = answer, list(watches), 0
+    def __init__(self, result: dict[str, Any], *watches: list[float]) -> None:
+        self.result, self.watches, self.ended = result, list(watches), 0
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:
-        if not self.answer:
+        if not self.result:
             raise InfraError("node b does not respond")
-        return self.answer
+        return self.result
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
         for still_s in self.watches.pop(0):

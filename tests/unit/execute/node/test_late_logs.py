@@ -24,10 +24,10 @@ class Away:
 
     def __init__(self) -> None:
         self.log: str | None = None
-        self.asked: list[Iterable[str] | None] = []
+        self.requests: list[Iterable[str] | None] = []
 
     def fetch(self, spec: JobSpec, artefacts: Iterable[str] | None, folder: Path, **_: object) -> Fetched:
-        self.asked.append(artefacts)
+        self.requests.append(artefacts)
         if self.log is None:
             raise InfraError(f"node {NODE} does not respond", node=NODE)
         path = folder / "files" / LOG
@@ -64,7 +64,7 @@ def test_late_logs_are_stored_as_the_attempts_that_wrote_them(tmp_path: Path) ->
         attempt()
         closer.fetch_late(step, 1, [first], node)
         assert {(one.attempt, one.iteration) for one in store.measurements.of(RUN)} == {(1, 1), (1, 2)}
-        assert node.asked == [None, None], "it is not known what a lost job wrote"
+        assert node.requests == [None, None], "it is not known what a lost job wrote"
         closer.fetch_late(step, 1, [first], node)
         assert len(store.measurements.of(RUN)) == 2, "once, for all callers"
 

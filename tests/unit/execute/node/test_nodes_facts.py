@@ -20,10 +20,10 @@ class Session:
 
     def __init__(self, times: int) -> None:
         self.left = times
-        self.asked = 0
+        self.requests = 0
 
     def facts(self, peers: dict[str, str]) -> NodeFacts:
-        self.asked += 1
+        self.requests += 1
         self.left -= 1
         return NodeFacts(node="a", unreachable=REFUSED if self.left >= 0 else {})
 
@@ -35,7 +35,7 @@ def test_an_unreachable_peer_is_queried_again(monkeypatch: pytest.MonkeyPatch, t
     nodes = Nodes(Cluster(name="c", nodes=(NODE,)), ["a"], waits=Waits())
     nodes._sessions = {"a": session}
     (facts,) = nodes.facts()
-    assert (facts.unreachable, session.asked) == ({}, requests)
+    assert (facts.unreachable, session.requests) == ({}, requests)
 
 
 def test_a_peer_that_stays_unreachable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,11 @@ NODE = Node(name="a", address="a", ssh=SshTarget(alias="a"), workspace="/w", pyt
 class Connection:
     """Every command on it ends in the same way."""
 
-    def __init__(self, answer: Completed) -> None:
-        self.answer = answer
+    def __init__(self, result: Completed) -> None:
+        self.result = result
 
     def run(self, command: str, **_: object) -> Completed:
-        return self.answer
+        return self.result
 
     def close(self) -> None:
         """Nothing to close."""
@@ -25,12 +25,12 @@ class Connection:
 class Connects:
     """One connection after the other."""
 
-    def __init__(self, *answers: Completed) -> None:
-        self.answers, self.made = list(answers), 0
+    def __init__(self, *results: Completed) -> None:
+        self.results, self.made = list(results), 0
 
     def __call__(self, _: Node) -> Transport:
         self.made += 1
-        return Connection(self.answers.pop(0))  # type: ignore[return-value]
+        return Connection(self.results.pop(0))  # type: ignore[return-value]
 
 
 ENDED, ANSWERED = Completed(-1, b"", b""), Completed(0, b"{}", b"")

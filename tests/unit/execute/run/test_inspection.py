@@ -25,11 +25,11 @@ class Answers:
     """Nodes of which some are reachable from the controller."""
 
     def __init__(self, *silent: str) -> None:
-        self._silent, self.asked = silent, list[str]()
+        self._silent, self.requests = silent, list[str]()
 
     def __getitem__(self, name: str) -> Any:
         def check_responds() -> None:
-            self.asked.append(name)
+            self.requests.append(name)
             if name in self._silent:
                 raise InfraError.of_node(name, "the connection is lost", passing=True)
 
@@ -58,4 +58,4 @@ def test_a_node_that_responds_to_the_controller_is_not(missed: tuple[Cluster, li
     made, facts = missed
     nodes = Answers(made.nodes[1].name)
     _check_missed_peers(made, facts, nodes)  # type: ignore[arg-type]
-    assert nodes.asked == [made.nodes[0].name]
+    assert nodes.requests == [made.nodes[0].name]

@@ -66,7 +66,7 @@ def lose(
     return LostMember(run=run, step=TRAIN, attempt=attempt, node="node-b")
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, store: Store, *lost: str, busy: str = "") -> list[str]:
+def result(monkeypatch: pytest.MonkeyPatch, store: Store, *lost: str, busy: str = "") -> list[str]:
     """Both nodes have all folders; the logs of the `lost` runs cannot be fetched. Return the queried runs."""
     requests: list[str] = []
     there = frozenset(run.id for run in store.runs.newest(limit=500))
@@ -106,7 +106,7 @@ def test_logs_are_requested_until_they_were_fetched_and_at_most_three_times(
 ) -> None:
     lose(store, "fine")
     lose(store, "broken")
-    requests = answer(monkeypatch, store, "broken")
+    requests = result(monkeypatch, store, "broken")
     assert late_logs(upkeep) == "1 of 1 lost nodes responded: 7 samples of 2 runs fetched late"
     assert messages == ["run broken: broken", "run fine: 7 samples"]
     for _ in range(5):
@@ -119,17 +119,17 @@ def test_a_job_that_is_still_running_is_left_to_the_next_sweep(
     store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lose(store, "r1")
-    requests = answer(monkeypatch, store, busy="r1")
+    requests = result(monkeypatch, store, busy="r1")
     late_logs(upkeep)
     assert requests == []
-    answer(monkeypatch, store)
+    result(monkeypatch, store)
     assert late_logs(upkeep).endswith("7 samples of 1 runs fetched late")
 
 
 def test_only_the_chosen_nodes_and_run(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(store, "r1")
     lose(store, "r2")
-    requests = answer(monkeypatch, store)
+    requests = result(monkeypatch, store)
     late_logs(upkeep, addresses={"192.0.2.1"})
     assert requests == []
     late_logs(upkeep, addresses={"192.0.2.2"}, run="r2")
@@ -139,7 +139,7 @@ def test_only_the_chosen_nodes_and_run(store: Store, upkeep: Upkeep, monkeypatch
 def test_a_sweep_is_limited(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(RUNS + 3):
         lose(store, f"r{number:03}")
-    requests = answer(monkeypatch, store)
+    requests = result(monkeypatch, store)
     late_logs(upkeep)
     assert len(requests) == RUNS
     late_logs(upkeep)
@@ -148,7 +148,7 @@ def test_a_sweep_is_limited(store: Store, upkeep: Upkeep, monkeypatch: pytest.Mo
 
 def test_a_node_has_a_deadline(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(store, "r1")
-    requests = answer(monkeypatch, store)
+    requests = result(monkeypatch, store)
     monkeypatch.setattr(module, "NODE_S", -1.0)
     late_logs(upkeep)
     assert requests == []

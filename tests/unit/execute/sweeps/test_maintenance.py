@@ -41,7 +41,7 @@ class Deployment:
         self.home, self.store = home, store
         self.owners: dict[str, Owner] = {}
         self.lines: list[str] = []
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     @property
     def upkeep(self) -> Upkeep:
@@ -58,7 +58,7 @@ class Deployment:
         )
 
     def connect(self, node: Node) -> Transport:
-        self.asked.append(node.name)
+        self.requests.append(node.name)
         raise InfraError(f"node {node.name} does not respond", node=node.name)
 
     def run(self, name: str, *, hours: float = 0.0, dag_run: str = "", owner: Owner | None = None) -> Run:
@@ -152,7 +152,7 @@ def test_leases_of_nodes_that_cannot_be_listed_stay(here: Deployment) -> None:
         "run lost: 1 leases kept: no cluster file lists 198.51.100.9",
     ]
     assert len(here.store.leases.all()) == 3
-    assert here.asked == ["b"]
+    assert here.requests == ["b"]
 
 
 def test_who_waits_for_slots_is_not_abandoned_and_requests_of_dead_waiters_are_forgotten(here: Deployment) -> None:
@@ -162,7 +162,7 @@ def test_who_waits_for_slots_is_not_abandoned_and_requests_of_dead_waiters_are_f
         here.store.queue.join(run.id, [("192.0.2.2", 0)], owner="test", ttl_s=ttl_s, now=NOW)
     assert [bool(abandoned_reason(here.upkeep, run)) for run in (waiting, dead)] == [False, True]
     assert leftovers(here.upkeep) == ("0 nodes checked: leftovers of 0 runs ended; 1 expired requests dropped")
-    assert here.asked == ["b"]
+    assert here.requests == ["b"]
     assert [place.request.run for place in here.store.queue.places(NOW)] == ["waiting"]
 
 
@@ -173,7 +173,7 @@ def test_a_run_knows_its_own_nodes(here: Deployment) -> None:
     )
     here.lease(here.store.runs.get("expired"), ttl_s=-5)
     expired_leases(here.upkeep)
-    assert here.asked == ["own"]
+    assert here.requests == ["own"]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_unreachable_nodes_are_reported(here: Deployment) -> None:
     here.cluster("same", NODE)  # not queried twice
     (here.home / "configs" / "clusters" / "wrong.yaml").write_text("name: wrong\nnodes: 5\n")
     assert node_folders(here.upkeep) == "0 nodes checked: folders of 0 runs removed, folders of 0 runs stay"
-    assert sorted(here.asked) == ["b", "c"]
+    assert sorted(here.requests) == ["b", "c"]
     assert here.lines[1:] == ["cluster one is skipped: node b does not respond"]
     assert here.lines[0].startswith("cluster wrong is skipped: ")
     assert "nodes" in here.lines[0]

@@ -46,14 +46,14 @@ def client() -> Iterator[TestClient]:
 
 
 def test_page_is_escaped_and_has_the_security_headers(client: TestClient) -> None:
-    answer = client.get("/page")
-    assert answer.status_code == 200
-    assert "a &lt; b" in answer.text
-    assert "<b>" not in answer.text
+    response = client.get("/page")
+    assert response.status_code == 200
+    assert "a &lt; b" in response.text
+    assert "<b>" not in response.text
     for name, value in HEADERS.items():
-        assert answer.headers[name] == value
-    assert "script-src 'self'" in answer.headers["content-security-policy"]
-    assert "unsafe" not in answer.headers["content-security-policy"]
+        assert response.headers[name] == value
+    assert "script-src 'self'" in response.headers["content-security-policy"]
+    assert "unsafe" not in response.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_error_is_json_for_a_client_and_a_page_for_a_browser(
     assert page.status_code == status
     assert page.headers["content-type"].startswith("text/html")
     assert "<script>" not in page.text
-    for answer in (report, page):
-        assert "a secret of the code" not in answer.text
-        assert "Traceback" not in answer.text
+    for response in (report, page):
+        assert "a secret of the code" not in response.text
+        assert "Traceback" not in response.text
 
 
 def test_hint_of_an_error_is_shown(client: TestClient) -> None:
@@ -88,10 +88,10 @@ def test_hint_of_an_error_is_shown(client: TestClient) -> None:
 
 @pytest.mark.parametrize(("name", "media_type"), [("app.css", "text/css"), ("app.js", "text/javascript")])
 def test_asset_is_revalidated_by_its_content(client: TestClient, name: str, media_type: str) -> None:
-    answer = client.get(f"/assets/{name}")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith(media_type)
-    again = client.get(f"/assets/{name}", headers={"if-none-match": answer.headers["etag"]})
+    response = client.get(f"/assets/{name}")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith(media_type)
+    again = client.get(f"/assets/{name}", headers={"if-none-match": response.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 

@@ -18,12 +18,12 @@ class Served:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         served = self
 
         class Handler(SimpleHTTPRequestHandler):
             def log_request(self, *_: object) -> None:
-                served.asked.append(f"{self.command} {self.path}")
+                served.requests.append(f"{self.command} {self.path}")
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -65,7 +65,7 @@ def test_two_runs_fetch_once(served: Served, archive: tuple[str, str], tmp_path:
         get(tmp_path / run / "dataset", archive, tmp_path / "cache")
         assert (tmp_path / run / "dataset" / "images" / "1.jpg").read_text() == "one"
         assert (tmp_path / run / "dataset" / "val.txt").is_symlink()
-    assert served.asked == ["GET /data.tar"]
+    assert served.requests == ["GET /data.tar"]
 
 
 def test_data_are_merged_into_folders_of_the_suite_but_replace_no_file(
@@ -88,7 +88,7 @@ def test_a_run_that_writes_into_linked_data_does_not_harm_the_next(
     (tmp_path / "one" / "images" / "1.jpg").write_text("changed!")
     get(tmp_path / "two", archive, tmp_path / "cache")
     assert (tmp_path / "two" / "images" / "1.jpg").read_text() == "one"
-    assert len(served.asked) == 2
+    assert len(served.requests) == 2
     assert "is damaged (1 files differ, such as images/1.jpg)" in capsys.readouterr().out
 
 
@@ -97,7 +97,7 @@ def test_copied_data_may_be_changed(served: Served, archive: tuple[str, str], tm
     (tmp_path / "one" / "images" / "1.jpg").write_text("changed!")
     get(tmp_path / "two", archive, tmp_path / "cache", copy=True)
     assert (tmp_path / "two" / "images" / "1.jpg").read_text() == "one"
-    assert len(served.asked) == 1
+    assert len(served.requests) == 1
 
 
 def test_another_content_is_refused_and_not_kept(archive: tuple[str, str], tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_mirror_is_used_without_a_network(
     monkeypatch.setenv("TIPCFLOW_MIRRORS", f'{{"https://data.example/": "{served.folder}"}}')
     get(tmp_path / "run", ("https://data.example/data.tar", archive[1]), tmp_path / "cache")
     assert (tmp_path / "run" / "val.txt").exists()
-    assert served.asked == []
+    assert served.requests == []
 
 
 def test_a_missing_source_is_a_failed_download(tmp_path: Path) -> None:

@@ -56,14 +56,14 @@ class Engine:
                 link = self.server.accept()[0]
             except OSError:
                 return
-            threading.Thread(target=self.answer, args=(link,), daemon=True).start()
+            threading.Thread(target=self.result, args=(link,), daemon=True).start()
 
-    def answer(self, link: socket.socket) -> None:
+    def result(self, link: socket.socket) -> None:
         with link, link.makefile("rb") as file:
             request = json.loads(file.readline())
-            answer = getattr(self, request["words"][0])(request)
+            result = getattr(self, request["words"][0])(request)
             with contextlib.suppress(OSError):  # the client is gone
-                link.sendall(json.dumps(answer).encode())
+                link.sendall(json.dumps(result).encode())
 
     def run(self, request: dict) -> tuple[int, str]:
         _, name, *words = request["words"]

@@ -105,10 +105,10 @@ def test_what_a_command_did_start_does_not_disturb_the_next_one(tmp_path, monkey
     )
 
     def command(_):
-        answer = next(report)
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
+        result = next(report)
+        if isinstance(result, OSError):
+            raise result
+        return result
 
     monkeypatch.setattr(made, "command", command)
     assert made.commands() == ""

@@ -156,11 +156,11 @@ def test_processes_never_share_a_slot_nor_a_fence(
     for number in range(3):
         store.runs.create(a_run(f"run-{number}"))
     slots = (["a:0", "b:0"], ["b:0", "a:0"], ["d:0"])
-    answers = at_once(*[["lease", database_url, f"run-{n}", "me", *slots[n]] for n in range(3)])
-    assert answers[2] is not None
-    assert len([answer for answer in answers[:2] if answer is not None]) == 1
+    results = at_once(*[["lease", database_url, f"run-{n}", "me", *slots[n]] for n in range(3)])
+    assert results[2] is not None
+    assert len([result for result in results[:2] if result is not None]) == 1
     granted = {lease.run: lease.fence for lease in store.leases.all()}
-    assert granted == {f"run-{n}": answer for n, answer in enumerate(answers) if answer is not None}
+    assert granted == {f"run-{n}": result for n, result in enumerate(results) if result is not None}
     assert len(set(granted.values())) == 2
 
 
