@@ -119,7 +119,7 @@ def test_a_terminal_prompts_the_user(
     _drain(ours)
     assert process.wait(60) == code
     os.close(ours)
-    assert written(tmp_path) == (["lab.known_hosts", "lab.yaml"] if result == "y" else [])
+    assert written(tmp_path) == (["lab.known_hosts", "lab.yaml"] if reply == "y" else [])
 
 
 def _drain(terminal: int) -> None:
