@@ -53,7 +53,7 @@ def test_large_files_are_cut_and_the_cut_is_reported(session: NodeSession, tmp_p
     for name in ("logs/main.log", "files/launch/workerlog.0"):
         assert (tmp_path / name).read_bytes() == b"0123456789" * 10 + b"01234"
     assert len(lost) == 2
-    assert all("has 1000 bytes: only the first 105 were fetched" in one for one in lost)
+    assert all("has 1000 B: only the first 105 B were fetched" in one for one in lost)
 
 
 def test_small_files_are_whole(session: NodeSession, tmp_path: Path) -> None:

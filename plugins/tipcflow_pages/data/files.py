@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from tipcflow.domain.masking import LineMask, mask
+from tipcflow.domain.numbers.units import size as format_size
 from tipcflow.execute.collect.log_archive import ZIPPED, open_kept, plain_name
 from tipcflow.parse import strip_ansi
 from tipcflow.remote.paths import safe_name
@@ -101,7 +102,7 @@ def tail(path: Path, most: int = TAIL) -> str:
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             return f"… the file cannot be unpacked: {error} …\n"
     clean = mask("".join(sign for sign in text.replace("\r", "\n") if sign.isprintable() or sign in "\n\t"))
-    return clean if size <= most else f"… the first {size - most} bytes are in the download …\n{clean}"
+    return clean if size <= most else f"… the first {format_size(size - most)} are in the download …\n{clean}"
 
 
 def masked(path: Path) -> Iterator[bytes]:

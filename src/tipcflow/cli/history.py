@@ -9,6 +9,7 @@ from tipcflow.cli.output.chains import find_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError
 from tipcflow.domain.numbers.environment import differences
+from tipcflow.domain.numbers.units import utc_minute
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -93,7 +94,7 @@ def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
 
 def _cell(name: str, value: Any) -> str:
     if name == "at":
-        return f"{value:%Y-%m-%d %H:%M}"
+        return utc_minute(value.timestamp())
     if name in _NUMBERS:
         return f"{value:.6g}"
     if name == "status":

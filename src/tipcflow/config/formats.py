@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import load_yaml
 from tipcflow.domain.errors import ConfigError
+from tipcflow.domain.numbers.units import limit
 
 # Maximum time per line, seconds; a slower pattern is rejected because of excessive backtracking.
 LINE_LIMIT_S = 0.1
@@ -159,7 +160,7 @@ def searched(pattern: str, text: str) -> Any:
         return compiled(pattern).search(text, timeout=LINE_LIMIT_S)
     except TimeoutError:
         raise ValueError(
-            f"takes more than {LINE_LIMIT_S} s on one line: repetitions in repetitions, like (a+)+"
+            f"takes more than {limit(LINE_LIMIT_S)} on one line: repetitions in repetitions, like (a+)+"
         ) from None
 
 

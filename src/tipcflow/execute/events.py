@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tipcflow.domain import Status
+from tipcflow.domain.numbers.units import size
 from tipcflow.execute.progress import Event, Kind, Listener
 
 EVENTS = "events.jsonl"
@@ -17,7 +18,7 @@ EVENTS = "events.jsonl"
 _LONGEST = 16 * 1024
 # Size of the file above which output of jobs is no longer repeated in it, bytes; the logs themselves are fetched.
 OUTPUT_LIMIT = 64 << 20
-_NO_MORE = f"(progress shows {OUTPUT_LIMIT >> 20} MiB of output per run; for the rest see the step's logs)\n"
+_NO_MORE = f"(progress shows {size(OUTPUT_LIMIT)} of output per run; for the rest see the step's logs)\n"
 
 
 def events_path(home: Path, run: str) -> Path:

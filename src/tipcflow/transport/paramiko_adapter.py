@@ -12,7 +12,7 @@ from pathlib import Path
 import paramiko
 
 from tipcflow.domain import InfraError, Node
-from tipcflow.domain.numbers.units import limit
+from tipcflow.domain.numbers.units import limit, size
 from tipcflow.remote import commands
 from tipcflow.remote.fetching import Listed, listed_in, pack_files
 from tipcflow.remote.runner.outputs import is_secret
@@ -228,7 +228,7 @@ class ParamikoTransport:
             for piece in self._received(channel, errors, timeout, until):
                 output.write(piece)
                 if sink is None and output.tell() > OUTPUT_LIMIT:
-                    raise self._error(f"the remote command printed more than {OUTPUT_LIMIT >> 20} MiB")
+                    raise self._error(f"the remote command printed more than {size(OUTPUT_LIMIT)}")
             code = self._exit_code(channel, until)
         finally:
             channel.close()
@@ -247,7 +247,7 @@ class ParamikoTransport:
             *lines, rest = (rest + piece).split(b"\n")
             yield from lines
             if len(rest) > LINE_LIMIT:
-                raise self._error(f"the remote command printed a line of more than {LINE_LIMIT >> 20} MiB")
+                raise self._error(f"the remote command printed a line of more than {size(LINE_LIMIT)}")
         code = self._exit_code(channel, time.monotonic() + timeout)
         if code:
             raise self._error(f"the remote command ended with {code}: {_last_line(bytes(errors))}")
@@ -310,14 +310,14 @@ def _sent(channel: paramiko.Channel, piece: bytes) -> bool:
     """Send a piece; return whether all of it was sent before the channel was closed."""
     while piece:
         try:
-            size = channel.send(piece[:WINDOW])
+            sent = channel.send(piece[:WINDOW])
         except TimeoutError:  # the reader's timeout, which is shared: the reader's deadline closes the channel
             continue
         except (OSError, EOFError, paramiko.SSHException):
             return False
-        if not size:
+        if not sent:
             return False
-        piece = piece[size:]
+        piece = piece[sent:]
     return True
 
 

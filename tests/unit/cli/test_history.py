@@ -30,9 +30,9 @@ def test_history_of_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines() == [
         "unit s, environment gpu/8x-tesla-v100/1-nodes, mode lite_train_lite_infer",
-        "AT                STATUS  N  MEDIAN  P10    P90    LOWEST  HIGHEST  FRAMEWORK     RUN",
-        "2026-11-18 11:06  pass    2  0.055   0.051  0.059  0.05    0.06     paddle 3.3.1  run-0",
-        "2026-11-20 11:06  pass    2  1.055   0.251  1.859  0.05    2.06     paddle 3.3.1  run-2",
+        "AT                    STATUS  N  MEDIAN  P10    P90    LOWEST  HIGHEST  FRAMEWORK     RUN",
+        "2026-11-18 11:06 UTC  pass    2  0.055   0.051  0.059  0.05    0.06     paddle 3.3.1  run-0",
+        "2026-11-20 11:06 UTC  pass    2  1.055   0.251  1.859  0.05    2.06     paddle 3.3.1  run-2",
     ]
 
 

@@ -59,13 +59,13 @@ def test_a_line_without_end_is_not_kept(transport, monkeypatch):
     with transport.stream(command) as lines:
         assert next(lines) == b"a"
         assert next(lines) == bytes(900_000)
-        with pytest.raises(InfraError, match="node a: the remote command printed a line of more than 1 MiB"):
+        with pytest.raises(InfraError, match=r"node a: the remote command printed a line of more than 1.0 MiB"):
             next(lines)
 
 
 def test_a_response_without_end_is_not_kept(transport, monkeypatch):
     monkeypatch.setattr("tipcflow.transport.paramiko_adapter.OUTPUT_LIMIT", 1 << 20)
-    with pytest.raises(InfraError, match="node a: the remote command printed more than 1 MiB"):
+    with pytest.raises(InfraError, match=r"node a: the remote command printed more than 1.0 MiB"):
         transport.run("yes", timeout=20)
     assert transport.run("true").exit_code == 0
 

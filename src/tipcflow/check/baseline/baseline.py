@@ -13,6 +13,7 @@ from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import CheckResult, Facts, MetricKey, Status, StepKind, numbers_of
 from tipcflow.domain.keys import ALL, EVAL, SLOWEST
 from tipcflow.domain.numbers.metrics import by_iteration, is_loss, objective, training_speed
+from tipcflow.domain.numbers.units import duration
 
 # Family of metrics -> prefix of the check's name.
 _NAMES = {"speed": "speed", "memory": "memory", "quality": "baseline"}
@@ -165,9 +166,8 @@ def _judged(
     seconds = _seconds(facts, key.step, key.leg)
     if comparison.definition.family == "memory" and seconds < _MEMORY_KNOWN_AFTER_S:
         status = Status.INSUFFICIENT_DATA
-        reason = (
-            f"{format_amount(value, comparison.definition.unit)}; ran {seconds:.1f} s; too short for a peak value"
-        )
+        amount = format_amount(value, comparison.definition.unit)
+        reason = f"{amount}; ran {duration(seconds)}; too short for a peak value"
         comparison.values.pop("confirm", None)
     if status in _WORSE and (changed := changed_since(key, facts, context, comparison.values.get("since"))):
         comparison.values["changed"] = changed

@@ -11,6 +11,7 @@ from tipcflow.check.select import leg_key, loss_names, passed, records
 from tipcflow.config.suite import Prints
 from tipcflow.domain import Evidence, EvidenceKey, Expectation, Facts, OutputFile, Source, Status, Step
 from tipcflow.domain.numbers.results import is_result
+from tipcflow.domain.numbers.units import size
 
 # Fewer images may have the same scores by chance.
 _SEVERAL = 3
@@ -124,7 +125,7 @@ def file_damage(output: OutputFile) -> str:
     if output.size == 0:
         return "is empty"
     small = output.size < _SMALLEST and output.path.endswith(_MODELS)
-    return f"has only {output.size} bytes" if small else ""
+    return f"has only {size(output.size)}" if small else ""
 
 
 def _constant(scores: Mapping[str, tuple[float, ...]]) -> bool:

@@ -6,6 +6,7 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.proofs import OBSERVED
 from tipcflow.check.select import first_names, records, training_steps
 from tipcflow.domain import CheckResult, ExitRecord, Facts, ObservedRank, ProcessReport, Status, Step
+from tipcflow.domain.numbers.units import rough
 
 NAME = "ran.group"
 # A rank without any connection left early if a peer lived and computed more than _TIMES as long, and more than
@@ -143,8 +144,8 @@ def _left_early(ranks: list[_Rank]) -> str:
     first = early[0]
     more = f" (and {len(early) - 1} more)" if len(early) > 1 else ""
     return (
-        f"{first}{more} exited after {first.seen.seconds:.0f} s without connections; "
-        f"{longest} ran {longest.seen.seconds:.0f} s"
+        f"{first}{more} exited after {rough(first.seen.seconds)} without connections; "
+        f"{longest} ran {rough(longest.seen.seconds)}"
     )
 
 
@@ -161,5 +162,5 @@ def _apart(ended: tuple[ExitRecord, ...], ranks: list[_Rank], step: Step) -> str
         ):
             continue
         long = max(process.seconds for process in processes)
-        return f"ranks on node {node} trained separately: no connection with another node in {long:.0f} s"
+        return f"ranks on node {node} trained separately: no connection with another node in {rough(long)}"
     return ""

@@ -6,6 +6,7 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.expected import node_of
 from tipcflow.check.select import first_names, iterations, records, training_steps
 from tipcflow.domain import CheckResult, ExitRecord, Facts, Status, Step, without_repeat
+from tipcflow.domain.numbers.units import duration, rough
 
 NAME = "ran.world_size"
 # The node runner samples processes each second: it does not miss a rank that runs longer than this, seconds.
@@ -87,12 +88,14 @@ def _idle(record: ExitRecord, peers: list[ExitRecord]) -> str:
     if lasted <= _LOOKED_S:
         if _TIMES * lasted >= other or lasted + _GAP_S >= other:
             return ""
-        return f"the job on {record.node} ended after {lasted:.1f} s, that on {longest.node} ran {other:.0f} s"
+        return (
+            f"the job on {record.node} ended after {duration(lasted)}, that on {longest.node} ran {rough(other)}"
+        )
     ranks = [rank.seconds for peer in peers if peer.observed for rank in peer.observed.ranks]
     looked = record.observed is not None and "total" in record.peak_rss_bytes
     if not looked or max(ranks, default=0.0) <= _LOOKED_S:
         return ""
-    return f"the processes on {record.node} had no such rank in {lasted:.0f} s"
+    return f"the processes on {record.node} had no such rank in {rough(lasted)}"
 
 
 def _usually_seen(step: Step, rank: int, context: CheckContext) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tipcflow.domain import ConfigError, TipcflowError
+from tipcflow.domain.numbers.units import milliseconds, rough
 
 if TYPE_CHECKING:
     from tipcflow.cli.doctor.findings import Finding
@@ -156,7 +157,7 @@ def _about_app(
     findings.append(Finding(where=where, what="events", ok=not missing, found=text))
     if server_time is not None:
         ahead = time.time() - server_time
-        text = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} GitHub's"
+        text = f"{rough(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} GitHub's"
         findings.append(Finding(where=where, what="clock", ok=abs(ahead) < CLOCK_S, found=text))
     return findings
 
@@ -229,7 +230,7 @@ def _ping(where: str, url: str, secret: str) -> "Finding":
     except httpx.HTTPError as error:
         text = f"{url} does not respond ({type(error).__name__})"
         return Finding(where=where, what="ping", ok=False, found=text)
-    took = f"{1000 * (time.monotonic() - begun):.0f} ms"
+    took = f"{milliseconds(1000 * (time.monotonic() - begun))} ms"
     if response.status_code in (200, 202):
         return Finding(where=where, what="ping", ok=True, found=f"stored, {took}")
     text = f"{url} returned {response.status_code} for a signed ping (401: the secrets differ)"

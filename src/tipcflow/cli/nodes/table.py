@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tipcflow.cli.output.output import columns
 from tipcflow.domain import Cluster, Node, Run
-from tipcflow.domain.numbers.units import size
+from tipcflow.domain.numbers.units import offset, size
 from tipcflow.execute.leases.messages import clock, format_slots, names_of, obstacles, waiting
 from tipcflow.execute.node.health import NodeLook
 
@@ -152,7 +152,7 @@ def _node_lines(view: View, looks: Sequence[NodeLook], width: int | None) -> Ite
     for look in looks:
         facts = look.facts
         disk = size(facts.disk_free_bytes) if facts else "?"
-        skew = f"{facts.clock_skew_s:+.1f} s" if facts else "?"
+        skew = offset(facts.clock_skew_s) if facts else "?"
         health = "unhealthy" if view.troubles_of(look) else "ok"
         free = f"{_free(view, look)}/{look.node.slots}"
         rows.append((look.node.name, look.node.device, free, disk, skew, health))

@@ -50,6 +50,21 @@ def minutes(seconds: float) -> str:
     return f"{seconds / 60:.1f}"
 
 
+def expected_wait(seconds: float) -> str:
+    """A predicted wait in minutes, so that a text with it changes at most once a minute: `1 min`, `90 min`."""
+    return f"{max(1, round(seconds / 60))} min"
+
+
+def clock_offset(seconds: float) -> str:
+    """The difference of a clock for a sentence, in whole seconds: `45 s ahead`, `20 min behind`."""
+    return f"{rough(abs(seconds))} {'behind' if seconds < 0 else 'ahead'}"
+
+
+def offset(seconds: float) -> str:
+    """The difference between two clocks, with its sign: `+0.3 s`, `-1:02`."""
+    return f"{'-' if seconds < 0 else '+'}{duration(abs(seconds))}"
+
+
 def utc(epoch: float | None) -> str:
     """A time in UTC as `2026-11-21 09:30:00`; '' for None and for values that are not a time."""
     return iso(epoch)[:19].replace("T", " ") if epoch is not None else ""

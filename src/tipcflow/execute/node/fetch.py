@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from tipcflow.domain import InfraError
+from tipcflow.domain.numbers.units import size
 from tipcflow.remote.fetching import Listed, hash_beginning, portions
 from tipcflow.transport import Transport
 
@@ -137,8 +138,8 @@ class FolderFetch:
         elif now.size > self._limit:
             # The rest of a truncated log is unknown: a step with such a log does not pass.
             (fetched.notes if Path(name).suffix in _WEIGHTS else fetched.spoiled).append(
-                f"{name} on node {self._node} has {now.size} bytes: only the first {self._limit} were fetched "
-                "(limit TIPCFLOW_LOG_LIMIT_MB)"
+                f"{name} on node {self._node} has {size(now.size)}: "
+                f"only the first {size(self._limit)} were fetched (limit TIPCFLOW_LOG_LIMIT_MB)"
             )
 
     def _inside(self, name: str) -> str:
@@ -173,20 +174,20 @@ class FolderFetch:
 
     def _has(self, name: str, listed: Listed) -> bool:
         path = self._local / name
-        size = min(listed.size, self._limit)
-        return path.is_file() and path.stat().st_size == size and _sha256(path) == listed.sha256
+        expected = min(listed.size, self._limit)
+        return path.is_file() and path.stat().st_size == expected and _sha256(path) == listed.sha256
 
     def _get(self, name: str, listed: Listed) -> bool:
         """Fetch a single file; return whether it matches the listing now."""
         path, remote = self._local / name, f"{self._root}/{name}"
         part = path.with_name(f".{path.name}.part")
-        size = min(listed.size, self._limit)
+        end = min(listed.size, self._limit)
 
         def go_on(transport: Transport, starts: list[int]) -> None:
-            if not _begins_with(transport, remote, part, size):
+            if not _begins_with(transport, remote, part, end):
                 part.unlink(missing_ok=True)
             starts.append(_size(part))
-            transport.get_more(remote, part, limit=size)
+            transport.get_more(remote, part, limit=end)
 
         try:
             self._persist(go_on, part)
@@ -259,10 +260,10 @@ def listed_artefacts(local: Path) -> list[str] | None:
         return None
 
 
-def _begins_with(transport: Transport, remote: str, part: Path, size: int) -> bool:
+def _begins_with(transport: Transport, remote: str, part: Path, end: int) -> bool:
     """Whether a file on a node still begins with its partially fetched copy."""
     have = _size(part)
-    if not 0 < have <= size:
+    if not 0 < have <= end:
         return False
     done = transport.run(hash_beginning(remote, have), timeout=HASH_S)
     return done.exit_code == 0 and done.stdout.split()[:1] == [_sha256(part).encode()]

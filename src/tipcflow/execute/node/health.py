@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tipcflow.domain import Frozen, InfraError, Node, NodeFacts
-from tipcflow.domain.numbers.units import size
+from tipcflow.domain.numbers.units import clock_offset, size
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.listing import jobs_by_run, processes
 from tipcflow.execute.node.preflight import distributions
@@ -55,8 +55,7 @@ class NodeLook(Frozen):
         if "machine" not in facts.unfinished and facts.disk_free_bytes < LOW_DISK_BYTES:
             messages.append(f"only {size(facts.disk_free_bytes)} of disk free")
         if abs(facts.clock_skew_s) > SKEW_S:
-            ahead = "ahead" if facts.clock_skew_s > 0 else "behind"
-            messages.append(f"clock is {abs(facts.clock_skew_s):.0f} s {ahead}")
+            messages.append(f"clock is {clock_offset(facts.clock_skew_s)}")
         known_gpus = self.node.device == "gpu" and "gpus" not in facts.unfinished
         if known_gpus and len(facts.gpus) < self.node.slots:
             messages.append(f"{len(facts.gpus)} GPUs found, {self.node.slots} slots configured")

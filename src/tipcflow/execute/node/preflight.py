@@ -6,7 +6,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from tipcflow.domain import Cluster, ConfigError, InfraError, Node, NodeFacts
-from tipcflow.domain.numbers.units import size
+from tipcflow.domain.numbers.units import clock_offset, size
 
 # Space for a lite run's archive, data, checkpoints and logs; a step may need more (JobSpec.min_free_bytes).
 MIN_FREE_BYTES = 256 * 1024 * 1024
@@ -58,7 +58,7 @@ def check_nodes(
         details = ", ".join(f"{fact.node} has {fact.framework_version or 'none'}" for fact in facts)
         raise InfraError(f"the nodes have different {framework} versions: {details}")
     return [
-        f"the clock of node {fact.node} is {fact.clock_skew_s:+.0f} s off"
+        f"the clock of node {fact.node} is {clock_offset(fact.clock_skew_s)}"
         for fact in facts
         if abs(fact.clock_skew_s) > CLOCK_WARN_S
     ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.policy import QuarantineRule
 from tipcflow.domain import CheckResult, ConfigError, Run, without_repeat
+from tipcflow.domain.numbers.units import utc_minute
 from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.domain.quarantine.signature import RED, may_be_quarantined, refusal, signature_of, size_of
 
@@ -99,14 +100,12 @@ def quarantine_failure(store: "Store", run: Run, request: Request, rule: Quarant
 def _end(request: Request, rule: QuarantineRule, now: float) -> float:
     if request.expires_at is None:
         return now + rule.max_days / 2 * _DAY_S
-    days = (request.expires_at - now) / _DAY_S
-    if days <= 0:
-        raise ConfigError(
-            "the end is in the past", key="--until", found=f"{-days:.1f} days ago", expected="a later time"
-        )
-    if days > rule.max_days:
+    ahead_s, end = request.expires_at - now, utc_minute(request.expires_at)
+    if ahead_s <= 0:
+        raise ConfigError("the end is in the past", key="--until", found=end, expected="a later time")
+    if ahead_s > rule.max_days * _DAY_S:
         expected = f"at most {rule.max_days:g} days by the policy (quarantine.max_days)"
-        raise ConfigError("the end is too late", key="--until", found=f"in {days:.1f} days", expected=expected)
+        raise ConfigError("the end is too late", key="--until", found=end, expected=expected)
     return request.expires_at
 
 

@@ -178,7 +178,7 @@ def facts_of(
         why=Why(body["why"]) if body.get("why") in set(Why) else None,
         reason=reason,
         place=first.place if first else 0,
-        start_minutes=min(starts) / 60 if starts else None,
+        start_s=min(starts, default=None),
         partial=known.partial,
         unproven=known.unproven,
         accuracy=tuple(_accuracy(store, chains)) if state is State.DONE else (),

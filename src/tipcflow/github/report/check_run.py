@@ -8,6 +8,7 @@ from typing import Literal
 
 from tipcflow.config.repository import Repository
 from tipcflow.domain import Status
+from tipcflow.domain.numbers.units import expected_wait
 from tipcflow.github.report.facts import ChainFacts, PullFacts, State
 from tipcflow.github.report.words import cell, chains_table, findings_table, lists, short, within
 from tipcflow.github.trust.decide import APPROVE, RERUN, external_id
@@ -131,7 +132,7 @@ def _title(facts: PullFacts) -> str:
         return "chains are being selected"
     if facts.state is State.QUEUED:
         place = f", place {facts.place} in the queue" if facts.place else ""
-        start = "" if facts.start_minutes is None else f", starts in about {facts.start_minutes:.0f} min"
+        start = "" if facts.start_s is None else f", starts in about {expected_wait(facts.start_s)}"
         return f"{_chains(count)} queued{place}{start}"
     if facts.state is State.RUNNING:
         ended = sum(chain.status is not None for chain in facts.chains)

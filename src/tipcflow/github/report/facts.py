@@ -78,7 +78,7 @@ class PullFacts:
     Attributes:
         why, reason: why nothing runs (states held, skipped, unconcerned).
         place: place in the queue, 0 if unknown.
-        start_minutes: expected minutes until the start; None if unknown.
+        start_s: expected seconds until the start; None if unknown.
         partial: only chains that a command named ran on this commit, so that the selected ones are unproven.
         unproven: dropped legs and chains, one sentence each.
         accuracy: results against the targets, one line each.
@@ -92,7 +92,7 @@ class PullFacts:
     why: Why | None = None
     reason: str = ""
     place: int = 0
-    start_minutes: float | None = None
+    start_s: float | None = None
     partial: bool = False
     unproven: tuple[str, ...] = ()
     accuracy: tuple[str, ...] = ()

@@ -15,10 +15,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from tipcflow.config.repository import Repositories, Repository
+from tipcflow.domain.numbers.units import size
 from tipcflow.github.webhook.events import Event, InstallationEvent, PingEvent, event_of
 
 # GitHub's own limit of a payload.
-LARGEST_BODY = 25_000_000
+LARGEST_BODY = 25 << 20
 _SIGNATURE = re.compile(r"^sha256=([0-9a-f]{64})$")
 _DELIVERY = re.compile(r"^[0-9A-Fa-f-]{16,64}$")
 _EVENT = re.compile(r"^[a-z0-9_]{1,64}$")
@@ -108,7 +109,7 @@ def unusable(headers: Headers, length: str = "") -> Refused | None:
 
 def too_large() -> Refused:
     """The refusal of a body over the limit."""
-    return Refused(Cause.TOO_LARGE, 413, f"body is larger than {LARGEST_BODY / 1e6:g} MB")
+    return Refused(Cause.TOO_LARGE, 413, f"body is larger than {size(LARGEST_BODY)}")
 
 
 def signature(secret: bytes, body: bytes) -> str:

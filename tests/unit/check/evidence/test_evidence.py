@@ -290,7 +290,7 @@ def test_a_training_reaches_the_number_of_iterations_that_it_prints(
 
 
 def test_what_our_side_lost_is_not_the_models_fault(build: ModuleType) -> None:
-    note = "main.log on node alpha has 9 bytes: only the first 4 were fetched"
+    note = "main.log on node alpha has 9 B: only the first 4 B were fetched"
     result = judged(build.facts(measurements=without(build, step=build.EVAL), cut={build.EVAL: (note,)}))
     assert (result.status, result.reason) == (INFRA, f"the evaluation printed no metric ({note})")
 
@@ -299,7 +299,7 @@ def test_what_our_side_lost_is_not_the_models_fault(build: ModuleType) -> None:
     ("changes", "words"),
     [
         ({"size": 0}, "final.pdparams on node alpha is empty"),
-        ({"size": 9}, "final.pdparams on node alpha has only 9 bytes"),
+        ({"size": 9}, "final.pdparams on node alpha has only 9 B"),
         ({"damage": "is cut off"}, "final.pdparams on node alpha is cut off"),
     ],
 )

@@ -6,9 +6,12 @@ import pytest
 
 from tipcflow.domain.numbers.units import (
     clock,
+    clock_offset,
     duration,
+    expected_wait,
     limit,
     minutes,
+    offset,
     percent,
     percent_change,
     rough,
@@ -36,6 +39,19 @@ from tipcflow.domain.numbers.units import (
 )
 def test_durations(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_offsets_have_a_sign() -> None:
+    assert [offset(seconds) for seconds in (0.26, -0.3, 75)] == ["+0.3 s", "-0.3 s", "+1:15"]
+    assert [clock_offset(seconds) for seconds in (4.4, -75, -1200)] == [
+        "4 s ahead",
+        "75 s behind",
+        "20 min behind",
+    ]
+
+
+def test_expected_waits_are_whole_minutes() -> None:
+    assert [expected_wait(seconds) for seconds in (0, 40, 744, 7000)] == ["1 min", "1 min", "12 min", "117 min"]
 
 
 def test_clocks_show_whole_seconds() -> None:

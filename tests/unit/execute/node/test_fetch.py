@@ -266,9 +266,9 @@ def test_of_too_large_a_file_the_beginning_comes_and_the_cut_is_reported(
         (there / name).write_bytes(os.urandom(size))
     names = ["log", "log2", "best.pdparams"]
     found = FolderFetch(twice, node="a", root=str(there), local=here, limit=300).fetch(names)
-    cut = "only the first 300 were fetched (limit TIPCFLOW_LOG_LIMIT_MB)"
-    assert found.spoiled == [f"log on node a has 301 bytes: {cut}"], "what it says after the cut is not known"
-    assert found.notes == [f"best.pdparams on node a has 302 bytes: {cut}"]
+    cut = "only the first 300 B were fetched (limit TIPCFLOW_LOG_LIMIT_MB)"
+    assert found.spoiled == [f"log on node a has 301 B: {cut}"], "what it says after the cut is not known"
+    assert found.notes == [f"best.pdparams on node a has 302 B: {cut}"]
     assert (here / "log").read_bytes() == (there / "log").read_bytes()[:300]
     assert (here / "log2").read_bytes() == (there / "log2").read_bytes()
 

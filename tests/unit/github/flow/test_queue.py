@@ -98,6 +98,6 @@ def test_run_that_has_its_slots_has_no_place(store: Store, repository: Repositor
     store.queue.leave("r1")
     store.queue.leave("mine")
     facts = facts_of(store, waiting, repository, certified(store, waiting))
-    assert (facts.place, facts.start_minutes) == (0, None)
+    assert (facts.place, facts.start_s) == (0, None)
     store.runs.finish("mine", Status.PASS, "", T0 + 30)
     assert seen_chains(store, waiting)[0].waits is None

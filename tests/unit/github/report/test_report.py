@@ -85,7 +85,7 @@ SCENES: dict[str, PullFacts] = {
         State.SKIPPED, why=Why.FORKS_OFF, reason="code of forks does not run in this repository"
     ),
     "unconcerned": facts(State.UNCONCERNED, reason="no chain uses one of the 3 changed files"),
-    "queued": facts(State.QUEUED, chain(None), chain(None, "toy/n/train"), place=3, start_minutes=12.4),
+    "queued": facts(State.QUEUED, chain(None), chain(None, "toy/n/train"), place=3, start_s=12.4 * 60),
     "running": facts(State.RUNNING, chain(Status.PASS), chain(None, "toy/n/train", step="norm_train/train")),
     "nothing_ran": facts(State.DONE, unproven=("chain toy/m/train does not run: it needs 4 nodes",), **DONE),
     **{f"one_{one.value}": facts(State.DONE, chain(one), **DONE) for one in RUN_STATUSES},

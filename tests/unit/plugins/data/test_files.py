@@ -84,7 +84,7 @@ def test_end_of_a_log_is_text_without_escapes_and_secrets(tmp_path: Path) -> Non
 def test_a_long_log_states_how_much_is_omitted(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("x" * 90 + "the end\n")
-    assert tail(log, most=8) == "… the first 90 bytes are in the download …\nthe end\n"
+    assert tail(log, most=8) == "… the first 90 B are in the download …\nthe end\n"
     packed = tmp_path / "b.log.gz"
     packed.write_bytes(gzip.compress(log.read_bytes()))
     assert tail(packed, most=8) == tail(log, most=8)
