@@ -57,9 +57,12 @@ class webhook:  # noqa: N801
     """The webhook's app on a free port."""
 
     def __enter__(self) -> str:
+        from tipcflow_pages.secrets import connection_password
         from tipcflow_pages.webhook import configured, create_webhook
 
         configured.cache_clear()
+        # The first read of a connection imports much of Airflow: on a busy machine for longer than the ping waits.
+        connection_password("app")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
