@@ -6,14 +6,26 @@ The client sends the token with which it triggered the run.
 import json
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from tipcflow.domain import Leg, LegKey, Step
+from tipcflow.config.settings import settings
+from tipcflow.domain import ConfigError, Leg, LegKey, Step
+from tipcflow.execute.changes import chains_of_build
+from tipcflow.execute.node.builds import requested_build
 from tipcflow.execute.verdict.run_data import readable_plan
 from tipcflow.report import leg_rows, markdown, step_rows
-from tipcflow.report.api import CurveFacts, Curves, LegFacts, RunFacts, RunList, StepFacts
+from tipcflow.report.api import (
+    BuildRun,
+    BuildRuns,
+    CurveFacts,
+    Curves,
+    LegFacts,
+    RunFacts,
+    RunList,
+    StepFacts,
+)
 from tipcflow.report.canonical import plain
 from tipcflow.report.curves import counted_iterations, curve
 from tipcflow.report.rows import LegRow, StepRow
@@ -63,6 +75,24 @@ def _name(node: str, rank: int) -> str:
 def one_run(run_id: str, store: StoreDep) -> Response:
     """Return a run with checks, steps, legs and certificate; nan and inf are the strings `nan`, `inf`, `-inf`."""
     return _json(run_facts(run_data(store, run_id)))
+
+
+@router.get("/builds", response_model=BuildRuns)
+def build_runs(framework: str = "", framework_wheel: str = "", framework_sha256: str = "") -> Response:
+    """Return the runs that certify a framework build, by configs/repositories; 422 with the reason otherwise.
+
+    The parameters are the params of a run with the same names.
+    """
+    known = settings()
+    try:
+        build = requested_build(
+            framework, framework_wheel, framework_sha256, home=known.home, hosts=known.wheel_hosts
+        )
+        chains = chains_of_build(build.name, known.config_dir)
+    except ConfigError as error:
+        raise HTTPException(422, error.message) from error
+    runs = tuple(BuildRun(**vars(chain)) for chain in chains)
+    return _json(BuildRuns(framework=f"{build.name} {build.label}", runs=runs))
 
 
 def run_facts(data: RunData) -> RunFacts:

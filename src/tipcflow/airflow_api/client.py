@@ -10,9 +10,9 @@ import httpx
 
 from tipcflow.airflow_api.http import Http
 from tipcflow.airflow_api.models import Dag, DagRun, Health, ImportFault, TaskInstance
-from tipcflow.airflow_api.responses import json_of, model_of, refusal, unknown_dag
+from tipcflow.airflow_api.responses import detail, json_of, model_of, refusal, unknown_dag
 from tipcflow.domain import ConfigError
-from tipcflow.report.api import RunFacts
+from tipcflow.report.api import BuildRuns, RunFacts
 
 _API = "/api/v2"
 # Airflow's default `[api] maximum_page_limit`; with another limit it returns fewer entries, never more.
@@ -162,16 +162,34 @@ class Airflow:
             run: the tipcflow run id, `DagRun.run`.
         """
         response = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}", deadline_s=deadline_s)
-        is_json = "json" in response.headers.get("content-type", "")
-        if response.status_code == 404 and is_json:
-            return None
-        if not is_json:
-            # Airflow returns its web page with status 200 for unknown paths.
-            raise ConfigError(
-                f"Airflow at {self.url} has no Certification page",
-                hint="install `tipcflow[airflow]` in Airflow's environment and restart it",
-            )
-        return model_of(RunFacts, self._good(response), self.url)
+        self._require_page(response)
+        return None if response.status_code == 404 else model_of(RunFacts, self._good(response), self.url)
+
+    def build_runs(self, params: Mapping[str, str]) -> BuildRuns:
+        """The runs that certify a framework build, as Airflow's configs/repositories declare them.
+
+        Args:
+            params: `framework`, or `framework_wheel` and `framework_sha256`, as in the conf of a run.
+
+        Raises:
+            ConfigError: also an unknown framework, or a wheel that Airflow does not accept.
+        """
+        response = self._http.call("GET", "/certification/api/builds", params=dict(params))
+        self._require_page(response)
+        if response.status_code == 422:
+            raise ConfigError(detail(response))
+        if response.status_code == 404:
+            raise ConfigError(f"Airflow at {self.url} has a tipcflow that cannot select the chains of a build")
+        return model_of(BuildRuns, self._good(response), self.url)
+
+    def _require_page(self, response: httpx.Response) -> None:
+        if "json" in response.headers.get("content-type", ""):
+            return
+        # Airflow returns its web page with status 200 for unknown paths.
+        raise ConfigError(
+            f"Airflow at {self.url} has no Certification page",
+            hint="install `tipcflow[airflow]` in Airflow's environment and restart it",
+        )
 
     def put_connection(self, identity: str, connection: Mapping[str, Any], *, replace: bool = True) -> bool:
         """Create a connection, or replace an existing one; return whether it was written.

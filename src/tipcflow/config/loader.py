@@ -31,6 +31,7 @@ _EXPECTED = {
     "model_type": "keys with values",
     "string_too_short": "at least {min_length} character(s)",
     "string_type": "text",
+    "too_short": "at least {min_length} item(s)",
     "tuple_type": "a list",
 }
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import load_yaml
+from tipcflow.config.yaml_text.strict import read_yaml
 from tipcflow.domain.errors import ConfigError
 
 GITHUB = "https://api.github.com"
@@ -17,6 +17,8 @@ _HOSTS = ("github.com", "www.github.com", "api.github.com")
 _REFERENCES = {"suite": "suites", "cluster": "clusters", "policy": "policies"}
 
 Glob = Annotated[str, StringConstraints(min_length=1)]
+# A normalized name, as in wheels: a build's name is compared with it.
+Distribution = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]
 # The same, the weakest first.
 RANKS: tuple[str, ...] = ("none", "read", "triage", "write", "maintain", "admin")
@@ -119,6 +121,7 @@ class Repository(ConfigModel):
         branches: globs of base branches whose pull requests are certified.
         pushes: globs of branches whose pushes are certified.
         forks: `approve`: code of a fork waits for an approval of its commit; `never`: it does not run.
+        builds: framework (distribution, `paddlepaddle-gpu`) -> globs of the chains that certify a build of it.
         check: name of the check run; merge queues require the same name.
         gate: conclusion of runs without evidence: `required`: action_required; `advisory`: neutral, which GitHub
             counts as passed.
@@ -142,6 +145,7 @@ class Repository(ConfigModel):
     budget: Budget = Budget()
     labels: Labels = Labels()
     selection: Selection = Selection()
+    builds: dict[Distribution, Annotated[tuple[Glob, ...], Field(min_length=1)]] = {}
     check: str = Field(default="tipcflow", min_length=1, max_length=100)
     gate: Literal["required", "advisory"] = "required"
     comment: Literal["findings", "always", "never"] = "findings"
@@ -169,6 +173,10 @@ class Repositories:
 
     def __iter__(self) -> Iterator[Repository]:
         return iter(self._by_file.values())
+
+    def files(self) -> Mapping[str, Repository]:
+        """Name of the file, without suffix -> repository."""
+        return self._by_file
 
     def connections(self) -> tuple[str, ...]:
         """The connections of all repositories, each once."""
@@ -204,7 +212,7 @@ def load_repositories(config_dir: Path) -> Repositories:
             raise ConfigError(
                 f"{where[identity].name} has the same repository",
                 file=str(path),
-                line=_line(path, "name"),
+                line=line_of(path, "name"),
                 key="name",
                 found=repository.name,
                 expected="each repository once",
@@ -214,7 +222,7 @@ def load_repositories(config_dir: Path) -> Repositories:
             raise ConfigError(
                 f"{other.name} uses this connection for {repositories[other.stem].api_url}",
                 file=str(path),
-                line=_line(path, "connection"),
+                line=line_of(path, "connection"),
                 key="connection",
                 found=repository.connection,
                 expected="a connection per GitHub server",
@@ -238,7 +246,7 @@ def load_repository(path: Path, config_dir: Path) -> Repository:
             raise ConfigError(
                 f"configs/{folder} has no such file",
                 file=str(path),
-                line=_line(path, key),
+                line=line_of(path, key),
                 key=key,
                 found=name,
                 expected=f"one of {', '.join(names) or 'none'}",
@@ -246,8 +254,7 @@ def load_repository(path: Path, config_dir: Path) -> Repository:
     return repository
 
 
-def _line(path: Path, key: str) -> int:
-    """1-based line of a top-level key, 0 if the file does not have it."""
-    root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    pairs = root.value if isinstance(root, yaml.MappingNode) else ()
-    return next((name.start_mark.line + 1 for name, _ in pairs if name.value == key), 0)
+def line_of(path: Path, *key: str | int) -> int:
+    """1-based line of a key (of keys and list indices), 0 if the file does not have it."""
+    _, lines = read_yaml(path.read_text(encoding="utf-8"), file=str(path))
+    return lines.get(key, 0)

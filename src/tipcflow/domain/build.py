@@ -2,6 +2,8 @@
 
 from tipcflow.domain.base import Frozen
 
+# In the label of a wheel, and so in `Run.framework` of a run that tested one.
+WHEEL = " (wheel "
 _MODULES = {"paddlepaddle": "paddle", "torch": "torch"}
 
 
@@ -23,7 +25,7 @@ class FrameworkBuild(Frozen):
     @property
     def label(self) -> str:
         """The version for users: two wheels of one version differ."""
-        return f"{self.version} (wheel {self.sha256[:12]})" if self.sha256 else self.version
+        return f"{self.version}{WHEEL}{self.sha256[:12]})" if self.sha256 else self.version
 
     @property
     def module(self) -> str:

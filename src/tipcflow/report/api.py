@@ -138,3 +138,25 @@ class Curves(_Model):
     """`GET /api/runs/<run>/curves`."""
 
     curves: tuple[CurveFacts, ...] = ()
+
+
+class BuildRun(_Model):
+    """A run that certifies a framework build.
+
+    Attributes:
+        repository: `owner/name` whose file in configs/repositories declares the chain.
+        mode, cluster, policy: params of the run.
+    """
+
+    chain: str
+    repository: str
+    mode: str
+    cluster: str
+    policy: str
+
+
+class BuildRuns(_Model):
+    """`GET /api/builds`: the runs that certify a build. `framework`: its distribution and version."""
+
+    framework: str
+    runs: tuple[BuildRun, ...]

@@ -22,7 +22,8 @@ Phase = tuple[str, Facts]
 @dataclass
 class FakeAirflow:
     """State of the fake, which tests change. A run goes through the phases that its DAG had when it was created.
-    `down` is the number of requests that get 503 before the fake responds again."""
+    `down` is the number of requests that get 503 before the fake responds again. `builds` is the response to a
+    query for the runs of a framework build."""
 
     url: str = ""
     dags: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -32,6 +33,7 @@ class FakeAirflow:
     course: dict[tuple[str, str], Sequence[Phase]] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     has_page: bool = True
+    builds: tuple[int, Any] = (404, {"detail": "page 'api/builds' does not exist"})
     down: int = 0
 
     def add(self, dag_id: str, *phases: Phase, paused: bool = False) -> None:
@@ -51,6 +53,8 @@ class FakeAirflow:
         if path == "/auth/token":
             good = body == {"username": "ci", "password": "s3cret-word"}
             return (201, {"access_token": "t1"}) if good else (401, {"detail": "Invalid credentials"})
+        if path == "/certification/api/builds":
+            return self.builds
         if path.startswith("/certification/api/runs/"):
             return self._facts(path.rsplit("/", 1)[-1])
         if path == "/api/v2/dags":

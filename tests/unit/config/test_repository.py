@@ -17,6 +17,8 @@ approvers:
   users: [octocat]
 selection:
   globs: {"ppcls/arch/**": ["toy/*/*"]}
+builds:
+  paddlepaddle: ["toy/*/*"]
 """
 
 
@@ -67,6 +69,9 @@ def test_no_folder_means_no_repository(tmp_path: Path) -> None:
         ("cluster: two", "cluster: two\napi_url: http://x/api/v3", 5, "https address"),
         ("cluster: two", "cluster: two\napi_url: https://me:pw@x/api/v3", 5, "without login"),
         ("cluster: two", "cluster: two\napi_url: https://github.com", 5, "https://api.github.com"),
+        ("paddlepaddle: [", "Paddle_Paddle: [", 12, "builds.Paddle_Paddle"),
+        ('builds:\n  paddlepaddle: ["toy/*/*"]', "builds:\n  torch: []", 12, "expected at least 1 item(s)"),
+        ("builds:\n  paddlepaddle: [", "builds:\n  - [", 11, "expected keys with values"),
         ("users: [octocat]", "permission: read", 8, "'write', 'maintain' or 'admin'"),
     ],
 )

@@ -31,7 +31,10 @@ _Framework = Annotated[
 ]
 _Wheel = Annotated[
     str | None,
-    typer.Option(help="Wheel of the framework to test: an address, or a name in Airflow's TIPCFLOW_HOME/wheels."),
+    typer.Option(
+        help="Wheel of the framework to test: an address, a name in Airflow's TIPCFLOW_HOME/wheels, or with "
+        "a local Airflow a path. Without CHAIN, `builds` in configs/repositories names the chains."
+    ),
 ]
 _Sha256 = Annotated[str | None, typer.Option(help="SHA-256 of the wheel.")]
 _Drop = Annotated[list[str] | None, typer.Option(help="Leave out legs: a glob of step/leg; may be repeated.")]
@@ -77,23 +80,23 @@ def trigger(
 
     Progress goes to stderr, verdicts to stdout. Without --wait, the exit code shows whether the runs exist.
     """
+    from tipcflow.cli.trigger.builds import build_requests, wheel_params
     from tipcflow.cli.trigger.selection import choose, trigger_requests
-    from tipcflow.execute.source.wheel import check_source
 
     _check_outputs(wait, junit, markdown)
     file = _given(suite=suite, params_file=params_file)
     conf = _given(mode=mode, suite_ref=suite_ref, base=base, framework=framework, cluster=cluster, policy=policy)
-    check_source(framework_wheel or "", sha256 or "", only_names=True)
-    conf |= _given(framework_wheel=framework_wheel, framework_sha256=sha256)
+    conf |= wheel_params(framework_wheel, sha256)
     conf |= _given(seed=seed, repeats=repeats, diagnose=diagnose or None, drop=drop or None)
     with _airflow() as airflow:
         if wait:
             airflow.certification(_NO_RUN)
-        dags = choose(airflow, chains or [], file, unpause=unpause)
-        runs = [
-            _start(airflow, request)
-            for request in trigger_requests(dags, file | conf, prefix=run_id_prefix, again=again)
-        ]
+        if not chains and not file and (framework or framework_wheel):
+            requests = build_requests(airflow, conf, _note, prefix=run_id_prefix, again=again, unpause=unpause)
+        else:
+            dags = choose(airflow, chains or [], file, unpause=unpause)
+            requests = trigger_requests(dags, file | conf, prefix=run_id_prefix, again=again)
+        runs = [_start(airflow, request) for request in requests]
         if wait:
             _follow(airflow, runs, timeout_s=timeout * 60, stop=stop)
         raise typer.Exit(_finish(airflow.url, runs, waited=wait, junit=junit, markdown=markdown, as_json=as_json))

@@ -1,5 +1,6 @@
 """The Airflow of `tipcflow airflow up` as the default of `tipcflow trigger`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.config.airflow_login import airflow_url
@@ -18,3 +19,13 @@ def local_airflow() -> "Airflow | None":
     except ImportError:
         return None
     return running_airflow(settings().home)
+
+
+def local_home() -> Path | None:
+    """TIPCFLOW_HOME of the local Airflow; None as for `local_airflow`."""
+    if (airflow := local_airflow()) is None:
+        return None
+    from tipcflow.config.settings import settings
+
+    airflow.close()
+    return settings().home

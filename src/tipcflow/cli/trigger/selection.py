@@ -109,7 +109,12 @@ def _generic(airflow: "Airflow", chains: Sequence[str], file: Mapping[str, str])
 
 def _chain_dags(airflow: "Airflow", chains: Sequence[str]) -> dict[str, "Dag"]:
     if not chains:
-        raise ConfigError("no chain", key="CHAIN", expected="suite/model/file, its DAG ID, or a glob")
+        raise ConfigError(
+            "no chain",
+            key="CHAIN",
+            expected="suite/model/file, its DAG ID, or a glob",
+            hint="only a framework build (--framework, --framework-wheel) needs no CHAIN",
+        )
     listed = airflow.dags() if any(map(_GLOB.search, chains)) else []
     # By DAG: a chain that is named and also matches a glob is one run.
     by_id: dict[str, Dag] = {}

@@ -54,10 +54,10 @@ def candidates(repository: Repository, ref: str, config_dir: Path, *, cache: Pat
     tops = ("", suite.top) if suite.whole_repository else ("",)
     tree = Tree(files, lambda path: files[path].data.decode("utf-8"), tops=tops)
     chains, others = [], {}
-    for name, path in _catalog(suite.name, config_dir):
+    for name, path in catalog(suite.name, config_dir):
         if not matches(name, repository.chains):
             continue
-        why = _unsupported(path, mode or repository.mode, suite)
+        why = unsupported(path, mode or repository.mode, suite)
         if why:
             others[name] = why
         else:
@@ -133,13 +133,13 @@ def _require_framework(suite: Suite, name: str, config_dir: Path) -> None:
     require_framework(suite, cluster)
 
 
-def _catalog(suite: str, config_dir: Path) -> Iterator[tuple[str, Path]]:
+def catalog(suite: str, config_dir: Path) -> Iterator[tuple[str, Path]]:
     """(Chain, params file of the controller), sorted by path."""
     for path in sorted((config_dir / "chains" / suite).glob("*/*.txt")):
         yield f"{suite}/{path.parent.name}/{path.stem}", path
 
 
-def _unsupported(path: Path, mode: str, suite: Suite) -> str:
+def unsupported(path: Path, mode: str, suite: Suite) -> str:
     """Why a params file has no such mode; '' if it has, or if it is unreadable, which its run reports."""
     try:
         known = file_modes(path.read_text(encoding="utf-8"), file=str(path), dialects=suite.dialects)

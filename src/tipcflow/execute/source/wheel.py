@@ -7,6 +7,7 @@ import shutil
 import time
 import uuid
 import zipfile
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -40,7 +41,7 @@ def check_source(source: str, sha256: str, *, only_names: bool) -> None:
         if sha256:
             raise ConfigError("has no effect without a wheel", key="--sha256", found=sha256, expected=KEY)
         return
-    is_url = source.startswith(_URLS)
+    is_url = is_address(source)
     if not sha256 and (is_url or only_names):
         raise ConfigError("the wheel needs a hash", key="--sha256", found="none", expected="64 hexadecimal digits")
     if is_url and (urlsplit(source).username or urlsplit(source).password):
@@ -77,23 +78,64 @@ def fetch_wheel(
     check_source(source, sha256, only_names=only_names)
     folder = home / "wheels"
     folder.mkdir(parents=True, exist_ok=True)
-    if not source.startswith(_URLS):
+    build = _build(_file_name(source), source, sha256)
+    if sha256 and (only_names or is_address(source)) and (kept := _place(home, build)).is_file():
+        os.utime(kept)
+        return build
+    if not is_address(source):
         path = folder / source if only_names else Path(source)
-        build = _build(path.name, source, "")
         if not path.is_file():
             raise ConfigError("no such file", key=KEY, found=str(path), expected="a wheel")
         return _checked(path, build, source, sha256, folder)
-    name = unquote(urlsplit(source).path.rpartition("/")[2])
-    build = _build(name, source, sha256)
-    if (kept := _place(home, build)).is_file():
-        os.utime(kept)
-        return build
     aside = folder / f".{uuid.uuid4().hex}"
     try:
         _download(source, aside, hosts)
         return _checked(aside, build, source, sha256, folder)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def is_address(source: str) -> bool:
+    """Whether a source is an http or https address, not a path or a name."""
+    return source.startswith(_URLS)
+
+
+def name_build(source: str, sha256: str, *, home: Path, hosts: str) -> FrameworkBuild:
+    """Return the build that a request of another machine names, without fetching or copying its wheel.
+
+    Args:
+        source: an address, or the name of a file in `<home>/wheels`.
+        hosts: `Settings.wheel_hosts`.
+
+    Raises:
+        ConfigError: not a wheel, no such file, the file has another hash, or the host is not allowed.
+    """
+    check_source(source, sha256, only_names=True)
+    build = _build(_file_name(source), source, sha256)
+    if is_address(source):
+        _check_host(urlsplit(source).hostname or "", hosts)
+        return build
+    path = home / "wheels" / source
+    if _place(home, build).is_file():
+        return build
+    if not path.is_file():
+        raise ConfigError("no such file", key=KEY, found=str(path), expected="a wheel")
+    _check_hash(path, source, sha256)
+    return build
+
+
+def check_address(url: str, sha256: str) -> None:
+    """Fetch a wheel and compare its hash, without keeping it.
+
+    Raises:
+        ConfigError: the server does not have it, or it has another hash.
+        InfraError: the server cannot be reached from this machine.
+    """
+    digest = hashlib.sha256()
+    for block in _blocks(url, ""):
+        digest.update(block)
+    if digest.hexdigest() != sha256:
+        raise _other_hash(url, digest.hexdigest(), sha256)
 
 
 def kept_wheel(home: Path, build: FrameworkBuild) -> Path:
@@ -115,6 +157,10 @@ def _place(home: Path, build: FrameworkBuild) -> Path:
     return home / "wheels" / build.sha256 / build.wheel
 
 
+def _file_name(source: str) -> str:
+    return unquote(urlsplit(source).path.rpartition("/")[2]) if is_address(source) else Path(source).name
+
+
 def _build(file: str, source: str, sha256: str) -> FrameworkBuild:
     """The build by the wheel's file name, which pip checks against its content."""
     # The base package, which checks requests with `check_source`, does not require `packaging`.
@@ -128,10 +174,7 @@ def _build(file: str, source: str, sha256: str) -> FrameworkBuild:
 
 
 def _checked(path: Path, build: FrameworkBuild, source: str, sha256: str, folder: Path) -> FrameworkBuild:
-    with path.open("rb") as handle:
-        digest = hashlib.file_digest(handle, "sha256").hexdigest()
-    if sha256 and digest != sha256:
-        raise ConfigError(f"{source} has another hash", key="--sha256", found=digest, expected=sha256)
+    digest = _check_hash(path, source, sha256)
     if not zipfile.is_zipfile(path):
         raise ConfigError("is not a wheel: no zip archive", key=KEY, found=source, expected=_EXPECTED)
     with zipfile.ZipFile(path) as archive:
@@ -148,6 +191,19 @@ def _checked(path: Path, build: FrameworkBuild, source: str, sha256: str, folder
     return made
 
 
+def _check_hash(path: Path, source: str, sha256: str) -> str:
+    """Return the hash of a file, after comparing it with the expected one, if there is one."""
+    with path.open("rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    if sha256 and digest != sha256:
+        raise _other_hash(source, digest, sha256)
+    return digest
+
+
+def _other_hash(source: str, digest: str, sha256: str) -> ConfigError:
+    return ConfigError(f"{source} has another hash", key="--sha256", found=digest, expected=sha256)
+
+
 def _check_host(host: str, hosts: str) -> None:
     """Refuse a host that is not allowed: a user who may start runs could reach any server of its network."""
     allowed = [pattern.strip().lower() for pattern in hosts.split(",") if pattern.strip()]
@@ -161,6 +217,13 @@ def _check_host(host: str, hosts: str) -> None:
 
 
 def _download(url: str, path: Path, hosts: str) -> None:
+    with path.open("wb") as handle:
+        for block in _blocks(url, hosts):
+            handle.write(block)
+
+
+def _blocks(url: str, hosts: str) -> Iterator[bytes]:
+    """The content of an address in blocks, within `_FETCH_S`."""
     import httpx  # takes longer than most tasks without a wheel
 
     host = urlsplit(url).hostname or "the server"
@@ -175,15 +238,15 @@ def _download(url: str, path: Path, hosts: str) -> None:
                 raise ConfigError(
                     "cannot be fetched", key=KEY, found=f"{host}: {response.status_code}", expected="200"
                 )
-            with path.open("wb") as handle:
-                until = time.monotonic() + _FETCH_S
-                for block in response.iter_bytes(1 << 20):
-                    handle.write(block)
-                    if handle.tell() > _MOST_BYTES:
-                        raise ConfigError(
-                            "is too large", key=KEY, found=f"more than {_MOST_BYTES >> 30} GiB", expected=_EXPECTED
-                        )
-                    if time.monotonic() > until:
-                        raise InfraError(f"the wheel was not fetched from {host} within {limit(_FETCH_S)}")
+            until, size = time.monotonic() + _FETCH_S, 0
+            for block in response.iter_bytes(1 << 20):
+                size += len(block)
+                if size > _MOST_BYTES:
+                    raise ConfigError(
+                        "is too large", key=KEY, found=f"more than {_MOST_BYTES >> 30} GiB", expected=_EXPECTED
+                    )
+                if time.monotonic() > until:
+                    raise InfraError(f"the wheel was not fetched from {host} within {limit(_FETCH_S)}")
+                yield block
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise InfraError(f"the wheel cannot be fetched from {host}: {error}") from error

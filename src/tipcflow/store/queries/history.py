@@ -20,6 +20,7 @@ from tipcflow.domain import (
     Status,
     numbers_of,
 )
+from tipcflow.domain.build import WHEEL
 from tipcflow.domain.numbers.changes import origin_of
 from tipcflow.domain.numbers.metrics import PROBES, is_loss
 from tipcflow.domain.run_documents import (
@@ -57,6 +58,9 @@ from tipcflow.store.series.summaries import last_attempts
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
 _JUDGED = (*_ACCEPTED, Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED)
+# Number of other accepted runs (`min_history` of the shipped policies) from which on runs that tested a wheel do
+# not count.
+_ENOUGH = 5
 # Limits of samples used to evaluate a run: spread over each series, plus all samples that are not finite.
 # Losses have their own limit: curves of two runs are compared, regardless of the other metrics that the runs
 # logged.
@@ -182,6 +186,9 @@ class History(Finished):
                 merge base) are excluded, because it is unknown whether the change was accepted.
             seeds: only runs with one of these seeds.
             ended_by: only runs that had ended by then, seconds since the epoch.
+
+        Runs that tested a wheel count only if there are too few others: a build under test may never be released,
+        so it does not replace the version of the nodes.
         """
         change = exists().where(documents.c.run == runs.c.id, documents.c.name == MergeBaseDocument.NAME)
         wanted = [~change if commits is None else runs.c.suite_commit.in_(commits)]
@@ -200,7 +207,8 @@ class History(Finished):
             .limit(limit)
         )
         with self._read() as connection:
-            return list(connection.execute(query).scalars())
+            ids = list(connection.execute(query.where(~runs.c.framework.contains(WHEEL))).scalars())
+            return ids if len(ids) >= min(limit, _ENOUGH) else list(connection.execute(query).scalars())
 
     def planned_before(
         self, run: Run, *, commits: Collection[str] | None = None, ended_by: float | None = None

@@ -12,7 +12,13 @@ from tests.support.framework.wheels import make_wheel, sha256_of
 
 from tipcflow.domain import ConfigError, InfraError, TipcflowError
 from tipcflow.domain.build import FrameworkBuild
-from tipcflow.execute.source.wheel import check_source, fetch_wheel, kept_wheel
+from tipcflow.execute.source.wheel import (
+    check_address,
+    check_source,
+    fetch_wheel,
+    kept_wheel,
+    name_build,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +73,37 @@ def test_airflow_takes_names_of_its_own_folder(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels")
     build = fetch_wheel(wheel.name, sha256_of(wheel), home=tmp_path, only_names=True)
     assert kept_wheel(tmp_path, build).is_file()
+
+
+def test_wheel_that_is_kept_by_its_hash_needs_no_file_with_its_name(tmp_path: Path) -> None:
+    """Two builds of one version have the same name."""
+    first = make_wheel(tmp_path / "first", text="a")
+    build = fetch_wheel(str(first), "", home=tmp_path)
+    make_wheel(tmp_path / "wheels", text="b")
+    assert fetch_wheel(first.name, build.sha256, home=tmp_path, only_names=True) == build
+    assert kept_wheel(tmp_path, build).read_bytes() == first.read_bytes()
+    assert name_build(first.name, build.sha256, home=tmp_path, hosts="") == build
+
+
+def test_named_wheel_is_checked_where_it_is(tmp_path: Path) -> None:
+    """The api-server, which reads it, may not write there."""
+    wheel = make_wheel(tmp_path / "wheels")
+    (tmp_path / "wheels").chmod(0o500)
+    assert name_build(wheel.name, sha256_of(wheel), home=tmp_path, hosts="").version == "1.0"
+    with pytest.raises(ConfigError, match="has another hash"):
+        name_build(wheel.name, NONE, home=tmp_path, hosts="")
+    assert [path.name for path in (tmp_path / "wheels").iterdir()] == [wheel.name]
+
+
+def test_hash_of_an_address(tmp_path: Path, server: str) -> None:
+    wheel = make_wheel(tmp_path / "site")
+    check_address(f"{server}/{wheel.name}", sha256_of(wheel))
+    with pytest.raises(ConfigError, match=f"has another hash; found '{sha256_of(wheel)}'; expected {NONE}"):
+        check_address(f"{server}/{wheel.name}", NONE)
+    with pytest.raises(ConfigError, match="404"):
+        check_address(f"{server}/missing-1-py3-none-any.whl", NONE)
+    with pytest.raises(InfraError, match="cannot be fetched"):
+        check_address(f"http://127.0.0.1:1/{wheel.name}", NONE)
 
 
 def wrong(tmp_path: Path, source: str, sha256: str, *, only_names: bool = False) -> str:

@@ -16,6 +16,7 @@ from tipcflow.domain import (
     Series,
     Status,
 )
+from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.run_documents import (
     AutologDocument,
     CertificateDocument,
@@ -109,6 +110,26 @@ def test_accepted_runs_are_comparable_and_newest_first(store: Store) -> None:
     requested = (run.chain, "lite_train_lite_infer", "cpu")
     assert store.history.accepted(a_run().chain, *requested[1:], exclude="run-7") == ["run-1", "run-0"]
     assert store.history.accepted(a_run().chain, *requested[1:], limit=2) == ["run-7", "run-1"]
+
+
+def test_wheel_under_test_does_not_replace_the_version_of_the_nodes(store: Store) -> None:
+    """With too few other runs it counts: a deployment that only tests wheels has a history, too."""
+
+    def add(number: int, framework: str) -> None:
+        run = a_run(f"run-{number}", environment="cpu", framework=framework, created_at=T0 + number)
+        store.runs.create(run)
+        store.runs.finish(run.id, Status.PASS, "", T0 + 99)
+
+    def accepted(limit: int = 20) -> list[str]:
+        return store.history.accepted(a_run().chain, "lite_train_lite_infer", "cpu", limit=limit)
+
+    for number in range(4):
+        add(number, "paddle 3.3.1")
+    add(4, f"paddle {FrameworkBuild(name='paddlepaddle', version='3.4.0', wheel='w', sha256='ab' * 32).label}")
+    assert accepted() == ["run-4", "run-3", "run-2", "run-1", "run-0"]
+    assert accepted(limit=1) == ["run-3"]
+    add(5, "paddle 3.4.0")
+    assert accepted() == ["run-5", "run-3", "run-2", "run-1", "run-0"]
 
 
 def test_a_past_run_holds_medians_and_losses(store: Store) -> None:
