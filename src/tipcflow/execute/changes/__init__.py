@@ -6,12 +6,13 @@ Public: `__all__`, `choose`, `fitted`.
 from tipcflow.execute.changes.builds import BuildChain, chains_of_build
 from tipcflow.execute.changes.choose import Candidates, candidates, changed_between, choose
 from tipcflow.execute.changes.fitted import fit_chains
-from tipcflow.execute.changes.recorded import FalseGreen, false_green, measure, with_opened
+from tipcflow.execute.changes.recorded import FalseGreen, Selections, false_green, measure, with_opened
 
 __all__ = [
     "BuildChain",
     "Candidates",
     "FalseGreen",
+    "Selections",
     "candidates",
     "chains_of_build",
     "changed_between",

@@ -49,7 +49,7 @@ def candidates(repository: Repository, ref: str, config_dir: Path, *, cache: Pat
     """
     suite = load_suite(repository.suite, config_dir)
     _require_framework(suite, repository.cluster, config_dir)
-    root = checkout(suite, cache)
+    root = checkout(suite, cache, refs=[ref])
     files, commit = files_at(root, ref, clone=bool(suite.git), top=suite.top)
     tops = ("", suite.top) if suite.whole_repository else ("",)
     tree = Tree(files, lambda path: files[path].data.decode("utf-8"), tops=tops)
@@ -85,7 +85,7 @@ def changed_between(suite: Suite, base: str, head: str, *, cache: Path) -> tuple
     Raises:
         InfraError: the suite's git server is unreachable.
     """
-    root, clone = checkout(suite, cache), bool(suite.git)
+    root, clone = checkout(suite, cache, refs=[base, head]), bool(suite.git)
     try:
         commits = [commit_at(root, ref, clone=clone, key="change") for ref in (base, head)]
         listed = git(root, "diff", "--name-only", "--no-renames", "-z", *commits, "--")

@@ -1,6 +1,6 @@
 """Recorded opened files of chains, and how often the selection would have missed a regression of a full run."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def with_opened(
     """The candidates with the files that their newest recorded runs opened.
 
     A record is stale if the commit differs from the recorded one in an opened file that the change does not touch,
-    or if that is unknown because the git server is unreachable.
+    or if that is unknown because the git server is unreachable, which is tried once.
 
     Args:
         mode: of the runs that are selected, '' means the repository's mode.
@@ -39,11 +39,15 @@ def with_opened(
     records = store.opened.newest([traced.chain for traced in options.chains], (mode or repository.mode, WHOLE))
     suite = load_suite(repository.suite, config_dir)
     since: dict[str, tuple[frozenset[str], bool]] = {}
+    reachable = True
     for commit in {record.commit for record in records.values()} - {options.commit}:
-        try:
-            paths, complete = changed_between(suite, commit, options.commit, cache=cache)
-        except InfraError:
-            paths, complete = (), False
+        paths: tuple[str, ...] = ()
+        complete = False
+        if reachable:
+            try:
+                paths, complete = changed_between(suite, commit, options.commit, cache=cache)
+            except InfraError:
+                reachable = False
         since[commit] = frozenset(paths) - set(change.paths), complete
     chains = []
     for traced in options.chains:
@@ -55,9 +59,29 @@ def with_opened(
     return replace(options, chains=tuple(chains))
 
 
-def measure(
-    store: Store, run: Run, before: Run, repositories: Iterable[Repository], config_dir: Path, *, cache: Path
-) -> SelectorDocument | None:
+@dataclass
+class Selections:
+    """The selections of repositories for several changes; the files of a commit are read once.
+
+    Attributes:
+        cache: folder with the clones of `git:` suites.
+    """
+
+    store: Store
+    repositories: Sequence[Repository]
+    config_dir: Path
+    cache: Path
+    _last: tuple[tuple[str, str], Candidates] | None = None
+
+    def candidates(self, repository: Repository, commit: str) -> Candidates:
+        """As `choose.candidates`; the last ones are kept."""
+        key = (repository.name, commit)
+        if self._last is None or self._last[0] != key:
+            self._last = key, candidates(repository, commit, self.config_dir, cache=self.cache)
+        return self._last[1]
+
+
+def measure(selections: Selections, run: Run, before: Run) -> SelectorDocument | None:
     """Store whether the selection would have run the chain of a run that got worse.
 
     The change is that from the last good run to this one.
@@ -75,11 +99,12 @@ def measure(
     commits = (before.suite_commit, run.suite_commit)
     if commits[0] == commits[1] or not all(commit and "+" not in commit for commit in commits):
         return None
+    store, config_dir, cache = selections.store, selections.config_dir, selections.cache
     verdicts: dict[str, str] = {}
-    for repository in repositories:
+    for repository in selections.repositories:
         if repository.suite != run.suite:
             continue
-        options = candidates(repository, run.suite_commit, config_dir, cache=cache)
+        options = selections.candidates(repository, run.suite_commit)
         if run.chain not in {traced.chain for traced in options.chains}:
             continue
         suite = load_suite(repository.suite, config_dir)

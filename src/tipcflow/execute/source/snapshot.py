@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -109,8 +110,12 @@ def _text(data: bytes, name: str) -> str:
         ) from error
 
 
-def checkout(suite: Suite, cache: Path) -> Path:
+def checkout(suite: Suite, cache: Path, *, refs: Sequence[str] = ()) -> Path:
     """Return the suite's folder on this machine; for a `git:` suite an up-to-date clone.
+
+    Args:
+        refs: the only refs that are read. If all are full commits that the clone has, the git server is not
+            contacted.
 
     Raises:
         ConfigError: the folder does not exist.
@@ -127,6 +132,8 @@ def checkout(suite: Suite, cache: Path) -> Path:
     # Concurrently resolved runs share the clone.
     with locked(cache / f".{suite.name}.lock", seconds=2 * GIT_DEADLINE_S):
         if clone.is_dir():
+            if refs and all(_FULL_COMMIT.fullmatch(ref) and _has_commit(clone, ref) for ref in refs):
+                return clone / suite.subfolder
             git(clone, "fetch", "--quiet", "--prune", "--tags", "origin", network=True)
         else:
             # Renamed only when complete: an interrupted clone under its final name would stay broken.

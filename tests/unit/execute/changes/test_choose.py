@@ -10,7 +10,7 @@ from tests.support.github.world import CHAIN, PARAMS, commit, git, make_configs
 
 from tipcflow.config.repository import Repository, load_repositories
 from tipcflow.config.suite import Suite, load_suite
-from tipcflow.domain import ConfigError
+from tipcflow.domain import ConfigError, InfraError
 from tipcflow.execute.changes import candidates, changed_between, choose
 from tipcflow.execute.changes.choose import folder_of, inside, lines_of
 from tipcflow.selection import Change
@@ -70,6 +70,25 @@ def test_chain_without_the_mode_is_listed_with_the_reason(world: World) -> None:
     assert found.chains == ()
     assert found.others[CHAIN] == "this kind of file does not support mode none_such"
     assert choose(found, Change((), True), world.repository()).others[CHAIN] == found.others[CHAIN]
+
+
+def test_known_commits_need_no_git_server(world: World) -> None:
+    """A weekly report measures many regressions of a commit, a pull request reads its commit several times."""
+    own = {"name": "toy", "dialects": ["models/template"], "subfolder": "ml"}
+    text = {**own, "git": str(world.repository_folder)}
+    (world.configs / "suites" / "toy.yaml").write_text(yaml.safe_dump(text))
+    world.cache.mkdir()
+    second = world.commit({"ml/train.py": "x = 1\n"})
+    assert candidates(world.repository(), second, world.configs, cache=world.cache).commit == second
+    third = world.commit({"ml/train.py": "x = 2\n"})
+    world.repository_folder.rename(world.repository_folder.with_name("away"))
+    assert candidates(world.repository(), world.first, world.configs, cache=world.cache).commit == world.first
+    assert changed_between(world.suite, world.first, second, cache=world.cache) == (("train.py",), True)
+    for ref in ("main", third):
+        with pytest.raises(InfraError, match="git fetch failed"):
+            candidates(world.repository(), ref, world.configs, cache=world.cache)
+    with pytest.raises(InfraError, match="git fetch failed"):
+        changed_between(world.suite, world.first, third, cache=world.cache)
 
 
 def test_cluster_without_the_framework_is_one_error(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.certify import ROOT
@@ -11,7 +12,15 @@ from tests.support.stories import T0, a_run, open_store, record_run
 from tipcflow.config.repository import Repository, Selection, load_repositories
 from tipcflow.config.run_documents import OpenedDocument, SelectorDocument
 from tipcflow.domain import Run, Status
-from tipcflow.execute.changes import Candidates, candidates, choose, false_green, measure, with_opened
+from tipcflow.execute.changes import (
+    Candidates,
+    Selections,
+    candidates,
+    choose,
+    false_green,
+    measure,
+    with_opened,
+)
 from tipcflow.execute.changes.recorded import WHOLE
 from tipcflow.selection import Because, Change
 from tipcflow.store import Store
@@ -104,7 +113,12 @@ def test_unknown_commit_of_a_record_makes_it_stale(world: World) -> None:
 
 
 def measured(world: World, run: Run, before: Run) -> SelectorDocument | None:
-    return measure(world.store, run, before, [world.repository], world.configs, cache=world.cache)
+    return measure(selections(world), run, before)
+
+
+def selections(world: World, **fields: Any) -> Selections:
+    repository = world.repository.model_copy(update=fields)
+    return Selections(world.store, [repository], world.configs, world.cache)
 
 
 def test_regression_that_the_selection_misses_is_a_false_green(world: World) -> None:
@@ -135,6 +149,4 @@ def test_regression_without_a_change_of_the_suite_measures_nothing(world: World)
 def test_chain_that_no_repository_may_run_is_not_measured(world: World) -> None:
     good = world.run("r1", world.first)
     bad = world.run("r2", world.commit({"train.py": "x = 2\n"}), Status.FAILED, at=T0 + 10)
-    none = world.repository.model_copy(update={"chains": ("toy/toy/other*",)})
-    found = measure(world.store, bad, good, [none], world.configs, cache=world.cache)
-    assert found is None
+    assert measure(selections(world, chains=("toy/toy/other*",)), bad, good) is None
