@@ -12,8 +12,7 @@ from pydantic import BaseModel
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError, Leg, LegKey, Step
-from tipcflow.execute.changes import chains_of_build
-from tipcflow.execute.node.builds import requested_build
+from tipcflow.execute.changes import chains_of_build, requested_build
 from tipcflow.execute.verdict.run_data import readable_plan
 from tipcflow.report import leg_rows, markdown, step_rows
 from tipcflow.report.api import (

@@ -23,7 +23,7 @@ def wheel(scheduler: Scheduler, tmp_path: Path) -> Iterator[Path]:
     folder = scheduler.site.configs / "repositories"
     folder.mkdir()
     own = {"name": "o/r", "connection": "app", "suite": "toy", "cluster": "local", "chains": ["**"]}
-    declared = {**own, "builds": {"toyframe": ["toy/toy/second", "**/thi*"]}}
+    declared = {**own, "builds": {"toyframe": ["toy/toy/second", "**/third*"]}}
     (folder / "r.yaml").write_text(yaml.safe_dump(declared))
     yield make_wheel(scheduler.site.home / "wheels", text=str(tmp_path))
     (folder / "r.yaml").unlink()

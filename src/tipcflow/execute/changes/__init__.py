@@ -3,7 +3,7 @@
 Public: `__all__`, `choose`, `fitted`.
 """
 
-from tipcflow.execute.changes.builds import BuildChain, chains_of_build
+from tipcflow.execute.changes.builds import BuildChain, chains_of_build, requested_build
 from tipcflow.execute.changes.choose import Candidates, candidates, changed_between, choose
 from tipcflow.execute.changes.fitted import fit_chains
 from tipcflow.execute.changes.recorded import FalseGreen, Selections, false_green, measure, with_opened
@@ -20,5 +20,6 @@ __all__ = [
     "false_green",
     "fit_chains",
     "measure",
+    "requested_build",
     "with_opened",
 ]

@@ -7,7 +7,11 @@ from pathlib import Path
 from tipcflow.config.repository import Repository, line_of, load_repositories
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import ConfigError
+from tipcflow.domain.build import FrameworkBuild
 from tipcflow.execute.changes.choose import catalog, unsupported
+from tipcflow.execute.node.builds import pinned
+from tipcflow.execute.node.preflight import parse_framework
+from tipcflow.execute.source.wheel import name_build
 from tipcflow.selection.globs import matches
 
 # Maximum number of chains that an error lists as examples.
@@ -27,6 +31,35 @@ class BuildChain:
     mode: str
     cluster: str
     policy: str
+
+
+def requested_build(framework: str, wheel: str, sha256: str, *, home: Path, hosts: str) -> FrameworkBuild:
+    """Return the build that params of a run name; nothing is fetched.
+
+    Args:
+        framework: `NAME==VERSION`, or '' with a wheel.
+        wheel, sha256, home, hosts: as for `name_build`.
+
+    Raises:
+        ConfigError: none or two builds, a requirement that does not name one release, or an invalid wheel.
+    """
+    if bool(framework) == bool(wheel):
+        raise ConfigError(
+            "names one build of a framework",
+            key="--framework",
+            found=" ".join(filter(None, (framework, wheel))) or "none",
+            expected="NAME==VERSION, or --framework-wheel",
+        )
+    if wheel:
+        return name_build(wheel, sha256, home=home, hosts=hosts)
+    if sha256:
+        raise ConfigError("has no effect without a wheel", key="--sha256", found=sha256)
+    build = pinned(parse_framework(framework))
+    if build is None:
+        raise ConfigError(
+            "does not name one release", key="--framework", found=framework, expected="NAME==VERSION"
+        )
+    return build
 
 
 def chains_of_build(framework: str, config_dir: Path) -> tuple[BuildChain, ...]:

@@ -1,4 +1,4 @@
 """One node: sessions, file transfer, environment, health, containers, preflight.
 
-Public: `builds`, `health`, `preflight`, `session`.
+Public: `health`, `preflight`, `session`.
 """

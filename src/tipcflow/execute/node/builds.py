@@ -2,58 +2,27 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from tipcflow.domain import ConfigError, InfraError, NodeFacts
+from tipcflow.domain import InfraError, NodeFacts
 from tipcflow.domain.build import FrameworkBuild
-from tipcflow.execute.node.preflight import installed_version, parse_framework
-from tipcflow.execute.source.wheel import name_build
+from tipcflow.execute.node.preflight import installed_version
 
 _CPYTHON = re.compile(r"(cp|py)(\d)(\d*)")
 
 
 def release_of(requirement: Requirement | None, facts: Sequence[NodeFacts]) -> FrameworkBuild | None:
     """Return the release to install: the one that `NAME==VERSION` names, unless every node has it."""
-    build = _pinned(requirement) if requirement else None
+    build = pinned(requirement) if requirement else None
     if requirement is None or build is None or all(_has(fact, requirement) for fact in facts):
         return None
     return build
 
 
-def requested_build(framework: str, wheel: str, sha256: str, *, home: Path, hosts: str) -> FrameworkBuild:
-    """Return the build that params of a run name; nothing is fetched.
-
-    Args:
-        framework: `NAME==VERSION`, or '' with a wheel.
-        wheel, sha256, home, hosts: as for `name_build`.
-
-    Raises:
-        ConfigError: none or two builds, a requirement that does not name one release, or an invalid wheel.
-    """
-    if bool(framework) == bool(wheel):
-        raise ConfigError(
-            "names one build of a framework",
-            key="--framework",
-            found=" ".join(filter(None, (framework, wheel))) or "none",
-            expected="NAME==VERSION, or --framework-wheel",
-        )
-    if wheel:
-        return name_build(wheel, sha256, home=home, hosts=hosts)
-    if sha256:
-        raise ConfigError("has no effect without a wheel", key="--sha256", found=sha256)
-    build = _pinned(parse_framework(framework))
-    if build is None:
-        raise ConfigError(
-            "does not name one release", key="--framework", found=framework, expected="NAME==VERSION"
-        )
-    return build
-
-
-def _pinned(requirement: Requirement) -> FrameworkBuild | None:
+def pinned(requirement: Requirement) -> FrameworkBuild | None:
     """The release that a requirement names; None for a range of versions."""
     pins = list(requirement.specifier)
     if len(pins) != 1 or pins[0].operator != "==" or pins[0].version.endswith(".*"):

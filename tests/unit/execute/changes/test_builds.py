@@ -1,5 +1,6 @@
 """Chains that certify a framework build, and what is wrong in a section `builds`, with file and line."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from tests.support.certify import ROOT
 from tests.support.github.world import make_configs
 
 from tipcflow.domain import ConfigError
-from tipcflow.execute.changes import BuildChain, chains_of_build
+from tipcflow.domain.build import FrameworkBuild
+from tipcflow.execute.changes import BuildChain, chains_of_build, requested_build
 
 TOY = ROOT / "tests" / "support" / "toy_suite"
 NAMES = ("train_infer_python", "train_other", "train_third")
@@ -89,3 +91,34 @@ def test_empty_selection(configs: Path, fields: dict[str, str], words: str) -> N
     line = 7 + len(fields)
     with pytest.raises(ConfigError, match=rf"s\.yaml:{line}: builds\.paddlepaddle: matches no chain.*{words}"):
         names(configs)
+
+
+NONE = "0" * 64
+WHEEL = "https://x.example/toyframe-1.0-py3-none-any.whl"
+
+
+def test_requested_build(tmp_path: Path) -> None:
+    release = requested_build("PaddlePaddle_GPU==3.4.0", "", "", home=tmp_path, hosts="")
+    assert release == FrameworkBuild(name="paddlepaddle-gpu", version="3.4.0")
+    wheel = requested_build("", WHEEL, NONE, home=tmp_path, hosts="*.example")
+    assert wheel == FrameworkBuild(name="toyframe", version="1.0", wheel=WHEEL.rpartition("/")[2], sha256=NONE)
+
+
+@pytest.mark.parametrize(
+    ("framework", "wheel", "sha256", "words"),
+    [
+        ("", "", "", "names one build of a framework; found 'none'"),
+        ("a==1", WHEEL, NONE, "names one build of a framework"),
+        ("paddlepaddle>=3.4", "", "", "does not name one release; found 'paddlepaddle>=3.4'"),
+        ("paddlepaddle", "", "", "does not name one release"),
+        ("paddle paddle", "", "", "is not a valid requirement"),
+        ("a==1", "", NONE, "--sha256: has no effect without a wheel"),
+        ("", WHEEL, "", "the wheel needs a hash"),
+        ("", "https://y.org/toyframe-1.0-py3-none-any.whl", NONE, "is not in TIPCFLOW_WHEEL_HOSTS; found 'y.org'"),
+        ("", "https://x.example/toyframe.tar.gz", NONE, "is not a wheel"),
+        ("", "toyframe-1.0-py3-none-any.whl", NONE, "no such file"),
+    ],
+)
+def test_wrong_requests_of_a_build(tmp_path: Path, framework: str, wheel: str, sha256: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        requested_build(framework, wheel, sha256, home=tmp_path, hosts="*.example")

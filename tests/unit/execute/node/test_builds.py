@@ -1,15 +1,12 @@
 """Which build a run installs, and which Pythons can use it."""
 
-import re
-from pathlib import Path
-
 import pytest
 from packaging.requirements import Requirement
 from tests.support.stories import some_facts
 
-from tipcflow.domain import ConfigError, InfraError
+from tipcflow.domain import InfraError
 from tipcflow.domain.build import FrameworkBuild
-from tipcflow.execute.node.builds import release_of, requested_build, with_build
+from tipcflow.execute.node.builds import release_of, with_build
 
 
 @pytest.mark.parametrize(
@@ -26,37 +23,6 @@ from tipcflow.execute.node.builds import release_of, requested_build, with_build
 )
 def test_a_release_that_a_node_lacks_is_installed(text: str, installed: FrameworkBuild | None) -> None:
     assert release_of(Requirement(text), [some_facts("a")]) == installed
-
-
-NONE = "0" * 64
-WHEEL = "https://x.example/toyframe-1.0-py3-none-any.whl"
-
-
-def test_requested_build(tmp_path: Path) -> None:
-    release = requested_build("PaddlePaddle_GPU==3.4.0", "", "", home=tmp_path, hosts="")
-    assert release == FrameworkBuild(name="paddlepaddle-gpu", version="3.4.0")
-    wheel = requested_build("", WHEEL, NONE, home=tmp_path, hosts="*.example")
-    assert wheel == FrameworkBuild(name="toyframe", version="1.0", wheel=WHEEL.rpartition("/")[2], sha256=NONE)
-
-
-@pytest.mark.parametrize(
-    ("framework", "wheel", "sha256", "words"),
-    [
-        ("", "", "", "names one build of a framework; found 'none'"),
-        ("a==1", WHEEL, NONE, "names one build of a framework"),
-        ("paddlepaddle>=3.4", "", "", "does not name one release; found 'paddlepaddle>=3.4'"),
-        ("paddlepaddle", "", "", "does not name one release"),
-        ("paddle paddle", "", "", "is not a valid requirement"),
-        ("a==1", "", NONE, "--sha256: has no effect without a wheel"),
-        ("", WHEEL, "", "the wheel needs a hash"),
-        ("", "https://y.org/toyframe-1.0-py3-none-any.whl", NONE, "is not in TIPCFLOW_WHEEL_HOSTS; found 'y.org'"),
-        ("", "https://x.example/toyframe.tar.gz", NONE, "is not a wheel"),
-        ("", "toyframe-1.0-py3-none-any.whl", NONE, "no such file"),
-    ],
-)
-def test_wrong_requests_of_a_build(tmp_path: Path, framework: str, wheel: str, sha256: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(words)):
-        requested_build(framework, wheel, sha256, home=tmp_path, hosts="*.example")
 
 
 def test_without_a_requirement_nothing_is_installed() -> None:
