@@ -6,6 +6,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse
 
 from tipcflow.domain import dag_id_of
+from tipcflow.domain.run.names import DagId
 from tipcflow_pages.data.dag_run import run_of_dag_run
 from tipcflow_pages.data.data import StoreDep
 from tipcflow_pages.web.render import HEADERS, root_of
@@ -17,7 +18,7 @@ router = APIRouter(prefix="/airflow")
 def dag(request: Request, store: StoreDep, dag_id: str) -> RedirectResponse:
     """Send to the runs of a DAG's chain; to all runs, if the DAG is not one of a chain."""
     chains = [chain for chain in store.runs.chains() if dag_id_of(chain) == dag_id]
-    if not chains and dag_id.count(".") >= 2:
+    if not chains and DagId.parse(dag_id).is_of_chain:
         raise HTTPException(404, f"no run of DAG {dag_id} yet")
     return _to(request, f"/runs?{urlencode({'chain': chains[0]})}" if chains else "/runs")
 

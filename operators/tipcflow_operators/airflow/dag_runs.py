@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from tipcflow.domain import ConfigError, InfraError
+from tipcflow.domain.run.names import DagId
 from tipcflow.execute.sweeps.maintenance import Owner
 from tipcflow_operators.airflow.child_runs import ACTIVE_STATES
 
@@ -86,5 +87,5 @@ def start(dag_id: str, run_id: str, *, run_after: datetime, conf: Mapping[str, A
 
 
 def _file_of(dag_id: str) -> str:
-    suite, dot, _ = dag_id.partition(".")
-    return f"chains_{suite}.py" if dot else f"{dag_id}.py"
+    suite = DagId.parse(dag_id).suite
+    return f"chains_{suite}.py" if suite else f"{dag_id}.py"

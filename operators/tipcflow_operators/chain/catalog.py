@@ -11,12 +11,12 @@ from pathlib import Path
 
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import Compat, ConfigError, TipcflowError, dag_id_of
+from tipcflow.domain.run.names import ChainName, DagId
 from tipcflow.plan import ALL_MODES, build_plan, file_modes
 
 # Mode for which a graph is built; only modes without training have other variants.
 GRAPH_MODE = "lite_train_lite_infer"
 # Suite, model, file.
-_ID_PARTS = 3
 # A task id starts with its group's id and has at most 250 characters.
 _LONGEST_GROUP = 150
 _LOG = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Chain:
     @property
     def name(self) -> str:
         """`<suite>/<model>/<file>`."""
-        return f"{self.suite}/{self.path.parent.name}/{self.path.stem}"
+        return str(ChainName(self.suite, self.path.parent.name, self.path.stem))
 
     @property
     def dag_id(self) -> str:
@@ -129,9 +129,9 @@ def chains_of(suite: str, config_dir: Path) -> list[Chain]:
 
 def chain_of(suite: str, config_dir: Path, dag_id: str) -> Chain | None:
     """Return the chain with this DAG id; used in task processes, because it does not read all chains."""
-    parts = dag_id.split(".")
-    if len(parts) == _ID_PARTS:
-        path = config_dir / "chains" / suite / parts[1] / f"{parts[2]}.txt"
+    named = DagId.parse(dag_id)
+    if named.is_of_chain:
+        path = config_dir / "chains" / suite / named.model / f"{named.file}.txt"
         chain = Chain(path, Dialects(suite, config_dir))
         if chain.dag_id == dag_id and path.is_file():
             return chain

@@ -33,6 +33,7 @@ from tipcflow.domain import (
     Variant,
 )
 from tipcflow.domain.generated import GeneratedDocument
+from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.domain.run_documents import Document, FailuresDocument, MergeBaseDocument
 from tipcflow.execute.verdict.judge import load_policy
 from tipcflow.store.recorded import RecordedRun
@@ -229,7 +230,7 @@ def _legs(plan: Plan, steps: dict[str, tuple[Status, str]]) -> Iterator[tuple[Le
 
 
 def _facts(node: str, turn: Turn) -> NodeFacts:
-    name, _, version = turn.framework.partition(" ")
+    framework = FrameworkVersion.parse(turn.framework)
     has_gpus = turn.cluster != CPU
     driver = "535.104" if "v100" in node else "550.54"
     return NodeFacts(
@@ -242,8 +243,8 @@ def _facts(node: str, turn: Turn) -> NodeFacts:
         gpus=({"name": node.split("-")[1]},) * 8 if has_gpus else (),
         driver=driver if has_gpus else "",
         cuda="12.6" if has_gpus else "",
-        framework=name,
-        framework_version=version,
+        framework=framework.name,
+        framework_version=framework.version,
     )
 
 

@@ -11,6 +11,7 @@ from tipcflow.config.suite import Prints
 from tipcflow.domain import Declared, Expectation, Facts, MetricKey, PastRun, Run
 from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.domain.run.kept_files import LostFilesDocument
+from tipcflow.domain.run.names import FrameworkVersion
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class CheckContext:
         """The framework as reported by the run, or else by its nodes; '' if unknown."""
         if self.run and self.run.framework:
             return self.run.framework
-        versions = {f"{node.framework} {node.framework_version}".strip() for node in facts.node_facts}
+        versions = {str(FrameworkVersion(node.framework, node.framework_version)) for node in facts.node_facts}
         return versions.pop() if len(versions) == 1 else ""
 
     @property

@@ -4,7 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from pydantic import field_validator
+
 from tipcflow.domain import Frozen
+from tipcflow.domain.run.names import DeviceWord
 
 Form = Literal["single", "multi", "nodes"]
 Device = Literal["cpu", "gpu"]
@@ -302,6 +305,13 @@ class BenchmarkSpec(Frozen):
     log_precision: dict[str, str] = {}
     model_append: tuple[ModelAppend, ...] = ()
     filter_key: str = ""
+
+    @field_validator("devices")
+    @classmethod
+    def _device_words(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        for word in words:
+            DeviceWord.parse(word)
+        return words
 
     def scales(self, model: str) -> bool:
         """Whether the script multiplies this model's epochs by the GPUs."""

@@ -20,6 +20,7 @@ from tipcflow.domain import (
     StepKind,
     last_attempts,
 )
+from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.report.canonical import sha256
 
 # Node facts that change constantly; they would make certificates of the same environment differ.
@@ -65,7 +66,7 @@ def environment_section(run: Run, nodes: Iterable[NodeFacts]) -> dict[str, Any]:
 def framework_section(run: Run, facts: Facts, versions: Mapping[str, str]) -> dict[str, Any]:
     """The framework as reported by the nodes, and the versions of the software that judged the run."""
     reported = {
-        node.node: f"{node.framework} {node.framework_version} {node.framework_commit}".strip()
+        node.node: f"{FrameworkVersion(node.framework, node.framework_version)} {node.framework_commit}".strip()
         for node in facts.node_facts
     }
     return {"name": run.framework, "on_nodes": reported, "versions": dict(versions)}

@@ -6,6 +6,7 @@ from pathlib import Path
 from tipcflow.cli.doctor.findings import Finding, of_error
 from tipcflow.domain import Cluster, InfraError, Node, NodeFacts
 from tipcflow.domain.numbers.units import size
+from tipcflow.domain.run.names import FrameworkVersion
 
 FRAMEWORK = "paddlepaddle"
 
@@ -70,5 +71,5 @@ def _fitness(where: str, facts: NodeFacts, cluster: Cluster) -> Finding:
     except InfraError as error:
         return of_error(where, "ready for a run", error)
     versions = f"Python {facts.python}"
-    versions += f", {facts.framework} {facts.framework_version}" if facts.framework else ""
+    versions += f", {FrameworkVersion(facts.framework, facts.framework_version)}" if facts.framework else ""
     return Finding(where=where, what="ready for a run", ok=True, found="; ".join([versions, *warnings]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tipcflow.domain import Cluster, ConfigError, Status
+from tipcflow.domain.run.names import DeviceWord
 from tipcflow.domain.run.scaling import ScaledTopology, ScalingDocument
 from tipcflow.parse.scaling.plausibility import doubts, spread_of
 from tipcflow.parse.scaling.scaling import Scaled, Speed, Topology, scaled
@@ -191,7 +192,7 @@ def _case(topology: Topology, cluster: Cluster, series: Series) -> _Case:
     if why:
         return _Case(topology, series.per_device, series.request, why)
     batch = batch_per_device(topology, per_device=series.per_device, in_total=series.in_total)
-    word = f"dynamic_bs{batch}_{series.precision}_DP_N{topology.nodes}C{topology.devices}"
+    word = f"dynamic_bs{batch}_{series.precision}_DP_{DeviceWord(topology.nodes, topology.devices)}"
     return _Case(topology, batch, replace(series.request, mode=f"{series.request.mode}:{word}"))
 
 

@@ -10,6 +10,7 @@ from tipcflow.cli.output.output import columns
 from tipcflow.cli.show.failures import failure_lines
 from tipcflow.domain import Command, LegKey, NodeFacts, Status, Step
 from tipcflow.domain.numbers.units import duration, size, utc
+from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.report.again import rerun_command
 from tipcflow.report.rows import NOT_GATING
 from tipcflow.report.run.lines import check_reason, leg_lines, scope, step_lines
@@ -146,7 +147,7 @@ def _node(facts: NodeFacts, width: int | None) -> list[str]:
         f"driver {facts.driver}" if facts.driver else "",
         f"CUDA {facts.cuda}" if facts.cuda else "",
         f"Python {facts.python}" if facts.python else "",
-        f"{facts.framework} {facts.framework_version}".strip(),
+        str(FrameworkVersion(facts.framework, facts.framework_version)),
         facts.container,
     ]
     lines = columns((facts.node, ", ".join(filter(None, parts))), [], width=width)

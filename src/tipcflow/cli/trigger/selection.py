@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain import ConfigError, dag_id_of
+from tipcflow.domain.run.names import DagId
 
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow, Dag
@@ -135,7 +136,7 @@ def _chain_dag(airflow: "Airflow", chain: str) -> "Dag":
 
 def _matching(listed: Sequence["Dag"], glob: str) -> list["Dag"]:
     chains = [dag for dag in listed if _is_chain(dag)]
-    matches = [dag for dag in chains if fnmatch.fnmatchcase(dag.dag_id, _dotted(glob))]
+    matches = [dag for dag in chains if fnmatch.fnmatchcase(dag.dag_id, DagId.glob_of_chains(glob))]
     if not matches:
         names = ", ".join(dag.name for dag in chains) or "none"
         raise ConfigError("no chain matches", key="CHAIN", found=glob, hint=f"chains: {names}"[:_LONGEST_HINT])
@@ -143,12 +144,7 @@ def _matching(listed: Sequence["Dag"], glob: str) -> list["Dag"]:
 
 
 def _is_chain(dag: "Dag") -> bool:
-    """The DAG of a params file has the id `suite.model.file`; the others have no dot."""
-    return dag.dag_id.count(".") >= 2
-
-
-def _dotted(glob: str) -> str:
-    return ".".join(re.sub(r"[^A-Za-z0-9_\-*?\[\]!]", "_", part) for part in re.split(r"[/.]", glob))
+    return DagId.parse(dag.dag_id).is_of_chain
 
 
 def _startable(airflow: "Airflow", dag: "Dag", *, unpause: bool) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.node import NodeFacts
+from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.domain.run.run import Run
 
 _COMMIT = 7
@@ -59,8 +60,10 @@ def since(run: str, phrases: Sequence[str]) -> str:
 def _framework(before: str, now: str) -> str:
     if not before or not now or before == now:
         return ""
-    (name, _, old), (other, _, new) = before.partition(" "), now.partition(" ")
-    return f"framework {old} -> {new}" if name == other and old and new else f"framework {before} -> {now}"
+    old, new = FrameworkVersion.parse(before), FrameworkVersion.parse(now)
+    if old.name == new.name and old.version and new.version:
+        return f"framework {old.version} -> {new.version}"
+    return f"framework {before} -> {now}"
 
 
 def _suite(before: Origin, now: Origin) -> str:

@@ -1,8 +1,13 @@
-"""Names that consist of parts: chains, steps, jobs, modes. Only their types join and split the text."""
+"""Names that consist of parts, such as chains, DAGs, steps and jobs. Only their types join and split the text."""
 
+import hashlib
+import re
 from dataclasses import astuple, dataclass
 from pathlib import PurePosixPath
 from typing import Self
+
+_LONGEST_DAG_ID = 250
+_DEVICE_WORD = re.compile(r"(?<![A-Za-z0-9])N(\d{1,9})C(\d{1,9})(?![A-Za-z0-9])", re.ASCII)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -120,3 +125,117 @@ class StepId:
         """Read what `str` wrote."""
         variant, _, name = text.rpartition("/")
         return cls(variant, name)
+
+
+@dataclass(frozen=True, slots=True)
+class DagId:
+    """ID of a DAG in Airflow; that of a chain is `<suite>.<model>.<file>`, those of the other DAGs have no dot.
+
+    Characters of a chain's name that Airflow rejects are `_` in the parts; long IDs are truncated. An ID therefore
+    identifies its chain only among known chains.
+
+    Attributes:
+        suite, model, file: '' if the DAG is not a chain's.
+    """
+
+    text: str
+    suite: str = ""
+    model: str = ""
+    file: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_of_chain(self) -> bool:
+        """Whether the ID has the form of a chain's."""
+        return bool(self.file)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the ID of any DAG."""
+        parts = text.split(".")
+        return cls(text, *parts) if len(parts) == 3 and all(parts) else cls(text)
+
+    @classmethod
+    def of_chain(cls, chain: str) -> Self:
+        """Return the ID of a chain's DAG.
+
+        Source of the rule: Airflow's `validate_key` (letters, digits, `_`, `-`, `.`, at most 250 characters).
+        """
+        dotted = ".".join(re.sub(r"[^A-Za-z0-9_-]+", "_", part) for part in chain.split("/"))
+        if len(dotted) > _LONGEST_DAG_ID:
+            dotted = f"{dotted[: _LONGEST_DAG_ID - 9]}-{hashlib.sha256(chain.encode()).hexdigest()[:8]}"
+        return cls.parse(dotted)
+
+    @staticmethod
+    def glob_of_chains(glob: str) -> str:
+        """Return the glob of DAG IDs for a glob of chains, whose parts are separated by `/` or `.`."""
+        return ".".join(re.sub(r"[^A-Za-z0-9_\-*?\[\]!]", "_", part) for part in re.split(r"[/.]", glob))
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class DeviceWord:
+    """Nodes and devices of a benchmark, as TIPC's scripts name them: `N<nodes>C<devices on all nodes>`."""
+
+    nodes: int
+    devices: int
+
+    def __str__(self) -> str:
+        return f"N{self.nodes}C{self.devices}"
+
+    @property
+    def per_node(self) -> int:
+        """Devices of a node, rounded up."""
+        return -(-self.devices // self.nodes)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` wrote.
+
+        Raises:
+            ValueError: another form, or no node or device.
+        """
+        word = cls.parse_or_none(text)
+        if word is None:
+            raise ValueError(f"{text!r} is not a number of nodes and devices, 'N<nodes>C<devices on all nodes>'")
+        return word
+
+    @classmethod
+    def parse_or_none(cls, text: str) -> Self | None:
+        """Read what `str` wrote; None if the text is anything else."""
+        match = _DEVICE_WORD.fullmatch(text)
+        word = cls(int(match[1]), int(match[2])) if match else None
+        return word if word and word.nodes and word.devices else None
+
+    @classmethod
+    def find(cls, text: str) -> Self | None:
+        """Return the last word in a text; None if it contains none."""
+        words = _DEVICE_WORD.findall(text)
+        return cls.parse_or_none("N{}C{}".format(*words[-1])) if words else None
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class FrameworkVersion:
+    """A framework as nodes report and runs record it: `<name> <version>`, for example `paddle 3.3.1`.
+
+    Attributes:
+        name, version: '' if unknown.
+    """
+
+    name: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}".strip()
+
+    @property
+    def requirement(self) -> str:
+        """As a requirement for pip, `<name>==<version>`."""
+        return f"{self.name}=={self.version}" if self.version else self.name
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` wrote."""
+        name, _, version = text.partition(" ")
+        return cls(name, version)

@@ -6,9 +6,9 @@ import secrets
 from datetime import UTC, datetime
 
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.run.names import DagId
 from tipcflow.domain.status import Status
 
-_LONGEST_DAG_ID = 250
 RUN_ID = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
 
 
@@ -55,23 +55,16 @@ def run_id_of(dag_id: str, dag_run_id: str, run_after: datetime) -> str:
     Form: as `new_run_id`, but the last part is 8 hex digits of a hash of both ids.
 
     Args:
-        dag_id: `<suite>.<model>.<params file>`; the part after the first dot makes it readable.
+        dag_id: a `DagId`; the model of a chain's makes the run id readable.
         dag_run_id: Airflow's id of the DAG run, unique within the DAG.
         run_after: Airflow's `run_after`, which does not change when the run is cleared and re-run.
     """
     stamp = run_after.astimezone(UTC).strftime("%Y%m%dt%H%M%S")
-    parts = dag_id.split(".")
-    slug = re.sub(r"[^a-z0-9]+", "_", parts[min(1, len(parts) - 1)].lower()).strip("_")[:60] or "run"
+    slug = re.sub(r"[^a-z0-9]+", "_", (DagId.parse(dag_id).model or dag_id).lower()).strip("_")[:60] or "run"
     digest = hashlib.sha256(f"{dag_id}\0{dag_run_id}".encode()).hexdigest()[:8]
     return f"{stamp}-{slug}-{digest}"
 
 
 def dag_id_of(chain: str) -> str:
-    """Return the id of a chain's DAG: `<suite>/<model>/<file>` with dots, without characters that Airflow rejects.
-
-    Source of the rule: Airflow's `validate_key` (letters, digits, `_`, `-`, `.`, at most 250 characters).
-    """
-    dotted = ".".join(re.sub(r"[^A-Za-z0-9_-]+", "_", part) for part in chain.split("/"))
-    if len(dotted) <= _LONGEST_DAG_ID:
-        return dotted
-    return f"{dotted[: _LONGEST_DAG_ID - 9]}-{hashlib.sha256(chain.encode()).hexdigest()[:8]}"
+    """Return the ID of a chain's DAG as text (`DagId.of_chain`)."""
+    return str(DagId.of_chain(chain))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import ConfigError, MetricKey, Run, Status
 from tipcflow.domain.numbers.metrics import metric
-from tipcflow.domain.run.names import StepId
+from tipcflow.domain.run.names import FrameworkVersion, StepId
 from tipcflow.domain.run_documents import IncomparableDocument
 from tipcflow.domain.triggers import BISECT, CONFIRM
 
@@ -107,7 +107,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def version_of(run: Run, *, builds: bool) -> str:
     """Return the version that a run tested: its framework's version without the name, or its suite's commit."""
-    return run.framework.partition(" ")[2] if builds else run.suite_commit
+    return FrameworkVersion.parse(run.framework).version if builds else run.suite_commit
 
 
 def stored_runs(store: "Store", subject: Subject, versions: Collection[str], *, builds: bool = False) -> list[Run]:

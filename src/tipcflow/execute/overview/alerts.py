@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tipcflow.domain.alert.entry import Alert
+from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.report.overview.alerts import OPEN, AlertDetail, Alerts, make_alerts, states_of
 from tipcflow.report.overview.today import DAY_S
 
@@ -89,4 +90,4 @@ def _commit(run: "Run") -> str:
 
 
 def _version(run: "Run") -> str:
-    return run.framework.replace(" ", "==", 1)
+    return FrameworkVersion.parse(run.framework).requirement

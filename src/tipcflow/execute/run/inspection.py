@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 
 from tipcflow.domain import Cluster, Compat, InfraError, NodeFacts, Plan
+from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.domain.run_documents import BuildDocument
 from tipcflow.execute.node import builds, preflight
 from tipcflow.execute.node.environment import environment_class
@@ -103,11 +104,11 @@ def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFact
     world = max((variant.world_size for variant in plan.variants), default=1)
     containers = [resolved.cluster.node(name).container for name in plan.nodes]
     images = [container.image if container else "" for container in containers]
-    framework = next((f"{fact.framework} {fact.framework_version}" for fact in used if fact.framework), "")
+    frameworks = [FrameworkVersion(fact.framework, fact.framework_version) for fact in used if fact.framework]
     store.runs.update(
         run_id,
         environment=environment_class(used, device=device, world_size=world, images=images),
-        framework=framework,
+        framework=str(frameworks[0]) if frameworks else "",
     )
     keep_expected(store, run_id, plan, resolved.suite, resolved.policy)
     return plan

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from tipcflow.domain import Frozen
+from tipcflow.domain.run.names import DeviceWord
 
-# `4n8g` is 4 nodes with 8 GPUs each; `N4C32` (TIPC's benchmarks) is 4 nodes with 32 cards in total.
+# `4n8g` is 4 nodes with 8 GPUs each; TIPC's benchmarks have a `DeviceWord` instead.
 _NODES_GPUS = re.compile(r"(?<![A-Za-z0-9])(\d{1,9})n(\d{1,9})g(?![A-Za-z0-9])")
-_NODES_CARDS = re.compile(r"(?<![A-Za-z0-9])N(\d{1,9})C(\d{1,9})(?![A-Za-z0-9])")
 # <model>_b<batch size>_<precision>_<repeat>.log
 _NAME = re.compile(
     r"(?P<model>[^/]+?)_(?:b|bs|bz)(?P<batch>\d{1,9})_(?P<precision>[a-z0-9]+)(?:_(?P<repeat>\d{1,9}))?\."
@@ -89,11 +89,10 @@ def topology_in(text: str) -> Topology | None:
     if topologies:
         nodes, gpus = map(int, topologies[-1])
     else:
-        cards = _NODES_CARDS.findall(text)
-        if not cards:
+        word = DeviceWord.find(text)
+        if word is None or word.devices % word.nodes:
             return None
-        nodes, total = map(int, cards[-1])
-        gpus = total // nodes if nodes and total % nodes == 0 else 0
+        nodes, gpus = word.nodes, word.per_node
     return Topology(nodes=nodes, gpus=gpus) if nodes and gpus else None
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from tipcflow.domain import Command, ConfigError, StepKind
+from tipcflow.domain.run.names import DeviceWord
 from tipcflow.params import Dialect, read_params
 from tipcflow.params.lines import read_lines
 from tipcflow.params.modes import BENCHMARK
@@ -36,10 +37,14 @@ class _Case:
 
     @property
     def ids(self) -> str:
-        """Return the GPU ids of a device word `N<nodes>C<GPUs on all nodes>`."""
-        nodes, _, cards = self.device[1:].partition("C")
-        last = (int(cards) - 1) // int(nodes) if is_number(cards) and is_number(nodes) else 0
-        return ",".join(str(number) for number in range(last + 1))
+        """Return the GPU ids of a node; one GPU, if the script's argument has no numbers of nodes and GPUs."""
+        word = self.gpus
+        return ",".join(str(number) for number in range(word.per_node if word else 1))
+
+    @property
+    def gpus(self) -> DeviceWord | None:
+        """Return the numbers of nodes and GPUs; None if the script's argument has none."""
+        return DeviceWord.parse_or_none(self.device)
 
 
 def benchmark_commands(text: str, *, file: str, dialect: Dialect, word: str, files: FileView) -> list[Command]:
@@ -222,23 +227,21 @@ class _Benchmark:
 
     def _append(self, case: _Case) -> None:
         """Append a model's own text to its line; every case appends it again."""
-        cards = case.device.partition("C")[2]
         for addition in self.spec.model_append:
-            if addition.model in self.model_once and is_number(case.batch) and is_number(cards):
-                scaled = int(case.batch) * int(cards) * addition.factor
+            if addition.model in self.model_once and is_number(case.batch) and case.gpus:
+                scaled = int(case.batch) * case.gpus.devices * addition.factor
                 self._extend(addition.line, addition.text.format(scaled=scaled))
 
     def _epoch(self, case: _Case) -> str:
         epoch, spec = self.values["epoch"], self.spec
-        nodes, _, cards = case.device[1:].partition("C")
-        if not (is_number(epoch) and is_number(nodes) and is_number(cards)):
+        if not (is_number(epoch) and case.gpus):
             return epoch
         if spec.scales(self.model_once):
-            return str(int(epoch) * int(cards))
+            return str(int(epoch) * case.gpus.devices)
         if spec.other_epochs:
             return spec.other_epochs
         if spec.scale_epoch and self.word:
-            return str(int(epoch) * int(nodes) * int(cards))
+            return str(int(epoch) * case.gpus.nodes * case.gpus.devices)
         return epoch
 
     def _run(self, case: _Case) -> str:

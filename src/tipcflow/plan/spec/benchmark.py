@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from tipcflow.domain import Cluster, Command, ConfigError, Step
+from tipcflow.domain.run.names import DeviceWord
 from tipcflow.params.modes import BENCHMARK
 from tipcflow.params.sections import BENCHMARK as TITLE
 from tipcflow.params.sections import BenchmarkSection, benchmark_section
@@ -26,35 +27,35 @@ from tipcflow.plan.spec.legs import tidy
 from tipcflow.plan.spec.planner import SpecPlanner
 
 _WORD = re.compile(
-    r"(?P<kind>[A-Za-z0-9]+)_bs(?P<batch>\d+)_(?P<fp>[A-Za-z0-9]+)_(?P<run_mode>\w+)_(?P<device>N[1-9]\d*C[1-9]\d*)"
+    r"(?P<kind>[A-Za-z0-9]+)_bs(?P<batch>\d+)_(?P<fp>[A-Za-z0-9]+)_(?P<run_mode>\w+)_(?P<device>[A-Z0-9]+)"
 )
 _STATIC = "to_static_train"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One training to measure; `device` is `N<nodes>C<GPUs on all nodes>`."""
+    """One training to measure, with the GPUs of `device`."""
 
     trainer: Trainer
     batch: int
     fp: str
     run_mode: str
-    device: str
+    device: DeviceWord
 
     @property
     def name(self) -> str:
         """Return the variant's name."""
-        return case_name(self.trainer.name, self.batch, self.fp, self.run_mode, self.device)
+        return case_name(self.trainer.name, self.batch, self.fp, self.run_mode, str(self.device))
 
     @property
     def group(self) -> Group:
         """Return nodes and GPU ids; several nodes have names, because the file contains no addresses."""
-        nodes, cards = map(int, self.device[1:].split("C"))
-        ids = tuple(str(number) for number in range(-(-cards // nodes)))
+        nodes = self.device.nodes
+        ids = tuple(str(number) for number in range(self.device.per_node))
         ips = tuple(f"node{number}" for number in range(1, nodes + 1)) if nodes > 1 else ()
         return Group(
             index=0,
-            text=self.device,
+            text=str(self.device),
             ids=ids,
             ips=ips,
             form="nodes" if ips else "multi" if len(ids) > 1 else "single",
@@ -106,7 +107,8 @@ class BenchmarkPlanner(SpecPlanner):
     def _cases(self) -> Iterator[Case]:
         if self.word and self.word != STATIC_WORD:
             match = _WORD.fullmatch(self.word)
-            if match is None:
+            device = DeviceWord.parse_or_none(match["device"]) if match else None
+            if match is None or device is None:
                 raise ConfigError(
                     "invalid benchmark case",
                     key="mode",
@@ -117,12 +119,12 @@ class BenchmarkPlanner(SpecPlanner):
             static = match["kind"] == STATIC_WORD
             fp = "fp32" if match["fp"] == "null" else match["fp"]
             for trainer in self._trainers(static)[:1]:
-                yield Case(trainer, int(match["batch"]), fp, match["run_mode"], match["device"])
+                yield Case(trainer, int(match["batch"]), fp, match["run_mode"], device)
             return
         fps = ["fp32" if fp == "null" else fp for fp in self.section.fp]
         trainers = self._trainers(self.word == STATIC_WORD)
-        for batch, fp, trainer, device in product(self.section.batch, fps, trainers, self.spec.devices):
-            yield Case(trainer, batch, fp, "DP", device)
+        for batch, fp, trainer, word in product(self.section.batch, fps, trainers, self.spec.devices):
+            yield Case(trainer, batch, fp, "DP", DeviceWord.parse(word))
 
     def _trainers(self, static: bool) -> list[Trainer]:
         """Return the to_static trainer if `static`; otherwise the section's trainers, or those of the head."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipcflow.domain.run.names import ChainName, JobId, ModeName, StepId
+from tipcflow.domain.run.names import ChainName, DagId, DeviceWord, FrameworkVersion, JobId, ModeName, StepId
 
 WORDS = st.text(st.characters(exclude_characters="/:", codec="utf-8"), min_size=1)
 
@@ -70,3 +70,51 @@ def test_a_mode_is_read_as_it_was_written(text: str) -> None:
 def test_a_step_is_read_as_it_was_written(text: str, step: StepId) -> None:
     assert StepId.parse(text) == step
     assert str(step) == text
+
+
+def test_the_dag_of_a_chain_has_the_parts_of_the_chain() -> None:
+    named = DagId.of_chain("clas/a b/c.d")
+    assert (str(named), named.is_of_chain) == ("clas.a_b.c_d", True)
+    assert (named.suite, named.model, named.file) == ("clas", "a_b", "c_d")
+    assert DagId.parse("clas.a_b.c_d") == named
+
+
+@pytest.mark.parametrize("text", ["weekly", "", "team.etl", "a..b", "a.b.c.d"])
+def test_other_dags_are_of_no_chain(text: str) -> None:
+    named = DagId.parse(text)
+    assert (str(named), named.is_of_chain, named.suite) == (text, False, "")
+
+
+def test_a_glob_of_chains_is_a_glob_of_dag_ids() -> None:
+    assert DagId.glob_of_chains("clas/Res*/train infer[0-9]") == "clas.Res*.train_infer[0-9]"
+    assert DagId.glob_of_chains("clas.*.x") == "clas.*.x"
+
+
+@given(st.integers(1, 999), st.integers(1, 999))
+def test_a_device_word_is_read_as_it_was_written(nodes: int, devices: int) -> None:
+    word = DeviceWord(nodes, devices)
+    assert DeviceWord.parse(str(word)) == DeviceWord.find(f"x/N1C1_log/{word}_y.log") == word
+    assert (word.per_node - 1) * nodes < devices <= word.per_node * nodes
+
+
+@pytest.mark.parametrize("text", ["", "N4", "C4", "N0C4", "N1C0", "N1C4x", "4n8g", "N1C-4"])
+def test_an_invalid_device_word_is_named_with_the_expected_form(text: str) -> None:
+    assert DeviceWord.parse_or_none(text) is None
+    expected = f"{text!r} is not a number of nodes and devices, 'N<nodes>C<devices on all nodes>'"
+    with pytest.raises(ValueError, match=f"^{expected}$"):
+        DeviceWord.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "version", "requirement"),
+    [
+        ("paddle 3.3.1", "paddle", "3.3.1", "paddle==3.3.1"),
+        ("torch 2.9.0+cpu", "torch", "2.9.0+cpu", "torch==2.9.0+cpu"),
+        ("paddle", "paddle", "", "paddle"),
+        ("", "", "", ""),
+    ],
+)
+def test_a_framework_has_a_name_and_a_version(text: str, name: str, version: str, requirement: str) -> None:
+    framework = FrameworkVersion.parse(text)
+    assert framework == FrameworkVersion(name, version)
+    assert (str(framework), framework.requirement) == (text, requirement)
