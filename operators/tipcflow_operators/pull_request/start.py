@@ -32,9 +32,15 @@ from tipcflow.store.github.attempts import (
 WHOLE = "whole_train_whole_infer"
 # After this time a chain that Airflow does not start, or a suite that cannot be fetched, is an infra_failure.
 GIVE_UP_S = 3600.0
+# GitHub may be away for longer: then the reason could not be reported either.
+AWAY_S = 3 * 86400.0
 # Pause before a failed start or stop is repeated.
 RETRY_S = 10.0
 _GOOD = (Status.PASS, Status.IMPROVEMENT)
+
+
+class AwayError(InfraError):
+    """GitHub does not return what the selection needs."""
 
 
 class Reader(Protocol):
@@ -78,12 +84,12 @@ def start_attempt(
     """
     if attempt.cancel:
         return _cancelled(attempt, store)
-    late = store.now() - attempt.created_at > GIVE_UP_S
+    age = store.now() - attempt.created_at
     if not attempt.chains:
         try:
             chosen = _selected(attempt, repository, store, client, config_dir, cache)
         except TipcflowError as error:
-            if isinstance(error, InfraError) and not late:
+            if isinstance(error, InfraError) and age <= (AWAY_S if isinstance(error, AwayError) else GIVE_UP_S):
                 store.pulls.started(attempt, (), _later(attempt, store), state=NEW)
                 return f"the chains cannot be selected now: {error.message}"
             chosen = _none(attempt, error)
@@ -96,7 +102,7 @@ def start_attempt(
         # Stored before the start: a repetition starts the same chains.
         store.pulls.started(attempt, chosen.chains, chosen.body, state=NEW)
         attempt = attempt.model_copy(update={"chains": chosen.chains, "body": chosen.body})
-    chains = [_started(chain, attempt, repository, runs, late=late) for chain in attempt.chains]
+    chains = [_started(chain, attempt, repository, runs, late=age > GIVE_UP_S) for chain in attempt.chains]
     waits = [chain for chain in chains if chain.problem and not chain.status]
     if waits:
         store.pulls.started(attempt, chains, _later(attempt, store), state=NEW)
@@ -224,9 +230,12 @@ def _change(
             suite, str(attempt.body.get("base_sha") or ""), attempt.head_sha, cache=cache
         )
         return Change(paths=paths, complete=complete, labels=labels)
-    reader = client()
-    pull = reader.pull(attempt.number)
-    paths, complete = reader.changed_paths(attempt.number, pull.changed_files)
+    try:
+        reader = client()
+        pull = reader.pull(attempt.number)
+        paths, complete = reader.changed_paths(attempt.number, pull.changed_files)
+    except InfraError as error:
+        raise AwayError(error.message, hint=error.hint) from error
     folder = folder_of(suite, cache=cache)
     # The list is that of the head at this moment: after another push it is not the list of this commit.
     complete = complete and pull.head_sha == attempt.head_sha
