@@ -11,6 +11,7 @@ from tipcflow_operators.chain.dag import CERTIFY, certify_dag, chain_dags
 from tipcflow_operators.confirm.dag import confirm_dag
 from tipcflow_operators.maintenance.dag import MAINTENANCE, maintenance_dag
 from tipcflow_operators.pull_request.dag import PULL_REQUEST, pull_request_dag
+from tipcflow_operators.scaling.dag import SCALING_DAG, scaling_dag
 from tipcflow_operators.tasks.request_confirm import DAG_ID as CONFIRM
 from tipcflow_operators.weekly.dag import WEEKLY, weekly_dag
 
@@ -34,6 +35,7 @@ def all_dags(config_dir: Path | None = None) -> dict[str, DAG]:
         CONFIRM: confirm_dag,
         MAINTENANCE: maintenance_dag,
         PULL_REQUEST: lambda: pull_request_dag(folder),
+        SCALING_DAG: lambda: scaling_dag(folder),
         WEEKLY: lambda: weekly_dag(folder),
     }
     wanted = get_parsing_context().dag_id

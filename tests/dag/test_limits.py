@@ -17,6 +17,7 @@ from tipcflow_operators.chain.dag import certify_dag, chain_dags
 from tipcflow_operators.confirm.dag import confirm_dag
 from tipcflow_operators.limits import MARGIN, longest
 from tipcflow_operators.maintenance.dag import maintenance_dag
+from tipcflow_operators.scaling.dag import scaling_dag
 from tipcflow_operators.tasks.step import StepOperator
 from tipcflow_operators.weekly.dag import weekly_dag
 
@@ -31,7 +32,8 @@ def configs(tmp_path: Path) -> Path:
 
 def dags(configs: Path) -> list[DAG]:
     chains = chain_dags("mobilenet_v3_small", configs).values()
-    return [*chains, ab_dag(configs), certify_dag(configs), confirm_dag(), weekly_dag(configs), maintenance_dag()]
+    mine = [ab_dag(configs), certify_dag(configs), confirm_dag(), scaling_dag(configs), weekly_dag(configs)]
+    return [*chains, *mine, maintenance_dag()]
 
 
 def test_every_task_has_a_limit(configs: Path) -> None:

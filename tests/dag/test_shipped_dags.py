@@ -31,7 +31,7 @@ CHAINS = {
         for launch in ("init_method", "torchrun")
     ),
 }
-OTHERS = {"ab", "certify", "confirm", "weekly", "maintenance", "pull_request"}
+OTHERS = {"ab", "certify", "confirm", "weekly", "maintenance", "pull_request", "scaling"}
 ALL = sorted(CHAINS | OTHERS)
 # What Airflow's form has a widget for.
 WIDGETS = {"string", "integer", "number", "boolean", "array"}

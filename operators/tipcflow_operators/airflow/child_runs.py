@@ -1,4 +1,4 @@
-"""DAG runs that a weekly run starts: ids, whether to start or reuse one, and the order of starts."""
+"""DAG runs that a DAG run starts: ids, whether to start or reuse one, and the order of starts."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ _LONGEST = 200
 
 
 class Move(StrEnum):
-    """What a weekly run does with a chain."""
+    """What the DAGs `weekly` and `scaling` do with a chain."""
 
     START = "start"
     WAIT = "wait"
@@ -54,7 +54,7 @@ def child_run_id(parent: str, number: int = 1, *, word: str = "weekly") -> str:
     return f"{word}__{safe}" + (f"~{number}" if number > 1 else "")
 
 
-def next_move(parent: str, look: Callable[[str], ChildRun]) -> tuple[Move, str]:
+def next_move(parent: str, look: Callable[[str], ChildRun], *, word: str = "weekly") -> tuple[Move, str]:
     """Decide what to do with a chain, and with which DAG run id.
 
     A run with a verdict is kept, an active run is awaited. A run that was cancelled, failed because of a node or
@@ -62,12 +62,13 @@ def next_move(parent: str, look: Callable[[str], ChildRun]) -> tuple[Move, str]:
 
     Args:
         look: returns the state of the chain's DAG run with the given id.
+        word: the trigger of the started runs.
 
     Raises:
         InfraError: the chain has been started MOST_RUNS times.
     """
     for number in range(1, MOST_RUNS + 1):
-        run_id = child_run_id(parent, number)
+        run_id = child_run_id(parent, number, word=word)
         seen = look(run_id)
         if seen.state in ACTIVE_STATES:
             return Move.WAIT, run_id
@@ -76,17 +77,18 @@ def next_move(parent: str, look: Callable[[str], ChildRun]) -> tuple[Move, str]:
         if seen.state is None and not seen.known:
             return Move.START, run_id
     raise InfraError(
-        f"the chain was started {MOST_RUNS} times in this weekly run without reaching a verdict",
-        hint="start a new run of the DAG `weekly`",
+        f"the chain was started {MOST_RUNS} times by {parent} without reaching a verdict",
+        hint="start a new DAG run",
     )
 
 
-def ahead_of(index: int, states: Mapping[str, str | None], at_once: int) -> int:
+def ahead_of(index: int, states: Mapping[str, str | None], at_once: int, *, task: str = CERTIFY) -> int:
     """Return how many chains must finish before the chain at `index` may start; 0 if it may start now.
 
     Args:
-        states: task states by `certify_<index>`, as Airflow names the mapped instances.
+        states: task states by `<task>_<index>`, as Airflow names the mapped instances.
         at_once: maximum number of concurrent chains.
+        task: id of the mapped task.
     """
-    unfinished = sum(states.get(f"{CERTIFY}_{other}") not in _FINISHED for other in range(index))
+    unfinished = sum(states.get(f"{task}_{other}") not in _FINISHED for other in range(index))
     return max(0, unfinished - at_once + 1)

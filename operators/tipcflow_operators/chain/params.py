@@ -9,6 +9,7 @@ from airflow.sdk import Param
 from tipcflow.config.settings import settings
 from tipcflow.plan import ALL_MODES
 from tipcflow_operators.tasks.request import (
+    CASE_PATTERN,
     CHAIN_PARAMS,
     FRAMEWORK_PATTERN,
     NODES_OF_PATTERN,
@@ -160,6 +161,13 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
             type="string",
             title="Params file",
             description="Path relative to the suite's root, or `<folder>/<name>`.",
+        ),
+        "case": Param(
+            None,
+            type=["null", "string"],
+            pattern=CASE_PATTERN,
+            title="Case",
+            description="Case of mode benchmark_train, as in `dynamic_bs8_fp32_DP_N1C2`. Empty: all cases.",
         ),
         "nodes_of": Param(
             None,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tipcflow.config.loader import message_and_expected
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError
+from tipcflow.domain.run.names import ModeName
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.source.wheel import check_source
 from tipcflow.plan import ALL_MODES
@@ -43,11 +44,13 @@ _EXPECTED = {
     "framework": "a name with versions, as in paddlepaddle==3.3.1",
     "seed": "a whole number of at least 0",
     "nodes_of": "a run id",
+    "case": "a case of a benchmark, as in dynamic_bs8_fp32_DP_N1C2",
 }
 NODES_OF_PATTERN = r"^([a-z0-9][a-z0-9_.\-]{0,127})?$"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _DEMO_ID = re.compile(r"[0-9a-f]+")
-CHAIN_PARAMS = ("suite", "params_file", "nodes_of")
+CASE_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_.,\-]{0,199})?$"
+CHAIN_PARAMS = ("suite", "params_file", "case", "nodes_of")
 
 
 class Conf(BaseModel):
@@ -70,6 +73,7 @@ class Conf(BaseModel):
     suite: str | None = None
     params_file: str | None = None
     nodes_of: str | None = Field(default=None, pattern=NODES_OF_PATTERN)
+    case: str | None = Field(default=None, pattern=CASE_PATTERN)
 
 
 def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
@@ -181,7 +185,7 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
     return RunRequest(
         params=params_file,
         suite=suite,
-        mode=conf.mode,
+        mode=str(ModeName(conf.mode, conf.case or "")),
         cluster=conf.cluster,
         config_dir=settings().config_dir,
         suite_ref=conf.suite_ref or None,

@@ -25,28 +25,33 @@ class TurnTrigger(BaseTrigger):
     """Waits until a chain may start or the deadline has passed. Fires {"late"}.
 
     Args:
-        dag_id, run_id: the weekly DAG run.
+        dag_id, run_id: the DAG run of the mapped task.
         index: position of the chain in the start order.
         at_once: maximum number of concurrent chains.
         until: deadline by the database's clock.
+        mapped: id of the mapped task.
     """
 
-    def __init__(self, *, dag_id: str, run_id: str, index: int, at_once: int, until: float) -> None:
+    def __init__(
+        self, *, dag_id: str, run_id: str, index: int, at_once: int, until: float, mapped: str = CERTIFY
+    ) -> None:
         super().__init__()
         self.dag_id = dag_id
         self.run_id = run_id
         self.index = index
         self.at_once = at_once
         self.until = until
+        self.mapped = mapped
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments, for the triggerer."""
-        names = ("dag_id", "run_id", "index", "at_once", "until")
+        names = ("dag_id", "run_id", "index", "at_once", "until", "mapped")
         return "tipcflow_operators.weekly.turn.TurnTrigger", {name: getattr(self, name) for name in names}
 
     def ahead(self) -> int:
         """Return how many chains must end before this one may start; a task calls it before it defers."""
-        return ahead_of(self.index, dag_runs.task_states(self.dag_id, self.run_id, CERTIFY), self.at_once)
+        states = dag_runs.task_states(self.dag_id, self.run_id, self.mapped)
+        return ahead_of(self.index, states, self.at_once, task=self.mapped)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll, less often the more chains are ahead; errors of Airflow are retried."""

@@ -43,9 +43,11 @@ class Inputs:
         elif name == STDIN or Path(name).exists() or _is_path(name):
             self._file(name)
         else:
-            from tipcflow.cli.scaling.runs import runs_of
+            from tipcflow.execute.scaling.speeds import runs_of
+            from tipcflow.store import Store
 
-            runs = runs_of(name)
+            with Store.open() as store:
+                runs = runs_of(store, name)
             for run in runs:
                 try:
                     self._run(run)
@@ -55,9 +57,11 @@ class Inputs:
                     self.notes.append(error.message)
 
     def _run(self, name: str) -> None:
-        from tipcflow.cli.scaling.runs import run_speeds
+        from tipcflow.execute.scaling.speeds import run_speeds
+        from tipcflow.store import Store
 
-        of_run = run_speeds(name, rule=self._rule, batch=self._batch, window=self._window)
+        with Store.open() as store:
+            of_run = run_speeds(store, name, rule=self._rule, batch=self._batch, window=self._window)
         self.notes += of_run.notes
         given = {speed.source for speed in self.speeds}
         for speed in of_run.speeds:

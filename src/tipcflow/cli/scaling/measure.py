@@ -4,10 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tipcflow.domain import ConfigError, Status, exit_code
-
 if TYPE_CHECKING:
-    from tipcflow.cli.scaling.series import Measured
+    from tipcflow.execute.scaling.result import Measured
 
 _Params = Annotated[str, typer.Argument(help="Params file with a section train_benchmark_params.")]
 _Suite = Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")]
@@ -46,23 +44,20 @@ def measure(
 ) -> None:
     """Train on each topology, the most nodes last, and show speed-up and efficiency per device.
 
-    Without --topology: 1n1g, 1n2g, 1n4g, 1n8g, 2n1g, 2n2g, 2n8g and 4n8g; those that the cluster does not have are
-    not_run. Exit code: that of the worst run.
+    The default topologies are 1n1g, 1n2g, 1n4g, 1n8g, 2n1g, 2n2g, 2n8g and 4n8g; those that the cluster does not
+    have are not_run. The exit code is that of the worst run.
     """
-    from tipcflow.cli.scaling.series import Series, measured
+    from tipcflow.cli.scaling.series import run_series
     from tipcflow.config.settings import settings
     from tipcflow.execute.request import RunRequest
     from tipcflow.execute.run.driver import owner_of_this_process
+    from tipcflow.execute.scaling.series import MODE, Series
     from tipcflow.parse.scaling.speeds import PRINTED
 
-    if bool(batch) == bool(total):
-        raise ConfigError(
-            "give either --batch-size-per-device or --global-batch-size", expected="--batch-size-per-device 128"
-        )
     request = RunRequest(
         params=params,
         suite=suite,
-        mode="benchmark_train",
+        mode=MODE,
         cluster=cluster,
         config_dir=settings().config_dir,
         seed=seed,
@@ -72,13 +67,14 @@ def measure(
     )
     rule = "time" if by_time else PRINTED
     series = Series(request, tuple(topology or ()), batch or 0, total or 0, precision, rule, skip, take)
-    raise typer.Exit(_show(measured(series), as_json=as_json))
+    raise typer.Exit(_show(run_series(series), as_json=as_json))
 
 
 def _show(result: "Measured", *, as_json: bool) -> int:
     """Print the result; return the exit code."""
     from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
     from tipcflow.cli.scaling.text import document, page, seed_dictionary, seed_table
+    from tipcflow.execute.scaling.result import exit_code_of
 
     kept = result.document
     topologies = [entry.model_dump(mode="json") for entry in kept.topologies]
@@ -96,14 +92,3 @@ def _show(result: "Measured", *, as_json: bool) -> int:
         for note in result.notes:
             typer.echo(f"note: {note}")
     return exit_code_of(result)
-
-
-def exit_code_of(result: "Measured") -> int:
-    """Return the exit code of the worst run; a run without a speed is `failed`, too."""
-    ran = [entry for entry in result.document.topologies if entry.run]
-    with_speed = {row.topology for row in result.rows}
-    statuses = [entry.status for entry in ran]
-    statuses += [
-        Status.FAILED for entry in ran if entry.topology not in with_speed and not exit_code(entry.status)
-    ]
-    return exit_code(max(statuses, key=lambda status: status.severity)) if statuses else 0

@@ -6,11 +6,6 @@ from typing import Any
 
 import pytest
 
-from tipcflow.cli.scaling.measure import exit_code_of
-from tipcflow.cli.scaling.series import Measured
-from tipcflow.domain import Status
-from tipcflow.domain.run.scaling import ScaledTopology, ScalingDocument
-from tipcflow.parse.scaling.scaling import Scaled
 from tipcflow.store import Store
 
 ROOT = Path(__file__).parents[4]
@@ -81,32 +76,3 @@ def test_file_without_a_benchmark(refused: Callable[..., str], tmp_path: Path) -
     file.parent.mkdir()
     file.write_text(text.partition("===========================train_benchmark_params")[0])
     assert "train_benchmark_params: no trainings to measure" in refused(*B, params=str(file))
-
-
-@pytest.mark.parametrize(
-    ("statuses", "code"),
-    [
-        ((Status.PASS, Status.NOT_RUN), 0),
-        ((Status.PASS, Status.INFRA_FAILURE), 5),
-        ((Status.FAILED, Status.INFRA_FAILURE), 1),
-        ((Status.PASS, Status.CANCELLED), 3),
-    ],
-)
-def test_exit_code_is_that_of_the_worst_run(statuses: tuple[Status, ...], code: int) -> None:
-    assert exit_code_of(result(statuses, with_speed=len(statuses))) == code
-
-
-def test_pass_without_a_speed_is_a_failure() -> None:
-    assert exit_code_of(result((Status.PASS, Status.PASS), with_speed=1)) == 1
-
-
-def result(statuses: tuple[Status, ...], *, with_speed: int) -> Measured:
-    entries = tuple(
-        ScaledTopology(topology=f"{number}n1g", run="" if status is Status.NOT_RUN else "r", status=status)
-        for number, status in enumerate(statuses, start=1)
-    )
-    speed = {"average_speed": 1, "median_speed": 1, "speedup": 1, "efficiency": 1, "repeats": 1, "speeds": {1: 1}}
-    common = {"model": "m", "devices": 1, "batch_size_per_device": 4, **speed}
-    rows = [Scaled.model_validate({"topology": entry.topology, **common}) for entry in entries[:with_speed]]
-    document = ScalingDocument(precision="fp32", repeats=1, rule="printed", skip=0, take=1, topologies=entries)
-    return Measured(rows, document, [])

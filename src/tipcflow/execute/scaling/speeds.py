@@ -11,6 +11,7 @@ from tipcflow.domain.run.scaling import ScalingDocument
 from tipcflow.parse.scaling.scaling import Speed, Topology
 from tipcflow.parse.scaling.speeds import PRINTED, SPEEDS, Counter, Window, covered
 from tipcflow.parse.scaling.speeds import Step as Line
+from tipcflow.store import Store
 
 # The batch size per device in the name of a benchmark's variant.
 _BATCH = re.compile(r"(?:^|_)bs(\d{1,9})_")
@@ -31,20 +32,17 @@ class RunChoice(NamedTuple):
     window: Window
 
 
-def runs_of(wanted: str) -> tuple[str, ...]:
+def runs_of(store: Store, wanted: str) -> tuple[str, ...]:
     """Return the runs of the scaling chain that ended with this run; otherwise only this run."""
-    from tipcflow.store import Store
-
-    with Store.open() as store:
-        try:
-            run = store.runs.find(wanted)
-        except ConfigError:
-            return (wanted,)
-        series = store.documents.get(run.id, ScalingDocument)
+    try:
+        run = store.runs.find(wanted)
+    except ConfigError:
+        return (wanted,)
+    series = store.documents.get(run.id, ScalingDocument)
     return tuple(entry.run for entry in series.topologies if entry.run) if series else (wanted,)
 
 
-def run_speeds(wanted: str, *, rule: str, batch: int, window: Window) -> OfRun:
+def run_speeds(store: Store, wanted: str, *, rule: str, batch: int, window: Window) -> OfRun:
     """The speeds of a run's training steps that have one.
 
     `printed` adds up the speeds of the ranks (each prints its own; ranks without one are assumed to
@@ -53,18 +51,15 @@ def run_speeds(wanted: str, *, rule: str, batch: int, window: Window) -> OfRun:
     Raises:
         ConfigError: no such run, or it has no speed.
     """
-    from tipcflow.store import Store
-
-    with Store.open() as store:
-        try:
-            run = store.runs.find(wanted)
-        except ConfigError as error:
-            raise ConfigError(
-                "is neither a file nor a run", found=wanted, expected="a log, a file of results, or a run id"
-            ) from error
-        plan = store.plans.get_or_none(run.id)
-        metrics = SPEEDS if rule == PRINTED else ("batch_cost",)
-        measurements = store.measurements.of(run.id, metric=metrics, phase=Phase.TRAIN.value)
+    try:
+        run = store.runs.find(wanted)
+    except ConfigError as error:
+        raise ConfigError(
+            "is neither a file nor a run", found=wanted, expected="a log, a file of results, or a run id"
+        ) from error
+    plan = store.plans.get_or_none(run.id)
+    metrics = SPEEDS if rule == PRINTED else ("batch_cost",)
+    measurements = store.measurements.of(run.id, metric=metrics, phase=Phase.TRAIN.value)
     if plan is None:
         raise ConfigError(f"run {run.id} has no plan", found=wanted, expected="a run with a training step")
     choice, result = RunChoice(rule, batch, window), OfRun([], [])
