@@ -47,6 +47,7 @@ WRONG_GENERIC: list[dict[str, Any]] = [
     {"params_file": "/etc/passwd"},
     {"params_file": "../../secrets.txt"},
     {"params_file": 3},
+    {"case": "dynamic bs4"},
 ]
 
 
