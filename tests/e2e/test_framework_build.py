@@ -13,7 +13,7 @@ from tests.support.scheduler import Scheduler
 
 from tipcflow.domain import Status
 
-pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(900)]
 CHAINS = ("toy/toy/second", "toy/toy/third")
 
 
@@ -35,7 +35,7 @@ def trigger(scheduler: Scheduler, *words: str) -> "subprocess.CompletedProcess[s
     login = {"URL": stack.url, "USER": stack.user, "PASSWORD": stack.password}
     env = {**os.environ, **{f"TIPCFLOW_AIRFLOW_{name}": value for name, value in login.items()}}
     command = [str(TIPCFLOW), "trigger", *words]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=400, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_wheel_runs_the_declared_chains(scheduler: Scheduler, wheel: Path) -> None:
@@ -50,7 +50,7 @@ def test_wheel_runs_the_declared_chains(scheduler: Scheduler, wheel: Path) -> No
         assert (refused.returncode, refused.stdout) == (2, ""), refused.stderr
         assert len(refused.stderr.splitlines()) == 1, refused.stderr
     done = trigger(
-        scheduler, "--framework-wheel", wheel.name, "--sha256", sha256_of(wheel), "--wait", "--timeout", "6"
+        scheduler, "--framework-wheel", wheel.name, "--sha256", sha256_of(wheel), "--wait", "--timeout", "9"
     )
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "pass"), done.stdout + done.stderr
     with scheduler.site.store() as store:
