@@ -5,7 +5,7 @@ from enum import IntEnum
 from tipcflow.domain.triggers import BISECT, CONFIRM
 
 # First parts of Airflow's run ids, and the triggers of CLI and webhook (`Run.trigger`).
-_CHANGES = frozenset({"ci", "pr", "pull_request", "webhook"})
+_CHANGES = frozenset({"ci", "github", "pr", "pull_request", "webhook"})
 _SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered", BISECT})
 
 
