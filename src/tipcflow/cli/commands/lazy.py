@@ -76,6 +76,25 @@ class LazyGroup(TyperGroup):
         """Return the options; those of completion are added after the group was made."""
         return [_without_type(parameter) for parameter in super().get_params(ctx)]
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands as plain text, because importing Rich for it takes longer than all the rest."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        records = (parameter.get_help_record(ctx) for parameter in self.get_params(ctx))
+        with formatter.section(typer.style("Options", bold=True)):
+            formatter.write_dl([record for record in records if record is not None])
+        names = self.list_commands(ctx)
+        width = max(map(len, names), default=0)
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name in names:
+            command = self.get_command(ctx, name)
+            row = (name.ljust(width), command.get_short_help_str(formatter.width))
+            panels.setdefault(command.rich_help_panel or "Commands", []).append(row)
+        for heading, rows in panels.items():
+            with formatter.section(typer.style(heading, bold=True)):
+                formatter.write_dl(rows)
+        self.format_epilog(ctx, formatter)
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, without importing the commands."""
         return list(self.commands)

@@ -37,7 +37,8 @@ def test_help_imports_neither_commands_nor_pydantic() -> None:
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     modules = set(ended.stderr.split())
     assert "tipcflow.cli.commands.table" in modules
-    assert not modules & {"pydantic", "sqlalchemy", "yaml", "numpy", "tipcflow.domain", "tipcflow.cli.run"}
+    slow = {"rich", "pydantic", "sqlalchemy", "yaml", "numpy", "tipcflow.domain", "tipcflow.cli.run"}
+    assert not modules & slow
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
@@ -49,8 +50,7 @@ def test_help_has_groups_and_fits_80_columns(
     assert result.code == 0
     lines = result.out.splitlines()
     assert max(map(len, lines)) <= 80
-    titles = [line.split()[1:] for line in lines if line.startswith("╭─")]
-    assert [" ".join(title[:-1]) for title in titles] == [
+    assert [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")] == [
         "Options",
         "Set up",
         "Run",
@@ -59,7 +59,7 @@ def test_help_has_groups_and_fits_80_columns(
         "Administer",
     ]
     for entry in COMMANDS:
-        (line,) = (line for line in lines if line.startswith(f"│ {entry.name} "))
+        (line,) = (line for line in lines if line.startswith(f"  {entry.name} "))
         assert entry.summary in line, "one line per command"
     assert "<bool>" not in result.out
 
