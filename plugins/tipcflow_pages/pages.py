@@ -70,7 +70,7 @@ def runs(
 def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep) -> Response:
     """Return the page of a run."""
     data = run_data(store, run_id)
-    view = RunView(data, collect_context(data, chosen.home), predecessors_of(store, data.run))
+    view = RunView(data, collect_context(store, data, chosen.home), predecessors_of(store, data.run))
     return html(request, "run.html", title=run_id, view=view, alerts=store.tracked_alerts.of_run(run_id))
 
 
@@ -78,6 +78,14 @@ def _known(status: str) -> str:
     if status and status not in _WORDS:
         raise HTTPException(422, f"status: found {status!r}, expected one of {', '.join(_WORDS)}")
     return status
+
+
+def _waiting(store: StoreDep, listed: Listed) -> frozenset[str]:
+    """Return the listed runs that wait for slots."""
+    shown = [getattr(row, "latest", row) for row in listed.rows]
+    if all(run.status is not None for run in shown):
+        return frozenset()
+    return frozenset(place.request.run for place in store.queue.places())
 
 
 def _list(
@@ -116,5 +124,6 @@ def _list(
         link=link,
         words=_WORDS,
         suites=store.runs.suites(),
+        waiting=_waiting(store, listed),
         now=time.time(),
     )

@@ -29,6 +29,7 @@ def pulls(request: Request, store: StoreDep, repository: str = "", number: Numbe
         title="Pull requests - Certification",
         overview=overview,
         most=MANY if repository and number else FEW,
+        is_one=bool(repository and number),
         query=urlencode(state),
         link=PageLink("pulls", state),
     )

@@ -2,9 +2,12 @@
 
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tipcflow.domain import EndReason, LegKey, Status
+from tipcflow.execute.overview.nodes import MOST_ACTIVE, load_queue
 from tipcflow.parse import error_excerpt
+from tipcflow.report.overview.nodes import Waiting
 from tipcflow.report.run.data import RunData
 from tipcflow_pages.data.dag_run import dag_run_path
 from tipcflow_pages.data.files import RunFile, readable, run_files, run_folder, step_folder, tail
@@ -12,12 +15,15 @@ from tipcflow_pages.data.live import Progress, progress
 from tipcflow_pages.views.file_groups import file_groups
 from tipcflow_pages.views.run_view import PageContext
 
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
 _BAD = frozenset({Status.FAILED, Status.INFRA_FAILURE})
 _ENDED_BY_US = (EndReason.STOPPED, EndReason.BARRIER_TIMEOUT)
 _EXCERPTS = 4
 
 
-def collect_context(data: RunData, home: Path) -> PageContext:
+def collect_context(store: "Store", data: RunData, home: Path) -> PageContext:
     """Collect the run's data that is not in the database; missing data is omitted."""
     folder = run_folder(home, data.run.id)
     files = run_files(folder) if folder else []
@@ -26,7 +32,13 @@ def collect_context(data: RunData, home: Path) -> PageContext:
         files=file_groups(data.plan, files),
         excerpts=tuple(_excerpts(data, folder, files)) if folder else (),
         airflow=dag_run_path(data.run.id),
+        waiting=_waiting(store, data) if data.run.status is None else None,
     )
+
+
+def _waiting(store: "Store", data: RunData) -> Waiting | None:
+    active, _ = store.states.active(MOST_ACTIVE)
+    return next((each for each in load_queue(store, active, store.now()) if each.run == data.run.id), None)
 
 
 def _excerpts(data: RunData, folder: Path, files: list[RunFile]) -> list[tuple[str, str, str, str]]:

@@ -10,6 +10,7 @@ from tipcflow.execute.comparison.predecessors import Predecessors
 from tipcflow.report import verify
 from tipcflow.report.again import LOCAL, rerun_command
 from tipcflow.report.meaning import BEING_CONFIRMED, meaning, reasons
+from tipcflow.report.overview.nodes import Waiting
 from tipcflow.report.result_groups import ResultGroup, group_results
 from tipcflow.report.run.data import RunData
 from tipcflow.report.run.lines import LegLine, StepLine, leg_lines, scope, step_lines
@@ -21,6 +22,8 @@ from tipcflow_pages.views.file_groups import FileGroup
 # Seconds without a heartbeat after which an active run's controller may be down.
 _SILENT_S = 1800.0
 _LISTED_REASONS = 12
+# Shorter waits are the time that the controller takes to start a step.
+_LONG_WAIT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class PageContext:
 
     Attributes:
         airflow: path of the run's DAG run in Airflow's UI; '' for none.
+        waiting: its place in the queue for slots; None if it does not wait.
         excerpts: (step, node or leg, file, last log lines) of failures.
     """
 
@@ -36,6 +40,7 @@ class PageContext:
     files: tuple[FileGroup, ...]
     excerpts: tuple[tuple[str, str, str, str], ...] = ()
     airflow: str = ""
+    waiting: Waiting | None = None
 
 
 class RunView:
@@ -113,11 +118,20 @@ class RunView:
             ("environment changes since last run", self.data.unlike_before),
             ("seed", "" if run.seed is None else str(run.seed)),
             ("trigger", run.trigger),
-            ("started", f"{utc(run.created_at)} UTC"),
+            ("created", f"{utc(run.created_at)} UTC"),
+            ("waited for slots", duration(self.waited_s) if self.waited_s >= _LONG_WAIT_S else ""),
             ("ended", f"{utc(run.ended_at)} UTC" if run.ended_at else ""),
-            ("took" if run.ended_at else "running for", duration(spent)),
+            ("took" if run.ended_at else "running for", "" if self.around.waiting else duration(spent)),
         ]
         return [row for row in rows if row[1]]
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds from the creation of the run to its first step; until now if it waits for slots."""
+        if self.around.waiting:
+            return self.data.now - self.run.created_at
+        begun = [attempt.started_at for attempt in self.data.attempts]
+        return min(begun) - self.run.created_at if begun else 0.0
 
     @cached_property
     def bars(self) -> list[Bar]:

@@ -120,7 +120,13 @@ def _changes(chains: tuple[SampleChain, ...], week: int, monday: float, now: flo
         for place, chain in enumerate(rng.sample(own, min(2, len(own)))):
             at = monday + 86_400 * (1 + number) + 1800 * place
             nodes = (rng.choice(NODES[V100]),)
-            turn = Turn(at, CHANGE, "ci", framework_of(week, V100, now), commit, V100, nodes, merge_base=base)
+            framework = framework_of(week, V100, now)
+            if week == WEEKS - 2:  # the newest pull requests can be compared with a run of their target branch
+                before = Turn(at - 7200, CHANGE, "ci", framework, base, V100, nodes)
+                yield generate(
+                    chain, before, Outcome(Status.PASS, "", {}), random.Random(f"base {number} {place}")
+                )
+            turn = Turn(at, CHANGE, "ci", framework, commit, V100, nodes, merge_base=base)
             fails = rng.random() < 0.2
             reason = "train: exit code 1: TypeError: forward() missing 1 required positional argument: 'x'"
             outcome = Outcome(Status.FAILED, reason, {}, step="train") if fails else Outcome(Status.PASS, "", {})

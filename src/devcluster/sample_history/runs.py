@@ -1,7 +1,7 @@
 """One generated run: plan, steps, legs, numbers and checks as a real run stores them."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -9,7 +9,7 @@ from math import exp
 from typing import Any
 
 from devcluster.sample_history.chains import CPU, ENVIRONMENTS, SPEED, SampleChain
-from devcluster.sample_history.story import ACCURACY_CHECK, FINITE_CHECK, SPEED_CHECK, Outcome
+from devcluster.sample_history.story import ACCURACY_CHECK, FINITE_CHECK, SPEED_CHECK, TARGET_CHECK, Outcome
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.config.settings import settings
 from tipcflow.domain import (
@@ -50,6 +50,8 @@ _CHECKED = {
     ACCURACY_CHECK: _IDS[StepKind.EVAL],
     FINITE_CHECK: _IDS[StepKind.TRAIN],
 }
+# Tolerance of the accuracy targets, in the unit of the accuracy.
+_TOLERANCE = 0.03
 _NO_GPU = "no node of the cluster has a GPU"
 _NO_TENSORRT = "TensorRT is not installed on the node"
 # Steps in order, each with its share of the run's time.
@@ -117,6 +119,7 @@ def generate(chain: SampleChain, turn: Turn, outcome: Outcome, rng: random.Rando
     steps = _steps(outcome)
     attempts = tuple(_attempts(run, steps))
     legs = dict(_legs(plan, steps))
+    measurements = tuple(_measurements(chain, run, outcome, steps, legs, rng))
     return RecordedRun(
         run=run,
         plan=plan,
@@ -124,8 +127,8 @@ def generate(chain: SampleChain, turn: Turn, outcome: Outcome, rng: random.Rando
         attempts=attempts,
         steps=steps,
         legs=legs,
-        measurements=tuple(_measurements(chain, run, outcome, steps, legs, rng)),
-        checks=tuple(_checks(chain, outcome)),
+        measurements=measurements,
+        checks=(*_checks(chain, outcome), *_target(chain, measurements)),
         documents=(*marked, *_failures(outcome)),
     )
 
@@ -308,6 +311,17 @@ def _checks(chain: SampleChain, outcome: Outcome) -> Iterator[CheckResult]:
             metric = {SPEED_CHECK: "batch_cost", ACCURACY_CHECK: chain.metric}.get(other, "")
             step = _CHECKED[other] if metric else ""
             yield CheckResult(check=other, status=Status.PASS, reason="within the limit", step=step, metric=metric)
+
+
+def _target(chain: SampleChain, measurements: Iterable[Measurement]) -> Iterator[CheckResult]:
+    """Yield the comparison of the accuracy with the target of the model, which all runs reach."""
+    for measured in measurements:
+        if measured.phase is Phase.EVAL:
+            target = {"value": measured.value, "target": round(chain.level, 3), "tolerance": _TOLERANCE}
+            yield CheckResult(
+                check=TARGET_CHECK, status=Status.PASS, reason="within the tolerance of the target",
+                step=measured.step, metric=measured.metric, values=target,
+            )  # fmt: skip
 
 
 def _failures(outcome: Outcome) -> tuple[Document, ...]:

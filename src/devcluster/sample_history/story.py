@@ -19,6 +19,7 @@ _DEGRADED_NODE, _DEGRADED_SINCE = "generated-v100-3", 40
 _FLAKY = {"SAST": 0.3, "GPT2": 0.25, "FCOS": 0.22, "ShuffleNetV2": 0.18}
 # Checks that runs of the history have.
 SPEED_CHECK, ACCURACY_CHECK, FINITE_CHECK = "speed.baseline", "accuracy.baseline", "loss.finite"
+TARGET_CHECK = "accuracy.final"
 _NAN = "loss is nan from iteration 140 on in train"
 _ITERATIONS = "batch_cost"
 
@@ -49,6 +50,10 @@ class Problem:
     def concerns(self, chain: SampleChain, week: int) -> bool:
         """Whether a run of that week shows it."""
         return chain.model in self.models and self.first <= week < self.end
+
+    def is_seen_on(self, cluster: str) -> bool:
+        """Whether runs on that cluster can show it: failures everywhere, metrics on V100s."""
+        return cluster == V100 or self.factor == 1
 
 
 def _slower(models: str, first: int, end: int, percent: int, *, accepted: bool = False) -> Problem:
@@ -145,7 +150,7 @@ def commit_of(suite: str, week: int) -> str:
 
 def outcome_of(chain: SampleChain, cluster: str, week: int, nodes: tuple[str, ...], rng: random.Random) -> Outcome:
     """Return how a run ends: by the story, or by chance."""
-    factors = _factors(chain, week)
+    factors = _factors(chain, cluster, week)
     degraded = nodes[0] == _DEGRADED_NODE and week >= _DEGRADED_SINCE
     infra = (0.3 if week == WEEKS - 1 else 0.07) if degraded else 0.008
     if rng.random() < infra:
@@ -159,7 +164,7 @@ def outcome_of(chain: SampleChain, cluster: str, week: int, nodes: tuple[str, ..
     if rng.random() < 0.002:
         return Outcome(Status.CANCELLED, "stopped by a user in train", factors, step="train")
     problem = next((each for each in PROBLEMS if each.concerns(chain, week)), None)
-    if problem is not None and (cluster == V100 or problem.factor == 1):
+    if problem is not None and problem.is_seen_on(cluster):
         return Outcome(problem.status, problem.reason, factors, check=problem.check, step=problem.step)
     if rng.random() < _FLAKY.get(chain.model, 0.002):
         return Outcome(Status.FAILED, _NAN, factors, check=FINITE_CHECK)
@@ -169,9 +174,11 @@ def outcome_of(chain: SampleChain, cluster: str, week: int, nodes: tuple[str, ..
     return Outcome(Status.PASS, "", factors)
 
 
-def _factors(chain: SampleChain, week: int) -> dict[str, float]:
+def _factors(chain: SampleChain, cluster: str, week: int) -> dict[str, float]:
     factors: dict[str, float] = {}
     for problem in PROBLEMS:
+        if not problem.is_seen_on(cluster):
+            continue
         lasts = problem.accepted and chain.model in problem.models and week >= problem.first
         if problem.concerns(chain, week) or lasts:
             factors[problem.metric] = problem.factor

@@ -61,7 +61,7 @@ def show(
             f"run {stored_run.id} has no certificate",
             hint="it is running"
             if stored_run.status is None
-            else f"its status is {stored_run.status.value}: {stored_run.reason}",
+            else f"its status is {': '.join(filter(None, (stored_run.status.value, stored_run.reason)))}",
         )
     typer.echo(as_text(document), nl=False)
 
@@ -93,7 +93,10 @@ def verify(
     file = _certificate_file(run)
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror or error}"
+        raise ConfigError(problem, file=str(file), hint="give the path of a file, or the ID of a run") from error
+    except ValueError as error:
         raise ConfigError(f"is not a certificate: {error}", file=str(file)) from error
     if not isinstance(document, dict):
         raise ConfigError("is not a certificate", file=str(file), expected="a JSON object")

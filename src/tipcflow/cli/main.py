@@ -75,15 +75,21 @@ def main(*, ends_process: bool = False) -> None:
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:
             raise SystemExit(CANCELLED) from None
+        if isinstance(ended.__context__, BrokenPipeError):  # typer exits with 1
+            _exit_without_reader()
         raise
     except BrokenPipeError:
-        # `tipcflow logs … | head`: the reader closed the pipe, which is not an error.
-        from tipcflow.cli.output.output import without_reader
-
-        without_reader()
-        raise SystemExit(0) from None
+        _exit_without_reader()
     except Exception as error:
         _exit_with_status(error)
+
+
+def _exit_without_reader() -> NoReturn:
+    """Exit with 0: in `tipcflow logs … | head` the reader closed the pipe, which is not an error."""
+    from tipcflow.cli.output.output import without_reader
+
+    without_reader()
+    raise SystemExit(0) from None
 
 
 def _exit_with_status(error: Exception) -> NoReturn:

@@ -61,6 +61,11 @@ def test_when_does_my_run_start(browser: TestClient, machine: TestClient, store:
     assert [row["node"] for row in rows_of(machine, "nodes?format=csv")] == ["<b>", "node-a", "node-b"]
     assert facts["queue"][0]["expected_start_at"] is not None
     assert "expected start" in look(browser, "today").text
+    own = look(browser, "runs/waits").text
+    assert "waiting" in own
+    assert "Waits for slots: position 1 in the queue, expected start 2" in own
+    listed = look(browser, "runs").text
+    assert "waiting" in listed
 
 
 def test_the_period_of_nodes_is_in_the_url(browser: TestClient, machine: TestClient, store: Store) -> None:

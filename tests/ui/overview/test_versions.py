@@ -90,10 +90,11 @@ def test_a_pull_request_shows_its_chains_against_their_base(
     assert "<i>its params file changed" in seen.text
     assert "no such DAG" in seen.text
     assert "/certification/compare?run=r01&run=r02" in seen.attributes("a", "href")
+    assert "passed on r01" in seen.text
     response = machine.get("/certification/api/pulls?repository=o/r&number=7&format=csv")
     rows = list(csv.DictReader(io.StringIO(response.text)))
-    assert [(row["chain"], row["status"]) for row in rows] == [
-        ("s/a/train", "regression"), ("s/z/train", "infra_failure"),
+    assert [(row["chain"], row["status"], row["base"]) for row in rows] == [
+        ("s/a/train", "regression", "r01"), ("s/z/train", "infra_failure", ""),
     ]  # fmt: skip
 
 

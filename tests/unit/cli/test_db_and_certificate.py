@@ -76,6 +76,10 @@ def test_a_certificate_is_verified(tipcflow: Callable[..., Any], tmp_path: Path)
     result = tipcflow("certificate", "verify", str(mine))
     assert result.code == 2
     assert "is not a certificate" in result.err
+    result = tipcflow("certificate", "verify", str(mine.with_name("none.json")))
+    assert result.code == 2
+    assert "cannot be read: No such file or directory" in result.err
+    assert "the ID of a run" in result.err
 
 
 def test_the_certificate_of_a_run_is_verified(tipcflow: Callable[..., Any], home: Path) -> None:

@@ -77,7 +77,7 @@ class LazyGroup(TyperGroup):
         return [_without_type(parameter) for parameter in super().get_params(ctx)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands as plain text, because importing Rich for it takes longer than all the rest."""
+        """Write the list of commands as plain text, because importing Rich would take most of the time."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         records = (parameter.get_help_record(ctx) for parameter in self.get_params(ctx))

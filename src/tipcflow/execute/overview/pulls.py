@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import Run, Status
 from tipcflow.execute.comparison.predecessors import predecessors_of
-from tipcflow.report.overview.pulls import PullChain, PullRow, Pulls
+from tipcflow.report.overview.pulls import MetricChange, PullChain, PullRow, Pulls, changes_of
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -17,7 +17,7 @@ _COMPARED = 40
 
 
 def load_pulls(store: "Store", *, repository: str = "", number: int | None = None, limit: int = MOST) -> Pulls:
-    """Return the newest attempts; of one pull request, the runs of the newest attempt have their bases.
+    """Return the newest attempts; of one pull request, the runs of the newest attempt have bases and changes.
 
     Args:
         repository: `owner/name`; '' for all.
@@ -26,15 +26,25 @@ def load_pulls(store: "Store", *, repository: str = "", number: int | None = Non
     attempts = store.pulls.newest(repository=repository, number=number, limit=limit)
     runs = store.runs.known({chain.run for attempt in attempts for chain in attempt.chains if chain.run})
     bases: dict[str, str] = {}
+    changes: dict[str, tuple[MetricChange, ...]] = {}
     if repository and number and attempts:
         own = [runs[chain.run] for chain in attempts[0].chains if chain.run in runs]
         bases = {run.id: predecessors_of(store, run).accepted for run in own[:_COMPARED]}
-    rows = tuple(_row(attempt, runs, bases) for attempt in attempts)
+        numbers = store.numbers.of({*bases, *filter(None, bases.values())})
+        changes = {
+            run: changes_of(numbers[base].values, numbers[run].values) for run, base in bases.items() if base
+        }
+    rows = tuple(_row(attempt, runs, bases, changes) for attempt in attempts)
     return Pulls(repository=repository, number=number, attempts=rows)
 
 
-def _row(attempt: "PullAttempt", runs: Mapping[str, Run], bases: Mapping[str, str]) -> PullRow:
-    chains = [_chain(chain, runs.get(chain.run), bases) for chain in attempt.chains]
+def _row(
+    attempt: "PullAttempt",
+    runs: Mapping[str, Run],
+    bases: Mapping[str, str],
+    changes: Mapping[str, tuple[MetricChange, ...]],
+) -> PullRow:
+    chains = [_chain(chain, runs.get(chain.run), bases, changes) for chain in attempt.chains]
     chains.sort(key=lambda chain: (-(chain.status.severity if chain.status else 0), chain.chain))
     names = ("repository", "number", "head_sha", "attempt", "state", "created_at", "ended_at")
     return PullRow(
@@ -44,7 +54,12 @@ def _row(attempt: "PullAttempt", runs: Mapping[str, Run], bases: Mapping[str, st
     )
 
 
-def _chain(chain: "StartedChain", run: Run | None, bases: Mapping[str, str]) -> PullChain:
+def _chain(
+    chain: "StartedChain",
+    run: Run | None,
+    bases: Mapping[str, str],
+    changes: Mapping[str, tuple[MetricChange, ...]],
+) -> PullChain:
     status = run.status if run else Status(chain.status) if chain.status in set(Status) else None
     return PullChain(
         chain=chain.chain,
@@ -53,4 +68,5 @@ def _chain(chain: "StartedChain", run: Run | None, bases: Mapping[str, str]) -> 
         reason=chain.problem or (run.reason if run else ""),
         base=bases.get(chain.run, ""),
         selected=chain.selected,
+        changes=changes.get(chain.run, ()),
     )

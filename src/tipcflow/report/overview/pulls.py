@@ -1,12 +1,32 @@
 """Pull requests and pushed commits: what was certified, and how it ended."""
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, ConfigDict
 
-from tipcflow.domain import Status
+from tipcflow.domain import MetricKey, Status
+from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.numbers.units import percent
+from tipcflow.report.chain.history import Group, group_of
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+
+class MetricChange(_Model):
+    """The relative change of a metric against the base: 0.1 is 10 % more."""
+
+    step: str
+    leg: str
+    metric: str
+    change: float
+    is_worse: bool
+
+    @property
+    def text(self) -> str:
+        """The change in words."""
+        return f"{' '.join(filter(None, (self.metric, self.leg)))} {percent(self.change)}"
 
 
 class PullChain(_Model):
@@ -16,6 +36,7 @@ class PullChain(_Model):
         run: '' if it was not started; `reason` then is the problem.
         status: None while it is running.
         base: the run that it is compared with, its chain's newest green run before it; '' without one.
+        changes: of each group of metrics the one that is worse by most, or better by least, than on the base.
         selected: why the chain was selected.
     """
 
@@ -25,6 +46,7 @@ class PullChain(_Model):
     reason: str
     base: str
     selected: str
+    changes: tuple[MetricChange, ...] = ()
 
 
 class PullRow(_Model):
@@ -59,3 +81,26 @@ class Pulls(_Model):
     repository: str
     number: int | None
     attempts: tuple[PullRow, ...]
+
+
+_COMPARED = (Group.SPEED, Group.LATENCY, Group.ACCURACY, Group.MEMORY)
+
+
+def changes_of(base: Mapping[MetricKey, float], new: Mapping[MetricKey, float]) -> tuple[MetricChange, ...]:
+    """Return of each group of metrics the change that is worse by most, or better by least.
+
+    Args:
+        base, new: metric values of two runs.
+    """
+    worst: dict[Group, tuple[float, MetricChange]] = {}
+    for key in sorted(base.keys() & new.keys()):
+        better = metric(key.plain_metric).better
+        if better == "none" or not base[key]:
+            continue
+        change = (new[key] - base[key]) / abs(base[key])
+        badness = -change if better == "higher" else change
+        group = group_of(key)
+        if group in _COMPARED and (group not in worst or badness > worst[group][0]):
+            row = MetricChange(step=key.step, leg=key.leg, metric=key.metric, change=change, is_worse=badness > 0)
+            worst[group] = badness, row
+    return tuple(worst[group][1] for group in _COMPARED if group in worst)

@@ -51,7 +51,7 @@ _COVERAGE = ("chain", "suite", "declared", "lines", "passing", "legs", "legs_ran
 _PAIR = ("kind", "chain", "mode", "cluster", "environment")
 _PAIR_RUNS = ("base_status", "base_run", "new_status", "new_run", "reason")
 _PULL = ("repository", "number", "head_sha", "attempt", "state", "why", "created_at", "ended_at")
-_PULL_CHAIN = ("chain", "status", "run", "reason")
+_PULL_CHAIN = ("chain", "status", "run", "reason", "base", "changes")
 _NODE = ("node", "runs", "busy", "ended_runs", "infra_failures", "lost")
 
 _SERIES = ("series", "chain", "cluster", "framework", "created_at", "precision", "rule")
@@ -146,9 +146,9 @@ def _ab(comparison: AbRow) -> Iterator[dict[str, Any]]:
 def _pull(attempt: PullRow) -> Iterator[dict[str, Any]]:
     own = attempt.model_dump(exclude={"chains"})
     for chain in attempt.chains:
-        yield own | chain.model_dump()
+        yield own | chain.model_dump() | {"changes": ", ".join(change.text for change in chain.changes)}
     if not attempt.chains:
-        yield own | dict.fromkeys(("chain", "run", "status", "reason"), "")
+        yield own | dict.fromkeys(_PULL_CHAIN, "")
 
 
 def _pair(row: Pair) -> dict[str, Any]:
