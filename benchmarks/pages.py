@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins"), str(ROOT / "benchmarks")]
 
 from fastapi.testclient import TestClient  # noqa: E402
-from pages_data import MEASURED, a_run, fill, measured_chain  # noqa: E402
+from pages_data import ALERTS, MEASURED, PULLS, REPOSITORY, a_run, decisions, fill, measured_chain  # noqa: E402
 from tests.support.stories import INFER, TRAIN  # noqa: E402
 
 from tipcflow.domain import Run  # noqa: E402
@@ -97,9 +97,14 @@ def paths(chains: int, run: Run, runs: list[Run]) -> dict[str, str]:
         "nodes, 7 days": "/nodes?hours=168",
         "versions": f"/versions?{urlencode({'new': run.framework, 'base': run.framework[:-3] + '000'})}",
         "versions, commit": f"/versions?{urlencode({'new': run.suite_commit})}",
+        "alerts": "/alerts",
+        "alert": "/alerts/1",
         "pull requests": "/pulls",
+        "pull request": f"/pulls?{urlencode({'repository': REPOSITORY, 'number': PULLS})}",
         "quarantines": "/quarantines",
         "A/B": "/ab?days=365",
+        "scaling": "/scaling",
+        **_data(),
         "series, 1 line": f"/series?{lines(measured, 1)}",
         "series, 8 lines": f"/series?{lines(measured, 8)}&last=200",
         "one run": f"/runs/{run.id}",
@@ -110,6 +115,13 @@ def paths(chains: int, run: Run, runs: list[Run]) -> dict[str, str]:
         "chain, all metrics": f"/chains/{chain}?every=true",
         "chain, JSON": f"/api/chains/{chain}",
     }
+
+
+def _data() -> dict[str, str]:
+    """The facts of pages as JSON and CSV."""
+    pages = ("today", "changes", "matrix", "coverage", "flaky", "alerts", "nodes", "pulls", "ab", "scaling")
+    forms = (("JSON", ""), ("CSV", "?format=csv"))
+    return {f"{page}, {form}": f"/api/{page}{query}" for page in pages for form, query in forms}
 
 
 def lines(chain: Run, count: int) -> str:
@@ -132,7 +144,11 @@ def prepare(url: str, wanted: argparse.Namespace) -> dict[str, str]:
     if not is_filled:
         fill(url, wanted.chains, wanted.weeks, wanted.environments)
         with Store.open(url) as store:
-            measured_chain(store, MEASURED_RUNS)
+            own = measured_chain(store, MEASURED_RUNS)
+            newest = [
+                a_run(chain, wanted.weeks - 1, wanted.weeks, now) for chain in range(min(wanted.chains, ALERTS))
+            ]
+            decisions(store, newest, own)
     return paths(wanted.chains, run, measured)
 
 

@@ -11,14 +11,20 @@ from sqlalchemy import Connection, insert
 from tests.support.stories import INFER, TRAIN, a_plan, a_record, some_facts
 
 from tipcflow.domain import CheckResult, Measurement, Phase, Run, Status
+from tipcflow.domain.alert.entry import Alert, Moved
+from tipcflow.domain.run.scaling import ScaledTopology, ScalingDocument
+from tipcflow.domain.run_documents import AbDocument
+from tipcflow.domain.triggers import AB
 from tipcflow.store import Store
 from tipcflow.store import schema as tables
 from tipcflow.store.engine import make_engine, writing
+from tipcflow.store.github.attempts import PullAttempt, StartedChain
 from tipcflow.store.results.checks import check_rows
 
 WEEK_S = 7 * 86_400.0
 LOSSES, RANKS, CHECKS, ACTIVE = 200, 4, 40, 20
 _AT_ONCE = 20_000
+REPOSITORY, ALERTS, PULLS, PULL_CHAINS, COMPARISONS, SERIES = "example/models", 200, 50, 40, 40, 40
 # Number of the chain whose runs have metrics.
 MEASURED = 999_000
 _REASON = "; ".join(f"step {part} of the chain: what was found and what was expected" for part in range(4))
@@ -191,3 +197,46 @@ def _metrics_of(run: Run) -> Iterator[Measurement]:
         own = {"run": run.id, "step": INFER, "leg": f"cpu_leg_{leg}", "node": run.nodes[0]}
         for name in ("preprocess_time", "inference_time", "postprocess_time", "cpu_rss"):
             yield Measurement(**own, metric=name, phase=Phase.INFER, value=10.0 + leg)
+
+
+def decisions(store: Store, runs: list[Run], measured: list[Run]) -> None:
+    """Store alerts, pull requests, A/B comparisons and scaling chains of these runs, each of another chain.
+
+    The newest pull request has a chain with metrics on its base.
+    """
+    now = store.now()
+    for run in runs[:ALERTS]:
+        moved = Moved(
+            check="speed.baseline", step=TRAIN, metric="batch_cost", ratio=1.1, first=run.id, reason=_REASON
+        )
+        facts = {name: getattr(run, name) for name in ("chain", "suite", "mode", "environment")}
+        times = {"state_at": now, "first_at": run.created_at, "newest_at": run.created_at}
+        alert = Alert(**facts, **times, first=run.id, newest=run.id, metrics=(moved,), runs=1)
+        store.tracked_alerts.open(alert, _REASON, at=now)
+    for number in range(1, PULLS + 1):
+        own = [*(measured[-1:] if number == PULLS else ()), *runs[:PULL_CHAINS]]
+        chains = tuple(
+            StartedChain(chain=run.chain, run=run.id, selected="its params file changed") for run in own
+        )
+        head = f"{number:040x}"
+        store.pulls.add(PullAttempt(repository=REPOSITORY, number=number, head_sha=head, attempt=1, chains=chains))
+    metric = {"step": TRAIN, "leg": "", "metric": "batch_cost", "ratio": 1.01, "low": 1.0, "high": 1.02}
+    for run in runs[:COMPARISONS]:
+        result = {"a": "A", "b": "B", "verdict": "B is the same within 2 %", "pairs": [{}] * 6, "status": "pass"}
+        own = run.model_copy(update={"id": f"{run.id}-ab", "trigger": AB, "status": None, "ended_at": None})
+        store.runs.create(own, a_plan())
+        store.documents.put(own.id, AbDocument(result | {"metrics": [metric | {"outcome": "same"}]}))
+        store.runs.finish(own.id, Status.PASS, "", run.created_at + 1200)
+    for run in runs[:SERIES]:
+        topologies = tuple(
+            ScaledTopology(
+                topology=f"1n{devices}g", batch_size_per_device=32, run=run.id, status=Status.PASS,
+                devices=devices, repeats=5, average_speed=99.0 * devices, median_speed=99.0 * devices,
+                spread=0.01, speedup=float(devices), efficiency=1.0,
+            )
+            for devices in (1, 2, 4, 8)
+        )  # fmt: skip
+        series = ScalingDocument(
+            precision="fp32", repeats=5, rule="printed", skip=50, take=100, topologies=topologies
+        )
+        store.documents.put(run.id, series)
