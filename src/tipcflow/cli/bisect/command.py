@@ -93,8 +93,8 @@ def _check_ends(good: str, bad: str, builds: str, suite_ref: str) -> None:
     if builds and (good or bad):
         raise ConfigError("lists the good and the bad build", key="--builds", expected="neither --good nor --bad")
     if not builds and not (good and bad):
-        key, given = ("--good" if bad else "--bad"), "neither" if not (good or bad) else "only one of them"
-        raise ConfigError("is missing", key=key, found=given, expected="--good and --bad, or --builds")
+        missing = ", ".join(key for key, given in (("--good", good), ("--bad", bad)) if not given)
+        raise ConfigError("not given", key=missing, expected="--good and --bad, or --builds")
     if suite_ref and not builds:
         raise ConfigError("is for --builds", key="--suite-ref", found=suite_ref, expected="--good and --bad")
 

@@ -13,6 +13,8 @@ from tipcflow.domain.build import FrameworkBuild
 
 _HASH = re.compile(r"(\S+)\s+--hash=sha256:([0-9a-f]{64})")
 _EXPECTED = "NAME==VERSION, or a wheel (address or path) and --hash=sha256:HASH"
+# Characters of a list; a device such as /dev/zero has no end.
+_LONGEST = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,18 @@ def read_builds(path: Path) -> tuple[Build, ...]:
     """Read a list of builds; empty lines and `#` comments are ignored.
 
     Raises:
-        ConfigError: unreadable file, invalid line, a build that is listed twice, or fewer than two builds.
+        ConfigError: unreadable or too long file, invalid line, a build listed twice, or fewer than two builds.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_LONGEST + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", key="--builds", found=str(path)) from error
+    if len(text) > _LONGEST:
+        raise ConfigError(
+            "is too long", key="--builds", found=str(path), expected=f"at most {_LONGEST} characters"
+        )
+    lines = text.splitlines()
     builds: dict[str, Build] = {}
     for number, line in enumerate(lines, 1):
         text = line.partition(" #")[0].strip()

@@ -49,3 +49,10 @@ def test_bad_lists_are_one_error_with_the_line(tmp_path: Path, text: str, words:
 def test_a_missing_list(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--builds: cannot be read"):
         read_builds(tmp_path / "none.txt")
+
+
+def test_a_list_without_end(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--builds: is too long; found '/dev/zero'; expected at most 1000000"):
+        read_builds(Path("/dev/zero"))
+    with pytest.raises(ConfigError, match="--builds: is too long"):
+        listed(tmp_path, "a==1\n" * 200_001)
