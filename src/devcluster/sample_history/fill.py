@@ -122,7 +122,7 @@ def _changes(chains: tuple[SampleChain, ...], week: int, monday: float, now: flo
             nodes = (rng.choice(NODES[V100]),)
             framework = framework_of(week, V100, now)
             if week == WEEKS - 2:  # the newest pull requests can be compared with a run of their target branch
-                before = Turn(at - 7200, CHANGE, "ci", framework, base, V100, nodes)
+                before = Turn(at - 7200, CHANGE, "manual", framework, base, V100, nodes)
                 yield generate(
                     chain, before, Outcome(Status.PASS, "", {}), random.Random(f"base {number} {place}")
                 )

@@ -10,6 +10,7 @@ from devcluster.sample_history.fill import fill
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import ConfigError, Status
 from tipcflow.domain.generated import GeneratedDocument
+from tipcflow.execute.overview.pulls import load_pulls
 from tipcflow.store import Store
 from tipcflow.store.queries.readonly import ReadonlyStore
 
@@ -109,4 +110,7 @@ def test_what_was_decided(tmp_path: Path) -> None:
         (quarantine,) = store.quarantines.all()
         assert (quarantine.check, quarantine.failed) == ("speed.baseline", 5)
         assert len(store.pulls.newest()) == 12
+        newest = store.pulls.newest()[0]
+        (own,) = load_pulls(store, repository=newest.repository, number=newest.number).attempts
+        assert all(chain.base for chain in own.chains), "its chains have a run of the target branch"
         assert [result["status"] for _, result in store.ab_results.newest(0.0, limit=9)] == ["pass", "regression"]
