@@ -29,8 +29,8 @@ _COMMAND = Path("node_modules/.bin/prism")
 
 
 @pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Github]:
-    """PyGithub connected to prism, which refuses what the description does not allow."""
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of prism, which refuses what the description does not allow."""
     folder = Path(os.environ.get(PRISM, ""))
     if not os.environ.get(PRISM) or not (folder / _DESCRIPTION).is_file() or not shutil.which("node"):
         pytest.skip(f"{PRISM} names no folder with @stoplight/prism-cli and @octokit/openapi, or node is missing")
@@ -43,7 +43,7 @@ def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Github]:
     with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output) as server:
         try:
             _wait(url, server, log)
-            yield api(url, Auth.Token("token"), between_writes_s=0)
+            yield url
         finally:
             server.terminate()
 
@@ -61,8 +61,20 @@ def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @pytest.fixture
-def client(github: Github) -> Client:
-    return Client(github, Repository(name="o/r", connection="app", suite="toy", cluster="two"))
+def github(url: str) -> Github:
+    return api(url, Auth.Token("token"), between_writes_s=0)
+
+
+@pytest.fixture
+def repository(url: str) -> Repository:
+    own = Repository(name="o/r", connection="app", suite="toy", cluster="two")
+    # Files must have an https address.
+    return own.model_copy(update={"api_url": url})
+
+
+@pytest.fixture
+def client(github: Github, repository: Repository) -> Client:
+    return Client(github, repository)
 
 
 @pytest.fixture
@@ -89,6 +101,13 @@ def test_github_accepts_comments_and_reactions(client: Client) -> None:
     client.react(3, "eyes")
     client.react(3, "+1")
     client.react(3, "-1")
+
+
+def test_github_accepts_an_edit_of_the_comment(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "own_comment", lambda number, marker: {"id": 5, "body": "old"})
+    assert client.comment(2, "<!-- marker -->", "<!-- marker -->\nnew") == 5
+    with pytest.raises(TipcflowError, match="422"):
+        client._send("PATCH", "/repos/o/r/issues/comments/5", {"text": "new"})
 
 
 def test_github_accepts_every_read(client: Client) -> None:
