@@ -64,7 +64,7 @@ lint: install ## Check style, types and the import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house.py
-	git ls-files '*.py' '*.md' '*.yaml' '*.toml' '*.html' ':!tests/golden' ':!configs/chains' | xargs $(BIN)/codespell
+	git ls-files '*.py' '*.md' '*.yaml' '*.toml' '*.html' '*.sh' '*.js' Makefile ':!tests/golden' ':!configs/chains' ':!*/uplot/*' | xargs $(BIN)/codespell
 	$(BIN)/python tools/quarantine.py check
 	$(BIN)/python tools/package_graph.py --check
 

@@ -17,7 +17,7 @@ from tipcflow_operators.weekly.dag import WEEKLY, weekly_dag
 
 
 def all_dags(config_dir: Path | None = None) -> dict[str, DAG]:
-    """Return the DAGs that are not of a chain (`certify`, `pull_request`, …) and one per chain, by DAG id.
+    """Return the DAGs that are not of a chain (`certify`, `pull_request`, …) and one per chain, by DAG ID.
 
     The chains are the params files in `<config_dir>/chains/<suite>/<model>/`. When Airflow parses the file for one
     task, only the DAG of that task is returned.
@@ -26,7 +26,7 @@ def all_dags(config_dir: Path | None = None) -> dict[str, DAG]:
         config_dir: folder of the configuration; None for TIPCFLOW_CONFIG_DIR.
 
     Raises:
-        ConfigError: two chains of a suite have the same DAG id.
+        ConfigError: two chains of a suite have the same DAG ID.
     """
     folder = config_dir or settings().config_dir
     own: dict[str, Callable[[], DAG]] = {

@@ -2,7 +2,8 @@
 
 import inspect
 import logging
-import re
+import multiprocessing
+import queue
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -147,10 +148,30 @@ def test_a_worker_reports_a_task_by_its_key_and_only_its_end() -> None:
     work = SimpleNamespace(ti=SimpleNamespace(key=KEY))
     assert [state.fget(work) for state in states] == [None, State.SUCCESS, State.FAILED]
     assert ExecuteTask.key.fget(work) == KEY  # type: ignore[attr-defined]
-    reports = re.findall(
-        r"output\.put\(\(workload\.key, workload\.(\w+)", inspect.getsource(local_executor._run_worker)
-    )
-    assert reports == ["running_state", "success_state", "failure_state"]
+
+
+@pytest.mark.parametrize(("fails", "end"), [(False, "success"), (True, "failure")])
+def test_a_worker_reports_the_begin_and_one_end_of_each_workload(
+    monkeypatch: pytest.MonkeyPatch, fails: bool, end: str
+) -> None:
+    def run(*_: Any, **__: Any) -> None:
+        if fails:
+            raise RuntimeError("killed")
+
+    monkeypatch.setattr(local_executor.BaseExecutor, "run_workload", run)
+    monkeypatch.setattr(local_executor, "setproctitle", lambda *_: None)
+    monkeypatch.setattr(local_executor, "get_execution_api_server_url", lambda *_: "")
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    states = {"running_state": "running", "success_state": "success", "failure_state": "failure"}
+    work = SimpleNamespace(key=KEY, display_name="train", **states)
+    given: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    reports: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for item in (work, None):
+        given.put(item)
+    team: Any = SimpleNamespace(team_name=None)
+    local_executor._run_worker("test", given, reports, multiprocessing.Value("i", 1), team)  # type: ignore[arg-type]
+    found = [reports.get()[:2] for _ in range(reports.qsize())]
+    assert found == [(KEY, "running"), (KEY, end)]
 
 
 def test_the_executor_overrides_existing_methods() -> None:

@@ -46,7 +46,7 @@ class ChildRun:
 def child_run_id(parent: str, number: int = 1, *, word: str = "weekly") -> str:
     """Return the id of the `number`th DAG run that the DAG run `parent` starts; `word` is the trigger.
 
-    Source of the rule: Airflow's `[core] allowed_run_id_pattern` and the 250 characters of its run id column.
+    Source of the rule: Airflow's `[core] allowed_run_id_pattern` and the 250 characters of its run ID column.
     """
     safe = re.sub(r"[^A-Za-z0-9_.~:+-]+", "_", parent)
     if len(safe) > _LONGEST:
@@ -55,7 +55,7 @@ def child_run_id(parent: str, number: int = 1, *, word: str = "weekly") -> str:
 
 
 def next_move(parent: str, look: Callable[[str], ChildRun], *, word: str = "weekly") -> tuple[Move, str]:
-    """Decide what to do with a chain, and with which DAG run id.
+    """Decide what to do with a chain, and with which DAG run ID.
 
     A run with a verdict is kept, an active run is awaited. A run that was cancelled, failed because of a node or
     ended without a status is followed by a new run.

@@ -47,7 +47,7 @@ _MODULES = {
     "GetUserDep": "airflow.api_fastapi.core_api.security",
     # Webhook: a connection's secret, read in the api-server. Public replacement: none, `BaseHook` is for tasks.
     "Connection": "airflow.models.connection",
-    # Pages: DAG run of a run id. Public replacement: `GET /api/v2/dags/~/dagRuns` with a login of its own.
+    # Pages: DAG run of a run ID. Public replacement: `GET /api/v2/dags/~/dagRuns` with a login of its own.
     "DagRun": "airflow.models.dagrun",
     "create_session": "airflow.utils.session",
     # Return type of `.partial(...).expand(...)`. Public replacement: none, `airflow.sdk` has no name for it.

@@ -109,7 +109,7 @@ def chains_of(suite: str, config_dir: Path) -> list[Chain]:
     """Return all chains of a suite, sorted by path.
 
     Raises:
-        ConfigError: two chains have the same DAG id; Airflow would show one of them without an error.
+        ConfigError: two chains have the same DAG ID; Airflow would show one of them without an error.
     """
     dialects = Dialects(suite, config_dir)
     chains = [Chain(Path(path), dialects) for path in sorted(_params_files(config_dir / "chains" / suite))]
@@ -118,17 +118,17 @@ def chains_of(suite: str, config_dir: Path) -> list[Chain]:
         other = by_id.setdefault(chain.dag_id, chain)
         if other is not chain:
             raise ConfigError(
-                f"its DAG id is also the DAG id of {other.path}",
+                f"its DAG ID is also the DAG ID of {other.path}",
                 file=str(chain.path),
-                key="DAG id",
+                key="DAG ID",
                 found=chain.dag_id,
-                expected="folder and file names that differ in characters allowed in a DAG id",
+                expected="folder and file names that differ in characters allowed in a DAG ID",
             )
     return chains
 
 
 def chain_of(suite: str, config_dir: Path, dag_id: str) -> Chain | None:
-    """Return the chain with this DAG id; used in task processes, because it does not read all chains."""
+    """Return the chain with this DAG ID; used in task processes, because it does not read all chains."""
     named = DagId.parse(dag_id)
     if named.is_of_chain:
         path = config_dir / "chains" / suite / named.model / f"{named.file}.txt"

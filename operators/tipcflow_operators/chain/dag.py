@@ -39,7 +39,7 @@ _LONGEST_TAG = 100
 
 
 def chain_dags(suite: str, config_dir: Path | None = None) -> dict[str, DAG]:
-    """Return the DAGs of a suite's chains by DAG id; only one when Airflow parses the file for one task."""
+    """Return the DAGs of a suite's chains by DAG ID; only one when Airflow parses the file for one task."""
     folder = config_dir or settings().config_dir
     if wanted := get_parsing_context().dag_id:
         chain = chain_of(suite, folder, wanted)

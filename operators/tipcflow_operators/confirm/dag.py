@@ -44,7 +44,7 @@ class ConfirmResolveOperator(ResolveOperator):
                 "this DAG is started by task `judge`",
                 key=CONFIRMS,
                 found=repr(dict(given))[:80],
-                expected="only a run id",
+                expected="only a run ID",
             )
         confirmation = confirm.confirm_request_of(ctx.store, confirms)
         if confirmation is None or confirmation.run != ctx.run_id:

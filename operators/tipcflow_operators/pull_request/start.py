@@ -58,9 +58,9 @@ class Runs:
     """What Airflow does with DAG runs.
 
     Attributes:
-        start: (dag id, run id, run after, conf, note); nothing happens if the DAG run exists.
-        stop: (dag id, run id) -> marks a DAG run as failed, so that its tasks clean the nodes.
-        active: (dag id, run id) -> whether it or one of its tasks is not ended; False if it does not exist.
+        start: (dag id, run ID, run after, conf, note); nothing happens if the DAG run exists.
+        stop: (dag id, run ID) -> marks a DAG run as failed, so that its tasks clean the nodes.
+        active: (dag id, run ID) -> whether it or one of its tasks is not ended; False if it does not exist.
     """
 
     start: Callable[[str, str, datetime, Mapping[str, Any], str], None]

@@ -1,4 +1,4 @@
-"""Base class of a run's tasks: run id, metrics database, error handling."""
+"""Base class of a run's tasks: run ID, metrics database, error handling."""
 
 import contextlib
 from collections.abc import Iterator

@@ -78,7 +78,7 @@ class ResolveOperator(RunOperator):
                 "the metrics database has no such run, or it had no nodes",
                 key="nodes_of",
                 found=conf.nodes_of,
-                expected="a run id",
+                expected="a run ID",
             )
         return self._request(context, conf, suite=self.suite, params_file=self.params_file)
 

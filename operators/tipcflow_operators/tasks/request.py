@@ -43,7 +43,7 @@ _EXPECTED = {
     "base": "a branch or commit",
     "framework": "a name with versions, as in paddlepaddle==3.3.1",
     "seed": "a whole number of at least 0",
-    "nodes_of": "a run id",
+    "nodes_of": "a run ID",
     "case": "a case of a benchmark, as in dynamic_bs8_fp32_DP_N1C2",
 }
 NODES_OF_PATTERN = r"^([a-z0-9][a-z0-9_.\-]{0,127})?$"

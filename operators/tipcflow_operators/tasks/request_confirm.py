@@ -87,7 +87,7 @@ def _request_confirm(ctx: "TaskContext", context: Context) -> "ConfirmationDocum
 def _free_id(dag_id: str, run_id: str) -> str:
     """Return an unused id for the confirm run; a cleared run gets another one."""
     for number in range(1, _MOST + 1):
-        # The DAG id is part of it, because the chains of a weekly run share one run id.
+        # The DAG ID is part of it, because the chains of a weekly run share one run ID.
         child = child_run_id(f"{dag_id}.{run_id}", number, word=confirm.TRIGGER)
         if dag_runs.state_of(DAG_ID, child) is None:
             return child

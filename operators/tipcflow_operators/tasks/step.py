@@ -63,7 +63,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
 
     Raises:
         ValueError: an argument of `SSHOperator` that the plan or the connection decides, or a hook without a
-            connection id, by which the triggerer connects.
+            connection ID, by which the triggerer connects.
     """
 
     template_fields = ("node", "ssh_conn_id")

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 def dag_run_path(run_id: str) -> str:
     """Return the UI path of a run's DAG run; '' if there is none or Airflow has deleted it.
 
-    A run's id starts with the second of the DAG run's `run_after` and ends with a hash of DAG id and DAG run id.
+    A run's id starts with the second of the DAG run's `run_after` and ends with a hash of DAG ID and DAG run ID.
     """
     form = _FORM.match(run_id)
     if form is None:

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from tipcflow.config.loader import invalid_value
 from tipcflow.domain import TipcflowError
 from tipcflow_pages.web.access import login_url
 from tipcflow_pages.web.render import html, path_of, root_of, wants_html
@@ -43,8 +44,8 @@ def _http(request: Request, error: HTTPException) -> Response:
 
 
 def _wrong_question(request: Request, error: RequestValidationError) -> Response:
-    message = "; ".join(f"{'.'.join(map(str, detail['loc'][1:]))}: {detail['msg']}" for detail in error.errors())
-    return _error_page(request, 422, message)
+    errors = (invalid_value(detail, key=".".join(map(str, detail["loc"][1:]))) for detail in error.errors())
+    return _error_page(request, 422, "\n".join(problem.message for problem in errors))
 
 
 def _ours(request: Request, error: TipcflowError) -> Response:

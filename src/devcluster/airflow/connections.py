@@ -12,7 +12,7 @@ def connections_env(cluster: Cluster) -> dict[str, str]:
     The variables contain only the private key's path; both hooks of the SSH provider check the host key.
 
     Raises:
-        ConfigError: a node has no connection id, no ssh target or no known host key.
+        ConfigError: a node has no connection ID, no ssh target or no known host key.
     """
     return {f"AIRFLOW_CONN_{node.connection.upper()}": json.dumps(connection_of(node)) for node in cluster.nodes}
 
@@ -21,7 +21,7 @@ def connection_of(node: Node) -> dict[str, object]:
     """Return the connection of a node with an ssh host, as a JSON object.
 
     Raises:
-        ConfigError: the node has no connection id, no ssh host or no known host key.
+        ConfigError: the node has no connection ID, no ssh host or no known host key.
     """
     if not node.connection:
         raise ConfigError("no id for the connection", key=f"nodes.{node.name}.connection")

@@ -110,7 +110,7 @@ class Airflow:
             run_id: letters, digits and `_.~:+-`; the part before `__` names the trigger.
 
         Raises:
-            ConfigError: unknown DAG, params or run id rejected by Airflow, or the id belongs to a run with
+            ConfigError: unknown DAG, params or run ID rejected by Airflow, or the id belongs to a run with
                 another conf.
         """
         body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf)}
@@ -159,7 +159,7 @@ class Airflow:
         """The facts of a run from the Certification page; None while the run is unknown.
 
         Args:
-            run: the tipcflow run id, `DagRun.run`.
+            run: the tipcflow run ID, `DagRun.run`.
         """
         response = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}", deadline_s=deadline_s)
         self._require_page(response)

@@ -50,7 +50,7 @@ class DagRun(_Answer):
 
     @property
     def run(self) -> str:
-        """The tipcflow run id, the key in the metrics database (`run_id_of`)."""
+        """The tipcflow run ID, the key in the metrics database (`run_id_of`)."""
         return run_id_of(self.dag_id, self.run_id, self.run_after)
 
 

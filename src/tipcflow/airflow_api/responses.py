@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from tipcflow.config.loader import message_and_expected
 from tipcflow.domain import ConfigError
 
 _NEAR = 5
@@ -45,11 +46,12 @@ def model_of(model: type[_Model], response: httpx.Response, url: str) -> _Model:
         return model.model_validate(json_of(response, url))
     except ValidationError as error:
         first = error.errors()[0]
+        message, expected = message_and_expected(first)
         raise ConfigError(
             f"{url} does not respond like Airflow 3 at {response.url.path}",
             key=".".join(map(str, first["loc"])),
             found=str(first["input"])[:100],
-            expected=first["msg"],
+            expected=expected or message,
         ) from error
 
 

@@ -23,7 +23,8 @@ def lint(
         list[Path] | None, typer.Argument(help="Params files, or folders to search.", show_default=False)
     ] = None,
     suite: Annotated[
-        str, typer.Option("--suite", "-s", help="Suite whose dialects apply. Default: guessed.")
+        str,
+        typer.Option("--suite", "-s", help="Suite whose dialects apply. Default: assumed from path and text."),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: AsCsv = False,
@@ -79,7 +80,7 @@ class LintedFile:
 
 
 def lint_files(paths: Sequence[Path]) -> "list[Finding]":
-    """All findings about params files, whose dialects are guessed."""
+    """All findings about params files, whose dialects are assumed from their paths and texts."""
     choose = _chooser("")
     return [finding for path in paths for finding in _lint_file(path, choose, named=False).findings]
 
@@ -126,11 +127,11 @@ Choose = Callable[[str, str], tuple[str, str]]
 
 
 def _chooser(suite: str) -> Choose:
-    """A function (text, path) -> dialect and reason; from a suite, or guessed."""
+    """A function (text, path) -> dialect and reason; from a suite, or assumed from path and text."""
     from tipcflow.params.lint.guess import fits, guess_dialect
 
     if not suite:
-        return lambda text, path: _guessed(*guess_dialect(text, path))
+        return lambda text, path: _assumed(*guess_dialect(text, path))
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
 
@@ -145,8 +146,8 @@ def _chooser(suite: str) -> Choose:
     return choose
 
 
-def _guessed(name: str, why: str) -> tuple[str, str]:
-    return name, f"guessed {why}"
+def _assumed(name: str, why: str) -> tuple[str, str]:
+    return name, f"assumed: {why}"
 
 
 def _lint_file(path: Path, choose: Choose, named: bool) -> LintedFile:

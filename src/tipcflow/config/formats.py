@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from tipcflow.config.base import ConfigModel
-from tipcflow.config.loader import load_yaml
+from tipcflow.config.loader import invalid_value, load_yaml
 from tipcflow.domain.errors import ConfigError
 from tipcflow.domain.numbers.units import limit
 
@@ -209,9 +209,9 @@ def defined(text: str) -> CustomFormat:
     try:
         return CustomFormat.model_validate_json(text)
     except ValidationError as error:
-        raise ConfigError(
-            f"is not a definition of a log format: {error.errors()[0]['msg']}", key="log_format"
-        ) from error
+        first = error.errors()[0]
+        problem = invalid_value(first, key=".".join(map(str, first["loc"])))
+        raise ConfigError(f"is not a definition of a log format: {problem.message}", key="log_format") from error
 
 
 def own_formats(config_dir: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Load YAML files into typed models; errors have file, line, key, found and expected value."""
 
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,6 +35,10 @@ _EXPECTED = {
     "too_short": "at least {min_length} item(s)",
     "tuple_type": "a list",
 }
+
+# How pydantic and Typer word the errors of other types.
+_SHOULD_BE = "Input should be "
+_NOT_ONE_OF = re.compile(r".* is not one of ('.*')\.", re.DOTALL)
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -90,6 +95,13 @@ def first_error(error: ValidationError, lines: Lines, file: str, model: type[Bas
     )
 
 
+def invalid_value(error: ErrorDetails, *, key: str) -> ConfigError:
+    """Return the error about the value of a key, option or query parameter."""
+    message, expected = message_and_expected(error)
+    value = "" if error["type"] == "missing" else str(error["input"])[:120]
+    return ConfigError(message, key=key, found=value, expected=expected)
+
+
 def message_and_expected(error: ErrorDetails) -> tuple[str, str]:
     """Return (message, expected value) of a validation error.
 
@@ -104,6 +116,10 @@ def message_and_expected(error: ErrorDetails) -> tuple[str, str]:
         return "invalid value", expected.format_map(error.get("ctx", {}))
     # Remove the prefix that pydantic adds to messages of validators.
     message = error["msg"].removeprefix("Value error, ")
+    if choices := _NOT_ONE_OF.fullmatch(message):
+        return "invalid value", f"one of {choices[1].replace(chr(39), '')}"
+    if message.startswith(_SHOULD_BE):
+        return "invalid value", message.removeprefix(_SHOULD_BE)
     return message[:1].lower() + message[1:], ""
 
 

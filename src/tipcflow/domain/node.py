@@ -81,7 +81,7 @@ class Node(Frozen):
 
     Attributes:
         address: the IP address for the other nodes, passed to `--ips`.
-        connection: the Airflow connection id; the CLI uses `ssh` instead.
+        connection: the Airflow connection ID; the CLI uses `ssh` instead.
         device: type of the slots.
         slots: number of GPUs (device `gpu`) or CPU processes (device `cpu`) that one run may use at once.
         python: interpreter of the node's environment, an absolute path on the node; with a container it is only

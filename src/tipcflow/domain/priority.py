@@ -4,7 +4,7 @@ from enum import IntEnum
 
 from tipcflow.domain.triggers import BISECT, CONFIRM
 
-# First parts of Airflow's run ids, and the triggers of CLI and webhook (`Run.trigger`).
+# First parts of Airflow's run IDs, and the triggers of CLI and webhook (`Run.trigger`).
 _CHANGES = frozenset({"ci", "github", "pr", "pull_request", "webhook"})
 _SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered", BISECT})
 

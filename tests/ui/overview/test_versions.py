@@ -66,7 +66,7 @@ def test_what_is_broken_on_the_new_build(browser: TestClient, machine: TestClien
 def test_a_commit_and_the_newest_build(browser: TestClient, runs: None) -> None:
     assert "0 of 1 chain passes on abcdef0" in look(browser, "versions?new=abcdef0").text
     assert f"1 of 2 chains pass on {NEW}." in look(browser, "versions").text
-    assert "Nothing matches" in look(browser, "versions?chain=zz&page=3").text
+    assert "No chain matches the filters" in look(browser, "versions?chain=zz&page=3").text
     assert "no ended run of a chain tested this version" in look(browser, "versions?new=abcdef", 404).text
     assert "Invalid request" in look(browser, "versions?kind=x", 422).text
 

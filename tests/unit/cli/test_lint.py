@@ -56,15 +56,18 @@ def test_a_clean_file_reports_how_it_was_read(tipcflow: Tipcflow, tmp_path: Path
     path.write_text(clean())
     result = tipcflow("lint", str(path))
     assert result.code == 0
-    assert result.out == "1 file read as models/template, guessed by default\n0 errors, 0 warnings, 0 notes\n"
+    assert result.out.splitlines() == [
+        "1 file read as models/template, assumed: neither path nor text names a suite",
+        "0 errors, 0 warnings, 0 notes",
+    ]
 
 
 @pytest.mark.parametrize(
     ("place", "dialect", "why"),
     [
-        ("PaddleSeg/test_tipc/configs", "PaddleSeg", "by its path"),
-        ("PaddleSeg/contrib/MedicalSeg/test_tipc", "PaddleSeg/contrib/MedicalSeg", "by its path"),
-        ("somewhere", "models/template", "by default"),
+        ("PaddleSeg/test_tipc/configs", "PaddleSeg", "its path names the suite"),
+        ("PaddleSeg/contrib/MedicalSeg/test_tipc", "PaddleSeg/contrib/MedicalSeg", "its path names the suite"),
+        ("somewhere", "models/template", "neither path nor text names a suite"),
     ],
 )
 def test_the_dialect_is_detected_and_reported(
@@ -73,7 +76,7 @@ def test_the_dialect_is_detected_and_reported(
     folder = tmp_path / place
     folder.mkdir(parents=True)
     (folder / "train.txt").write_text(clean())
-    assert f"1 file read as {dialect}, guessed {why}\n" in tipcflow("lint", str(tmp_path)).out
+    assert f"1 file read as {dialect}, assumed: {why}\n" in tipcflow("lint", str(tmp_path)).out
 
 
 def test_the_suites_own_dialects_count(tipcflow: Tipcflow) -> None:
@@ -161,7 +164,7 @@ def test_files_of_other_scripts_are_linted_by_their_line_maps(
     path.parent.mkdir()
     path.write_text((FAMILIES / file).read_text())
     result = tipcflow("lint", str(path))
-    assert f"1 file read as {dialect}, guessed by its path" in result.out
+    assert f"1 file read as {dialect}, assumed: its path names the suite" in result.out
     assert "0 errors" in result.out
     lines = path.read_text().split("\n")
     path.write_text("\n".join([*lines[:3], *lines[4:]]))

@@ -21,7 +21,7 @@ Place = tuple[str, str, int]
 def moved_together(series: Sequence[Series]) -> list[frozenset[int]]:
     """Of each series, the points at which most metrics of that run on that node moved to the same side.
 
-    Judged by what was known at that time, from the metrics of the same runs alone: series that share run ids.
+    Judged by what was known at that time, from the metrics of the same runs alone: series that share run IDs.
     If the previous run, on another node, had moved, too, the node is not the cause. After `_RUNS` such runs in a
     row it is a change, whatever its cause.
     """

@@ -12,6 +12,7 @@ from typer.main import get_group
 from typer.models import ArgumentInfo, OptionInfo
 
 from tipcflow.cli.commands.complete import COMPLETERS
+from tipcflow.cli.commands.values import explain_values
 from tipcflow.entry import exit_on_interrupt
 
 
@@ -54,6 +55,7 @@ class LazyCommand:
         for name, example in self.examples.items():
             command.commands[name].epilog = _epilog(example)  # type: ignore[attr-defined]
         hide_flag_types(command)
+        explain_values(command)
         return command
 
 

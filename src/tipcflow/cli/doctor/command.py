@@ -46,4 +46,4 @@ def print_findings(findings: Sequence["Finding"], missing: int) -> None:
 
     rows = [(finding.where, finding.what, finding.word, finding.text) for finding in findings]
     echo_lines(columns(("WHERE", "CHECK", "STATE", "RESULT OR FIX"), rows, width=terminal_width()))
-    typer.echo(f"{missing} problem{'s' if missing > 1 else ''}" if missing else "OK")
+    typer.echo(f"{missing} problem{'s' if missing > 1 else ''}" if missing else "no problems")

@@ -117,9 +117,11 @@ def _home(home: Path) -> Finding:
 def _configs(folder: Path) -> Finding:
     suites = sorted(path.stem for path in (folder / "suites").glob("*.yaml"))
     fix = "" if suites else "no suites/*.yaml: set TIPCFLOW_CONFIG_DIR to a folder that contains suites"
-    return Finding(
-        where=HERE, what="configs", ok=bool(suites), found=f"{folder} {', '.join(suites)}".strip(), fix=fix
-    )
+    return Finding(where=HERE, what="configs", ok=bool(suites), found=f"{folder}: {_many(len(suites))}", fix=fix)
+
+
+def _many(suites: int) -> str:
+    return f"{suites} suite{'' if suites == 1 else 's'}"
 
 
 def _database(url: str) -> Finding:

@@ -1,4 +1,4 @@
-"""The suite's YAML file: loaded if it exists, otherwise guessed and written."""
+"""The suite's YAML file: loaded if it exists, otherwise assumed from its files and written."""
 
 import re
 from collections import Counter
@@ -20,11 +20,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 def suite_for(name: str, repo: Path, config_dir: Path) -> tuple[Suite, str]:
     """The suite of that name, and a message about it.
 
-    If it has no YAML file, dialects are guessed from the files of `repo`, most frequent first, and the file
+    If it has no YAML file, dialects are assumed from the files of `repo`, most frequent first, and the file
     is written.
 
     Raises:
-        ConfigError: the name or the file is invalid, or nothing can be guessed.
+        ConfigError: the name or the file is invalid, or nothing can be assumed.
     """
     path = config_dir / "suites" / f"{name}.yaml"
     if name.endswith((".yaml", ".yml")) or path.exists():
@@ -44,7 +44,7 @@ def suite_for(name: str, repo: Path, config_dir: Path) -> tuple[Suite, str]:
     path.write_text(text, encoding="utf-8")
     loaded = load_suite(name, config_dir)
     why = ", ".join(f"{dialect} ({why})" for dialect, why in guessed)
-    return loaded, f"suite {name}: {path} written, dialects guessed: {why}; log_format auto: {measured}"
+    return loaded, f"suite {name}: {path} written, dialects assumed: {why}; log_format auto: {measured}"
 
 
 def logs_of(repo: Path) -> list[Path]:
@@ -87,7 +87,7 @@ def guess_dialects(repo: Path) -> list[tuple[str, str]]:
             reasons.setdefault(dialect, why)
     if not counts:
         raise ConfigError(
-            "the folder has no params files of training and inference, so no dialect can be guessed",
+            "the folder has no params files of training and inference, so its dialect is unknown",
             key="REPO",
             found=str(repo),
             expected=f"files such as {_PARAMS}",
@@ -110,6 +110,7 @@ def _yaml(name: str, folder: str, dialects: list[str], measured: str) -> str:
 
     keys = {"name": name, "folder": folder, "dialects": dialects, "params": [_PARAMS], "log_format": "auto"}
     head = (
-        "# Written by `tipcflow import`; its dialects are guessed. Every key: docs/reference/configuration.md.\n"
+        "# Written by `tipcflow import`; its dialects are assumed from paths and texts of its files.\n"
+        "# Every key: docs/reference/configuration.md.\n"
     )
     return head + yaml.safe_dump(keys, sort_keys=False, default_flow_style=None) + f"# log_format: {measured}.\n"

@@ -1,6 +1,7 @@
 """`tipcflow scaling`: throughput by topology, from printed results, training logs, or runs; `run` measures it."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +17,7 @@ from tipcflow.domain import ConfigError, Status, exit_code
 if TYPE_CHECKING:
     from tipcflow.parse.scaling.scaling import Scaled
 
-_TABLE = "table"
+_TABLE, _BATCH = "table", "--batch-size-per-device"
 # Columns of --csv.
 _COLUMNS = (
     "model", "topology", "devices", "batch_size_per_device", "repeats", "average_speed", "median_speed", "speedup",
@@ -30,7 +31,17 @@ class DefaultGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Called by click; `tipcflow scaling logs/` is `tipcflow scaling table logs/`."""
         known = {*self.commands, *ctx.help_option_names}
-        return super().parse_args(ctx, args if args and args[0] in known else [_TABLE, *args])
+        if args and args[0] in known:
+            return super().parse_args(ctx, args)
+        is_option = not args or args[0].startswith("-")
+        if not is_option and not any(arg.startswith(_BATCH) for arg in args) and not Path(args[0]).exists():
+            raise ConfigError(
+                "is neither a command nor a file",
+                key="COMMAND",
+                found=args[0],
+                expected=f"one of {', '.join(sorted(self.commands))}, or logs and run IDs with {_BATCH}",
+            )
+        return super().parse_args(ctx, [_TABLE, *args])
 
 
 app = typer.Typer(
@@ -51,9 +62,7 @@ class Rule(StrEnum):
 @app.command(_TABLE)
 def table(
     inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN…", help="Logs, results, or run IDs.")],
-    batch: Annotated[
-        int, typer.Option("--batch-size-per-device", min=1, help="Samples per device and iteration.")
-    ],
+    batch: Annotated[int, typer.Option(_BATCH, min=1, help="Samples per device and iteration.")],
     rule: Annotated[
         Rule, typer.Option(help="printed: speed as printed; time: from batch_cost or time stamps.")
     ] = Rule.PRINTED,

@@ -1,4 +1,4 @@
-"""Inputs of `tipcflow scaling`: files, or run ids if no such file exists."""
+"""Inputs of `tipcflow scaling`: files, or run IDs if no such file exists."""
 
 import os
 import re
@@ -148,7 +148,7 @@ def _series(speed: Speed) -> tuple[object, ...]:
 
 
 def _is_path(name: str) -> bool:
-    """Whether an input is meant as a file: run ids have no folder and no suffix."""
+    """Whether an input is meant as a file: run IDs have no folder and no suffix."""
     return "/" in name or Path(name).suffix in (".log", ".txt", ".gz", ".json", ".out", ".md")
 
 

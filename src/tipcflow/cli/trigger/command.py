@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # An id that no run has, to check that the Certification page exists before anything is started.
 _NO_RUN = "20000101t000000-none-00000000"
 _STOP_S = 5.0
-# Maximum number of runs of one commit; the run ids differ in a numeric suffix.
+# Maximum number of runs of one commit; the run IDs differ in a numeric suffix.
 _MOST_RUNS = 100
 
 _Framework = Annotated[

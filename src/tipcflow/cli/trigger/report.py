@@ -120,7 +120,7 @@ def reported(run: Watched) -> "ReportedRun":
         for leg in (facts.legs if facts else ())
     ]
     checks = facts.checks if facts else ()
-    # Names must be the same in every run, so that CI systems can compare them; the run id is in the reason.
+    # Names must be the same in every run, so that CI systems can compare them; the run ID is in the reason.
     reason = "; ".join(part for part in (run.reason, run.run and f"run {run.run}") if part)
     return ReportedRun(run.request.chain, run.request.chain, run.status, reason, steps, legs, checks, run.neutral)
 

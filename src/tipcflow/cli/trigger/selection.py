@@ -1,4 +1,4 @@
-"""Selection of DAGs, params and run ids by `tipcflow trigger`."""
+"""Selection of DAGs, params and run IDs by `tipcflow trigger`."""
 
 import fnmatch
 import hashlib
@@ -40,7 +40,7 @@ def choose(
     """Chain name -> its DAG, after checking that it can start; starts nothing.
 
     Args:
-        chains: `suite/model/file`, DAG ids, or globs of either.
+        chains: `suite/model/file`, DAG IDs, or globs of either.
         file: `suite` and `params_file` for the generic DAG, instead of chains.
         unpause: unpause a paused DAG.
 
@@ -61,7 +61,7 @@ def trigger_requests(
 
     Args:
         conf: params of all runs; omitted ones have the DAG's defaults.
-        prefix: the part of the run id before `__`, which names the trigger.
+        prefix: the part of the run ID before `__`, which names the trigger.
         again: create a new run even if the commit has one.
 
     Raises:
@@ -69,7 +69,7 @@ def trigger_requests(
     """
     if not _PREFIX.match(prefix):
         raise ConfigError(
-            "is not a valid run id prefix",
+            "is not a valid run ID prefix",
             key="--run-id-prefix",
             found=prefix,
             expected="letters, digits, . ~ : + -, and no __",

@@ -43,7 +43,7 @@ class Watched:
 
     @property
     def run(self) -> str:
-        """The tipcflow run id, '' if there is no run."""
+        """The tipcflow run ID, '' if there is no run."""
         return self.dag_run.run if self.dag_run else ""
 
     @property

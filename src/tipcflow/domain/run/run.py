@@ -1,4 +1,4 @@
-"""Runs and run ids."""
+"""Runs and run IDs."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ RUN_ID = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
 
 
 def new_run_id(chain: str, *, now: datetime | None = None) -> str:
-    """Return a run id that sorts by time, is unique without a database, and is safe in file names and URLs.
+    """Return a run ID that sorts by time, is unique without a database, and is safe in file names and URLs.
 
     Form: `20261121t093005-<chain, shortened>-<4 hex digits>`.
     """
@@ -50,12 +50,12 @@ class Run(Frozen):
 
 
 def run_id_of(dag_id: str, dag_run_id: str, run_after: datetime) -> str:
-    """Return the run id of a DAG run: equal in every task, attempt and observer, computed without I/O.
+    """Return the run ID of a DAG run: equal in every task, attempt and observer, computed without I/O.
 
     Form: as `new_run_id`, but the last part is 8 hex digits of a hash of both ids.
 
     Args:
-        dag_id: a `DagId`; the model of a chain's makes the run id readable.
+        dag_id: a `DagId`; the model of a chain's makes the run ID readable.
         dag_run_id: Airflow's id of the DAG run, unique within the DAG.
         run_after: Airflow's `run_after`, which does not change when the run is cleared and re-run.
     """

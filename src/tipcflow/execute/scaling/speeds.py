@@ -55,7 +55,7 @@ def run_speeds(store: Store, wanted: str, *, rule: str, batch: int, window: Wind
         run = store.runs.find(wanted)
     except ConfigError as error:
         raise ConfigError(
-            "is neither a file nor a run", found=wanted, expected="a log, a file of results, or a run id"
+            "is neither a file nor a run", found=wanted, expected="a log, a file of results, or a run ID"
         ) from error
     plan = store.plans.get_or_none(run.id)
     metrics = SPEEDS if rule == PRINTED else ("batch_cost",)

@@ -4,6 +4,7 @@ Nodes hold no credentials: only the controller contacts git servers.
 """
 
 import contextlib
+import difflib
 import fnmatch
 import gzip
 import hashlib
@@ -25,6 +26,9 @@ from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.node.file_lock import locked
 
 GIT_DEADLINE_S = 300
+# Number of similar names in an error.
+_NEAR = 3
+_PARAMS = "an existing file, or a path relative to the suite's root"
 _FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
 # Folder in the archive for a params file that is not part of the suite.
 FOREIGN_PARAMS = "tipcflow_params"
@@ -153,10 +157,10 @@ def _locate(params: str, root: Path) -> tuple[str | None, Path]:
             return str(resolved.relative_to(root.resolve())), resolved
         return None, resolved
     if path.is_absolute():
-        raise ConfigError("no such params file", key="PARAMS", found=params)
+        raise ConfigError("no such params file", key="PARAMS", found=params, expected=_PARAMS)
     clean = str(PurePosixPath(params))
     if ".." in PurePosixPath(clean).parts:
-        raise ConfigError("no such params file", key="PARAMS", found=params)
+        raise ConfigError("no such params file", key="PARAMS", found=params, expected=_PARAMS)
     return clean, root / clean
 
 
@@ -174,7 +178,15 @@ def _by_model_and_name(suite: Suite, params: str, files: Files, *, at: str) -> s
             found=params,
             expected=f"one of {', '.join(sorted(matches))}",
         )
-    raise ConfigError(f"the suite has no such params file{at}", key="PARAMS", found=params)
+    known = [name for name in files if any(matches_glob(name, glob) for glob in suite.params)]
+    near = difflib.get_close_matches(params, known, _NEAR, cutoff=0.5)
+    raise ConfigError(
+        f"suite {suite.name} has no such params file{at}",
+        key="PARAMS",
+        found=params,
+        expected=f"a file of {', '.join(suite.params)}" if suite.params else "",
+        hint=f"similar: {', '.join(near)}" if near else f"the suite has {len(known)} params files{at}",
+    )
 
 
 def matches_glob(name: str, glob: str) -> bool:

@@ -62,7 +62,7 @@ class RunKey:
 
     @property
     def run_id(self) -> str:
-        """Airflow's run id `github__<hash>`."""
+        """Airflow's run ID `github__<hash>`."""
         text = f"{self.repository.lower()}\n{self.number}\n{self.head_sha}\n{self.attempt}"
         return f"github__{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 

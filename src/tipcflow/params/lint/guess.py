@@ -37,17 +37,17 @@ _PLAIN = ("models/mobilenetv3_prod", "models/template")
 
 
 def guess_dialect(text: str, path: str) -> tuple[str, str]:
-    """Return a dialect's name and the reason: matching path, text or layout."""
+    """Return a dialect's name and the reason: path, text or layout."""
     path = path.replace("\\", "/")
     for pattern, name in _PATHS:
         if re.search(pattern, path, re.IGNORECASE):
-            return name, "by its path"
+            return name, "its path names the suite"
     if fits(text, _PLAIN[0]):
-        return _PLAIN[0], "by its layout"
+        return _PLAIN[0], "its lines have the layout of this dialect"
     for pattern, name in _TEXTS:
         if re.search(pattern, text):
-            return name, "by its text"
-    return _PLAIN[1], "by default"
+            return name, "its text names the suite"
+    return _PLAIN[1], "neither path nor text names a suite"
 
 
 def fits(text: str, dialect: str) -> bool:

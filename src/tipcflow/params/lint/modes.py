@@ -44,7 +44,7 @@ def bare(subject: Subject) -> list[Hit]:
         plain = [item for item in split_list(slot.value) if "=" not in item]
         if plain:
             where = "everywhere" if not mode_entries(slot.value) else "for this entry"
-            message = f"{plain[0]!r} has no mode: '{slot.key}' is dropped {where}"
+            message = f"{plain[0]!r} has no mode: the script omits '{slot.key}' {where}"
             hits.append(Hit(slot.line, message, f"write {'|'.join(f'{m}={plain[0]}' for m in TRAINING_MODES)}"))
     return hits
 
@@ -104,11 +104,16 @@ RULES = (
     Rule(
         "mode-entry",
         Severity.WARNING,
-        "without an entry the argument is dropped and the framework default applies: full-length training in a "
-        "lite mode (an error if lite_train_lite_infer is missing)",
+        "without an entry the script omits the argument, and the framework's default applies: full-length "
+        "training in a lite mode (an error if lite_train_lite_infer is missing)",
         entries,
     ),
-    Rule("mode-bare", Severity.ERROR, "`epoch:8` never matches a mode: the argument is dropped", bare),
+    Rule(
+        "mode-bare",
+        Severity.ERROR,
+        "`epoch:8` never matches a mode: the script omits the argument, and the framework's default applies",
+        bare,
+    ),
     Rule(
         "mode-unknown", Severity.WARNING, "mode names from before 2022 and misspelled names match nothing", unknown
     ),

@@ -13,7 +13,7 @@ def whole_infer_nothing(subject: Subject) -> list[Hit]:
         return []
     if export.value.strip() not in ("null", "", "False") or is_null(model.value.strip()):
         return []
-    return [Hit(model.line, f"'{model.value}' is never used: whole_infer runs nothing", _SPEC)]
+    return [Hit(model.line, f"'{model.value}' is never used: whole_infer starts no inference", _SPEC)]
 
 
 def export_weights(subject: Subject) -> list[Hit]:
@@ -58,7 +58,7 @@ RULES = (
     Rule(
         "whole-infer-nothing",
         Severity.NOTE,
-        "PaddleClas without a kl_quant command: whole_infer runs nothing",
+        "PaddleClas without a kl_quant command: whole_infer starts no inference",
         whole_infer_nothing,
     ),
     Rule(
@@ -76,7 +76,7 @@ RULES = (
     Rule(
         "image-dropped",
         Severity.NOTE,
-        "models/mobilenetv3_prod: the image argument is dropped in all training modes",
+        "models/mobilenetv3_prod: the script omits the image argument in all training modes",
         image_dropped,
     ),
     Rule("quant-unread", Severity.WARNING, "PaddleGAN: quantization words are not read", quant_unread),

@@ -38,7 +38,7 @@ class Documents(Part):
         return LoadedDocuments({by_name[name]: by_name[name].load(run_id, body) for name, body in bodies.items()})
 
     def of_type(self, kind: type[D]) -> dict[str, D]:
-        """Return run id -> document for all runs that have a document of that type; for types that few runs have.
+        """Return run ID -> document for all runs that have a document of that type; for types that few runs have.
 
         Raises:
             DocumentError: a stored value is invalid.

@@ -52,7 +52,7 @@ def test_an_unreachable_database_is_reported_without_its_password(settings: Sett
 
 
 def test_missing_suites_are_reported(settings: Settings, tmp_path: Path) -> None:
-    assert finding(settings, "configs") == (True, f"{tmp_path}/configs mine")
+    assert finding(settings, "configs") == (True, f"{tmp_path}/configs: 1 suite")
     ok, text = finding(settings.model_copy(update={"config_dir": tmp_path / "nowhere"}), "configs")
     assert not ok
     assert "set TIPCFLOW_CONFIG_DIR" in text

@@ -118,12 +118,18 @@ def test_a_log_that_is_too_short(tipcflow: Command, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ((str(SEED),), "Missing option"),
-        ((str(SEED), "--batch-size-per-device", "0"), "Invalid value"),
+        (
+            (str(SEED), "--batch-size-per-device", "0"),
+            "--batch-size-per-device: invalid value; found '0'; expected at least 1",
+        ),
         (("missing.log", *B), "missing.log: cannot be read: No such file or directory"),
         (("no-such-run", *B), "is neither a file nor a run; found 'no-such-run'"),
         ((str(SEED), *B, "--rule", "time"), "holds results, not times"),
         ((str(GOLDEN / "train_models.log"), *B), "has no topology in its path"),
-        ((str(GOLDEN / "launch_failed.log"), *B, "--rule", "tea"), "Invalid value"),
+        (
+            (str(GOLDEN / "launch_failed.log"), *B, "--rule", "tea"),
+            "--rule: invalid value; found 'tea'; expected one of printed, time",
+        ),
     ],
 )
 def test_bad_input(tipcflow: Command, arguments: tuple[str, ...], message: str) -> None:

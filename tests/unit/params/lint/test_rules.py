@@ -95,7 +95,7 @@ def test_a_rule_fires_on_the_line_that_is_wrong(
     ("rule", "dialect", "old", "new", "report"),
     [
         ("epochs-ignored", "PaddleClas", "", "", "always trains 2 epochs, not 5"),
-        ("whole-infer-nothing", "PaddleClas", "", "", "whole_infer runs nothing"),
+        ("whole-infer-nothing", "PaddleClas", "", "", "whole_infer starts no inference"),
         (
             "export-weights-lost",
             "PaddleClas",

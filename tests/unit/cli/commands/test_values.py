@@ -1,0 +1,34 @@
+"""Errors about values of the command line: option or argument, value, and what is valid; no text of pydantic."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (
+            ["runs", "--status", "foo"],
+            "--status: invalid value; found 'foo'; expected one of pass, improvement, cancelled, infra_failure, "
+            "unconfirmed, regression, failed, config_error",
+        ),
+        (["runs", "--limit", "x"], "--limit: invalid value; found 'x'; expected a whole number"),
+        (["runs", "-n", "-1"], "--limit: invalid value; found '-1'; expected at least 1"),
+        (["history", "a", "b", "--weeks", "x"], "--weeks: invalid value; found 'x'; expected a number"),
+        (
+            ["scaling", "nope"],
+            "COMMAND: is neither a command nor a file; found 'nope'; expected one of list, run, table, or "
+            "logs and run IDs with --batch-size-per-device",
+        ),
+    ],
+)
+def test_an_invalid_value_is_one_line(tipcflow: Callable[..., Any], arguments: list[str], error: str) -> None:
+    result = tipcflow(*arguments)
+    assert (result.code, result.out, result.err) == (2, "", f"config_error: {error}\n")
+
+
+def test_a_key_of_a_request_is_named_as_the_option(tipcflow: Callable[..., Any]) -> None:
+    result = tipcflow("compare", "no-such-run", "latest")
+    assert result.err.startswith("config_error: A B [C]: ")
