@@ -136,7 +136,7 @@ def test_stop_ends_the_container(session: NodeSession, docker: Path) -> None:
     assert session.list_ours()["processes"] == []
 
 
-def test_what_a_killed_runner_leaves_is_reaped(session: NodeSession, docker: Path) -> None:
+def test_container_of_a_killed_runner_is_reaped(session: NodeSession, docker: Path) -> None:
     spec = started(session, STUBBORN, "killed")
     report = until(lambda: (found := session.poll(spec))["heartbeat"].get("log_size") and found, "its first line")
     session.call(f"kill -9 {report['pid']}", "kill the runner")

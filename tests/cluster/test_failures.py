@@ -67,7 +67,7 @@ def test_a_gang_is_tried_again_by_its_tasks_when_the_network_failed(tasks: Tasks
 
 
 @pytest.mark.full
-def test_one_node_that_cannot_prepare_does_not_stop_the_others(site: Site) -> None:
+def test_failed_prepare_on_a_node_does_not_stop_the_others(site: Site) -> None:
     script = site.suite / "test_tipc" / "prepare.sh"
     script.write_text(
         script.read_text()

@@ -85,7 +85,7 @@ def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tas
     assert runs_without_status(gone) == "0 runs without a status: 0 got one, 0 are still running"
 
 
-def test_what_is_left_of_an_ended_run_is_ended_and_its_slots_are_free(tasks: Tasks) -> None:
+def test_maintenance_ends_leftovers_of_an_ended_run_and_frees_slots(tasks: Tasks) -> None:
     train_for_ever(tasks)
     tasks.store.runs.finish(tasks.run, Status.INFRA_FAILURE, "a node was away", time.time())
     now, _ = upkeep(tasks)

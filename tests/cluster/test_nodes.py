@@ -82,7 +82,7 @@ def test_a_waiting_run_gets_a_reason_and_leaves_the_queue_then_leftovers_are_rea
     assert site.left_behind() == []
 
 
-def test_what_a_dead_controller_of_another_machine_left_is_reaped_when_its_lease_has_expired(
+def test_reap_ends_leftovers_of_a_dead_controller_after_the_lease(
     site: Site, started: "list[subprocess.Popen[str]]"
 ) -> None:
     site.edit_params(*HANG)

@@ -47,7 +47,7 @@ def site(
         ("os._exit(0)", FailureClass.CODE_ERROR),
     ],
 )
-def test_its_rank_is_the_root_cause_and_nothing_is_retried(
+def test_failing_rank_is_the_root_cause_and_is_not_retried(
     site: certify.Site, what: str, kind: FailureClass
 ) -> None:
     train = site.suite / "train.py"

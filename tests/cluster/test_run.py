@@ -153,7 +153,7 @@ def test_export_that_writes_nothing_is_failed(site: Site) -> None:
     assert site.left_behind() == []
 
 
-def test_one_failing_leg_keeps_the_others(site: Site) -> None:
+def test_failing_leg_does_not_affect_other_legs(site: Site) -> None:
     site.edit_params("inference:deploy/infer.py", "inference:deploy/infer.py --inject exit@mkldnn")
     outcome = site.run()
     assert outcome.code == 1, outcome.output

@@ -49,7 +49,7 @@ def test_a_whole_run_of_tasks(tasks: Tasks) -> None:
 
 
 @pytest.mark.parametrize("comes", ["a", "b"])
-def test_one_task_is_enough_for_a_gang(tasks: Tasks, comes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_task_runs_the_whole_gang(tasks: Tasks, comes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other node's task waits for a worker, or died: its node trains all the same."""
     monkeypatch.setattr(step_task, "TAKEOVER_S", 0.5)
     tasks.begin()
@@ -81,7 +81,7 @@ def test_a_task_that_dies_and_comes_again_finds_its_job(tasks: Tasks) -> None:
     assert tasks.site.left_behind() == []
 
 
-def test_who_fails_ends_the_others_and_is_named(tasks: Tasks) -> None:
+def test_failing_member_ends_its_peers_and_is_named(tasks: Tasks) -> None:
     tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE)
@@ -147,7 +147,7 @@ def test_a_run_that_was_stopped_before_its_steps_is_cancelled(tasks: Tasks) -> N
     assert tasks.site.left_behind() == []
 
 
-def test_what_ended_before_it_began_keeps_its_status(tasks: Tasks) -> None:
+def test_run_that_failed_to_resolve_keeps_its_status(tasks: Tasks) -> None:
     with pytest.raises(ConfigError, match="unknown mode"):
         tasks.resolve(mode="no_such_mode")
     run = tasks.store.runs.get(tasks.run)

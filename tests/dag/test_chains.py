@@ -77,7 +77,7 @@ def inferred(group: str, then: str) -> set[tuple[str, str]]:
     return {(f"{group}.infer_cpu", then), (f"{group}.infer_gpu", then)}
 
 
-def test_one_variant(configs: Path) -> None:
+def test_graph_of_a_chain_with_a_single_variant(configs: Path) -> None:
     dag = dag_of(configs, sample())
     expected = BEGINNING | {("prepare", f"{ONE}.train")} | variant(ONE) | last(ONE)
     assert edges(dag) == expected
@@ -133,7 +133,7 @@ def test_prepare_and_train_are_one_task_per_node_named_after_it(configs: Path) -
         assert task.expand_input.value["node"].operator.task_id == "resolve"
 
 
-def test_each_group_does_its_own_variant(configs: Path) -> None:
+def test_every_group_runs_its_own_variant(configs: Path) -> None:
     dag = dag_of(configs, sample("0|0,1"))
     declared = ("norm_train_gpus_0_autocast_null_nodes_1", "norm_train_gpus_0,1_autocast_null_nodes_1")
     for number, (group, name) in enumerate(zip((ONE, TWO), declared, strict=True)):
@@ -183,7 +183,7 @@ def test_a_file_without_a_plan_has_a_dag_whose_resolve_reports_the_reason(
     assert "(those of the params file at the tested ref)" in dag.doc_md
 
 
-def test_one_bad_file_does_not_take_the_others_along(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_file_does_not_affect_other_chains(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build_plan = catalog.build_plan
 
     def broken(text: str, **more: Any) -> Any:
@@ -261,7 +261,7 @@ def test_a_suite_without_chains_has_no_dags(configs: Path) -> None:
     assert chain_dags("nowhere", configs) == {}
 
 
-def test_what_is_not_a_params_file_is_not_a_chain(configs: Path) -> None:
+def test_other_files_are_not_chains(configs: Path) -> None:
     name = add(configs, sample())
     root = configs / "chains" / SUITE
     (root / "README.md").write_text("")

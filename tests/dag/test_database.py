@@ -55,7 +55,9 @@ def test_every_first_task_reports_it_and_creates_no_database(
 
 
 @pytest.mark.parametrize("executor", ["LocalExecutor", "tipcflow_operators.airflow.executor.LocalExecutor"])
-def test_one_machine_may_have_a_file(home: Path, monkeypatch: pytest.MonkeyPatch, executor: str) -> None:
+def test_sqlite_file_is_allowed_on_a_single_machine(
+    home: Path, monkeypatch: pytest.MonkeyPatch, executor: str
+) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
     with pytest.raises(NotImplementedError):  # the part of a task that subclasses do
         execute(RunOperator(task_id="resolve"))

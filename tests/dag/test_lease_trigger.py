@@ -64,7 +64,7 @@ def hold(store: Store, run: str, ttl_s: float = 600, ago: float = 0) -> None:
     assert store.leases.acquire(run, [A0], owner="other", ttl_s=ttl_s, now=time.time() - ago)
 
 
-def test_it_fires_when_its_turn_has_come_and_keeps_the_place_until_then(store: Store) -> None:
+def test_lease_trigger_keeps_the_queue_place_and_fires_in_turn(store: Store) -> None:
     hold(store, "holder")
     report = fired(a_trigger(), lambda: store.leases.release("holder") and None)
     assert (report["since"], report["looks"]) == (5.0, 3)
@@ -73,7 +73,7 @@ def test_it_fires_when_its_turn_has_come_and_keeps_the_place_until_then(store: S
     assert (place.request.run, place.request.owner, place.free) == ("mine", "airflow d r", True)
 
 
-def test_who_goes_first_is_let_go_first(store: Store) -> None:
+def test_lease_trigger_waits_for_runs_ahead_in_the_queue(store: Store) -> None:
     store.queue.join("change", [B0], owner="ci", ttl_s=600)
     report = fired(a_trigger(), lambda: store.queue.leave("change") and None)
     assert (
@@ -91,7 +91,7 @@ def test_the_task_inspects_nodes_of_leases_that_ran_out_but_not_again_at_once(
     assert fired(a_trigger(looked=True))["looks"] > 1
 
 
-def test_it_has_a_deadline_and_queries_an_unavailable_database_again(
+def test_lease_trigger_has_a_deadline_and_retries_the_database(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold(store, "holder")

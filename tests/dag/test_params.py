@@ -55,7 +55,7 @@ def test_form_and_resolve_agree(name: str) -> None:
     assert differing == []
 
 
-def test_each_name_has_its_param() -> None:
+def test_every_name_has_a_param() -> None:
     params = run_params(ROOT / "configs")
     assert sorted(params) == sorted(RUN_PARAMS)
     assert sorted(chain_params(ROOT / "configs")) == sorted(CHAIN_PARAMS)
@@ -176,7 +176,7 @@ def test_policies_are_those_of_the_configs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["suite_ref", "framework", "seed"])
-def test_what_may_be_empty_may_be_null_in_the_form(name: str) -> None:
+def test_optional_params_may_be_null_in_the_form(name: str) -> None:
     # Airflow's form requires a value where the schema does not list the type null.
     param = run_params(ROOT / "configs")[name]
     assert param.schema["type"][0] == "null"

@@ -43,7 +43,7 @@ def operator(**kwargs: Any) -> StepOperator:
     return StepOperator(task_id="train", kind="train", node="a", **kwargs)
 
 
-def test_it_is_an_ssh_operator_with_its_template_field() -> None:
+def test_step_operator_is_an_ssh_operator_with_a_template_field() -> None:
     assert issubclass(StepOperator, SSHOperator)
     assert "ssh_conn_id" in StepOperator.template_fields
 
@@ -77,7 +77,7 @@ def test_a_hook_is_used_and_not_shared_between_transports(reached: list[Any]) ->
 
 
 @pytest.mark.parametrize("name", ["command", "environment", "get_pty", "cmd_timeout", "remote_host"])
-def test_what_the_plan_decides_is_rejected(name: str) -> None:
+def test_arguments_that_the_plan_decides_are_rejected(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name}: the plan and the connection decide this; remove the argument"):
         operator(**{name: "x"})
 

@@ -259,13 +259,13 @@ def test_and_so_does_one_that_is_not(week: Week, status: Status) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.INFRA_FAILURE, None])
-def test_what_has_no_verdict_is_run_again(week: Week, status: Status | None) -> None:
+def test_chain_without_a_verdict_is_run_again(week: Week, status: Status | None) -> None:
     week.ended(CHAINS[0], status)
     week.deferred()
     assert [run_id for _, run_id, _ in week.started] == [f"weekly__{PARENT}~2"]
 
 
-def test_only_so_many_chains_are_on_their_way_at_once(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_concurrent_chains_is_limited(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
     assert week.deferred(2).method_name == "resume", "all three, by default"
     monkeypatch.setenv("TIPCFLOW_WEEKLY_AT_ONCE", "1")
     week.tasks = {"certify_0": "deferred", "certify_1": None, "certify_2": None}
@@ -370,7 +370,7 @@ def test_a_dag_run_is_waited_for_until_it_ends_or_is_deleted(
 
 
 @pytest.mark.usefixtures("quick")
-def test_no_wait_is_for_ever(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waits_for_dag_runs_have_a_deadline(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dag_runs, "state_of", answers("running"))
     until = time.time() + 0.2
     late = fired(dag_run_trigger.DagRunTrigger(dag_id="d", run_id="r", until=until))

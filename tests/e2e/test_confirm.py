@@ -222,7 +222,7 @@ def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
 
 
 @pytest.mark.full
-def test_who_stops_waiting_stops_the_confirm_run(slow: Slow) -> None:
+def test_stopped_trigger_stops_the_confirm_run(slow: Slow) -> None:
     process = slow.trigger("--stop")
     suspected, again = slow.both_runs()
     process.send_signal(signal.SIGTERM)

@@ -99,7 +99,7 @@ def test_every_rank_reports_itself_and_logs_every_iteration(trained: Path) -> No
     assert (trained / "train.log").is_file()
 
 
-def test_it_learns(trained: Path, python: Run) -> None:
+def test_sample_training_learns(trained: Path, python: Run) -> None:
     log = (trained / "launch/workerlog.0").read_text()
     top1 = [one.value for one in parse_training(lines_of(log)) if one.metric == "top1" and one.epoch == 5]
     assert sum(top1) / len(top1) >= 0.6

@@ -24,7 +24,9 @@ def in_doubt(store: Store, until: float) -> tuple[Run, Run]:
     return run, again
 
 
-def test_what_is_waited_for_and_until_when(browser: TestClient, machine: TestClient, store: Store) -> None:
+def test_run_page_shows_the_awaited_confirm_run_and_its_deadline(
+    browser: TestClient, machine: TestClient, store: Store
+) -> None:
     until = time.time() + 300
     run, again = in_doubt(store, until)
     shown = browser.get(f"{RUNS}/{run.id}").text

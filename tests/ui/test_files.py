@@ -116,7 +116,7 @@ def test_no_other_folder(browser: TestClient, run: str, path: str) -> None:
         assert SECRET not in response.text
 
 
-def test_what_is_listed(browser: TestClient, run: str) -> None:
+def test_files_page_lists_logs_only(browser: TestClient, run: str) -> None:
     seen = read(browser.get(f"/certification/runs/{run}").text)
     listed = [line for line in seen.text.splitlines() if line.endswith((".log", "B")) or "download" in line]
     assert any("logs/main.log" in line for line in seen.text.splitlines())

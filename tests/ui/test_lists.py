@@ -115,7 +115,7 @@ def test_there_is_not_a_database(browser: TestClient, machine: TestClient, home:
     assert "tipcflow db upgrade" in report["hint"]
 
 
-def test_it_is_older_or_newer(browser: TestClient, store: Store) -> None:
+def test_database_of_another_revision_shows_a_message(browser: TestClient, store: Store) -> None:
     record_run(store)
     for revision, result in (("", "run `tipcflow db upgrade`"), ("9999", "install the tipcflow that migrated it")):
         with store.database.write() as connection:

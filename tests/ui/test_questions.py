@@ -64,14 +64,14 @@ def test_since_when_is_a_chain_slower_and_which_change_did_it(page: chromium.Pag
     assert "batch_cost" in text(page)
 
 
-def test_which_chains_are_flaky(page: chromium.Page) -> None:
+def test_user_finds_flaky_chains(page: chromium.Page) -> None:
     menu(page, "flaky")
     assert "chains with repeated runs ended differently" in text(page)
     click(page, "#chains a.name")
     assert "generated_" in text(page, "table.list")
 
 
-def test_which_nodes_are_bad(page: chromium.Page) -> None:
+def test_user_finds_degraded_nodes(page: chromium.Page) -> None:
     menu(page, "nodes")
     assert text(page, ".gantts th[scope=row]") == "generated-v100-3"
 
@@ -82,14 +82,14 @@ def test_how_busy_is_the_cluster(page: chromium.Page) -> None:
     assert "%" in text(page, ".gantts td[data-name=busy]")
 
 
-def test_what_is_uncovered(page: chromium.Page) -> None:
+def test_user_finds_uncovered_declarations(page: chromium.Page) -> None:
     menu(page, "coverage")
     click(page, "#gaps a.name")
     assert "shown below" in text(page, "#gaps")
     assert "generated_" in text(page, "#chains") or "train" in text(page, "#chains")
 
 
-def test_what_do_two_runs_differ_in(page: chromium.Page) -> None:
+def test_user_compares_two_runs(page: chromium.Page) -> None:
     click(page, "a[href*='/chains/generated_']")
     boxes = "[...document.querySelectorAll('#runs input[type=checkbox]')].slice(0, 2)"
     page.evaluate(f"({boxes}.forEach(one => one.click()), true)")

@@ -157,7 +157,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("made", WRONG)
-def test_it_has_a_page(
+def test_incomplete_run_has_a_page(
     browser: TestClient, machine: TestClient, store: Store, home: Path, made: Callable[[Store, Path], Run]
 ) -> None:
     run = made(store, home)

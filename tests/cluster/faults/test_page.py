@@ -19,7 +19,7 @@ def test_every_fault_has_a_unique_name_and_ends_or_continues() -> None:
     assert sum(fault.everyday for fault in FAULTS) >= 8
 
 
-def test_each_front_door_has_a_test_or_a_reason() -> None:
+def test_every_front_door_has_a_test_or_a_reason() -> None:
     assert door_errors(FAULTS) == []
 
 
@@ -60,7 +60,7 @@ def test_the_commit_is_above_the_table_if_all_results_share_it() -> None:
     assert (table.count(f"{one} |"), table.count("def5678+ 2026-01-03 |")) == (len(FAULTS) - 1, 1)
 
 
-def test_each_front_door_has_a_column() -> None:
+def test_table_of_faults_has_a_column_per_front_door() -> None:
     fault, alone_there = FAULTS[0], FAULTS[-1]
     assert (fault.doors, alone_there.doors) == (("cli", "airflow"), ("airflow",))
     reason = alone_there.reasons["cli"]
@@ -91,7 +91,7 @@ def test_two_processes_write_at_the_same_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("variable", "kind"), [("CI", pytest.fail.Exception), (WRITE, pytest.fail.Exception)])
-def test_what_is_missing_is_a_failure_where_all_must_be_seen(
+def test_missing_program_fails_in_ci_and_skips_elsewhere(
     monkeypatch: pytest.MonkeyPatch, variable: str, kind: type[BaseException]
 ) -> None:
     for name in ("CI", WRITE):

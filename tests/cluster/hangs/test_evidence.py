@@ -40,7 +40,9 @@ def site(nodes: LocalNodes, tmp_path: Path) -> Site:
         ("norm_train:train.py", "norm_train:train.py --inject mute@3", "rank 3"),
     ],
 )
-def test_what_is_missing_is_named(site: Site, old: str, new: str, words: str) -> None:
+def test_run_without_evidence_fails_and_names_the_missing_evidence(
+    site: Site, old: str, new: str, words: str
+) -> None:
     site.edit_params(old, new)
     outcome = site.run()
     assert outcome.code == 1, outcome.output

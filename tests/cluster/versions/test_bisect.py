@@ -65,7 +65,7 @@ def test_a_slower_commit_is_found_after_a_stop(bisect_nodes: LocalNodes, tmp_pat
         ("failure", "import argparse\n", "import argparse\nraise SystemExit('broken')\n", 13),
     ],
 )
-def test_one_of_64_commits(
+def test_bisect_finds_the_commit_among_64(
     bisect_nodes: LocalNodes, tmp_path: Path, metric: str, old: str, new: str, most: int
 ) -> None:
     history = Bisected(Site(tmp_path, bisect_nodes), 64)

@@ -134,7 +134,7 @@ def test_chains_of_one_weekly_run_have_confirm_runs_of_their_own(world: World) -
     assert first[0] != second[0]
 
 
-def test_who_waits_for_slots_does_not_come_before_it(world: World) -> None:
+def test_confirm_run_precedes_runs_that_wait_for_slots(world: World) -> None:
     store, slots = world.store, [("192.0.2.1", 0), ("192.0.2.2", 0)]
     nodes = tuple(
         Node(name=f"node-{n}", address=a, python="/p", workspace="/w", slots=1)
@@ -220,7 +220,7 @@ def test_a_confirm_run_that_no_task_waits_for_starts_nothing(world: World) -> No
     assert "no longer waits" in result[1]
 
 
-def test_it_ignores_limits_and_precedes_all_tasks() -> None:
+def test_confirm_dag_ignores_limits_and_precedes_all_tasks() -> None:
     chain, again = certify_dag(ROOT / "configs"), confirm_dag()
     # Behind runs of the chain, all of which wait for their confirm runs, it would never begin.
     assert again.max_active_runs > 10 * chain.max_active_runs

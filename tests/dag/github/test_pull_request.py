@@ -43,7 +43,9 @@ def add(store: Store) -> None:
     )
 
 
-def test_it_has_a_schedule_only_with_a_repository(configs: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_dag_has_a_schedule_only_with_a_repository(
+    configs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     with_one = DagSerialization.from_dict(DagSerialization.to_dict(pull_request_dag(configs)))
     assert with_one.timetable.can_be_scheduled
     assert with_one.max_active_runs == 1

@@ -68,7 +68,7 @@ def test_every_task_does_its_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("success", 0, Owner.ENDED),
     ],
 )
-def test_which_controllers_continue_a_run(
+def test_active_controllers_continue_a_run(
     state: str | None, busy: int, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requested = SimpleNamespace(states=[])

@@ -239,7 +239,7 @@ def test_a_broken_training_is_repeated_when_its_task_is_cleared(world: World) ->
     assert world.result() == "1n1g: 100.00 samples/s, speed-up 1.00, efficiency 100.0%"
 
 
-def test_without_a_training_there_is_no_result(world: World) -> None:
+def test_result_fails_without_a_trained_topology(world: World) -> None:
     world.check()
     world.cases = [case for case in world.cases if case["why"]]
     with pytest.raises(AirflowFailException, match=r"^no topology was trained$"):

@@ -48,7 +48,7 @@ def test_alerts_by_cause(browser: TestClient, machine: TestClient, alerts: None)
     assert response.text.splitlines()[1].startswith("2,1,new,,sample/b/train,")
 
 
-def test_one_alert(browser: TestClient, machine: TestClient, alerts: None) -> None:
+def test_alert_page_shows_the_alert_and_its_group(browser: TestClient, machine: TestClient, alerts: None) -> None:
     seen = look(browser, "alerts/1")
     assert "Alert 1: new" in seen.text
     assert "framework 0 -> 1" in seen.text
@@ -61,7 +61,9 @@ def test_one_alert(browser: TestClient, machine: TestClient, alerts: None) -> No
 
 
 @pytest.mark.parametrize(("path", "status"), [("alerts/9", 404), ("alerts/x", 422), ("alerts?state=red", 422)])
-def test_what_does_not_exist(browser: TestClient, alerts: None, path: str, status: int) -> None:
+def test_unknown_alert_is_an_error_page_and_an_api_error(
+    browser: TestClient, alerts: None, path: str, status: int
+) -> None:
     look(browser, path, status)
     assert browser.get(f"/certification/api/{path}").status_code == status
 

@@ -95,7 +95,7 @@ def test_modes_and_environments(browser: TestClient, runs: None, store: Store) -
     assert "last 16 runs" in look(browser, other.partition("/chains/")[2]).text
 
 
-def test_it_also_comes_as_json_and_csv(browser: TestClient, machine: TestClient, runs: None) -> None:
+def test_chain_page_links_json_and_csv(browser: TestClient, machine: TestClient, runs: None) -> None:
     links = [link for link in look(browser).attributes("a", "href") if "/api/chains" in link]
     report = machine.get(links[0]).json()
     assert [run["id"] for run in report["runs"]] == [f"run-{number:02}" for number in range(16)]
@@ -120,7 +120,9 @@ def test_ticked_runs_are_compared_oldest_first(browser: TestClient, runs: None) 
         (f"{CHAIN}?last=1000", 422, "last"),
     ],
 )
-def test_what_has_no_page(browser: TestClient, runs: None, path: str, status: int, message: str) -> None:
+def test_invalid_chain_url_shows_a_message(
+    browser: TestClient, runs: None, path: str, status: int, message: str
+) -> None:
     assert message in look(browser, path, status).text
 
 

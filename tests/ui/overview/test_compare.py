@@ -30,7 +30,7 @@ def look(browser: TestClient, query: str = "", status: int = 200) -> Seen:
     return seen
 
 
-def test_what_became_slower_is_first(browser: TestClient, slower: None) -> None:
+def test_regressed_metrics_are_listed_first(browser: TestClient, slower: None) -> None:
     text = look(browser, QUERY).text
     assert "nodes node-a, node-b node-a, node-c" in text
     assert "framework paddle 3.4.0 paddle 3.3.1" in text
@@ -54,7 +54,7 @@ def test_losses_are_drawn_without_a_script(browser: TestClient, slower: None) ->
     assert paths == ["run-0", "run-1"]
 
 
-def test_it_also_comes_as_json_and_csv(browser: TestClient, machine: TestClient, slower: None) -> None:
+def test_compare_page_links_json_and_csv(browser: TestClient, machine: TestClient, slower: None) -> None:
     links = [link for link in look(browser, QUERY).attributes("a", "href") if "/api/compare" in link]
     assert len(links) == 2
     report = machine.get(links[0]).json()
@@ -85,7 +85,7 @@ def test_the_form(browser: TestClient, slower: None) -> None:
         (f"{QUERY}&every=perhaps", "every"),
     ],
 )
-def test_what_cannot_be_compared(
+def test_incomparable_runs_show_a_message(
     browser: TestClient, store: Store, slower: None, query: str, message: str
 ) -> None:
     store.runs.create(a_run("other", chain="s/x/y"))

@@ -103,7 +103,7 @@ def test_links_keep_the_state(browser: TestClient, history: None) -> None:
     assert "only this build" in seen.text
 
 
-def test_each_problem_links_its_runs(browser: TestClient, machine: TestClient, history: None) -> None:
+def test_every_problem_links_its_runs(browser: TestClient, machine: TestClient, history: None) -> None:
     problem = machine.get("/certification/api/today").json()["problems"][0]
     links = look(browser, "today").attributes("a", "href")
     for run in (problem["run"], problem["first_bad"], problem["last_good"]):

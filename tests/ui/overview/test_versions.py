@@ -44,7 +44,9 @@ def look(browser: TestClient, path: str, status: int = 200) -> Seen:
     return seen
 
 
-def test_what_is_broken_on_the_new_build(browser: TestClient, machine: TestClient, runs: None) -> None:
+def test_versions_page_lists_chains_broken_on_a_new_build(
+    browser: TestClient, machine: TestClient, runs: None
+) -> None:
     """A question of a user: base and new version over all chains."""
     query = "new=paddle+3.4.0.dev2&base=paddle+3.4.0.dev1"
     seen = look(browser, f"versions?{query}")

@@ -14,7 +14,7 @@ def test_runs_that_have_not_ended_are_those_of_all_dags(scripted) -> None:
     assert script.requests[-1].url.params.get_list("state") == ["queued", "running"]
 
 
-def test_what_is_wrong_with_dag_files_is_listed_by_file(scripted) -> None:
+def test_import_errors_are_listed_by_dag_file(scripted) -> None:
     errors = [
         {"filename": f"{number}.py", "stack_trace": "SyntaxError", "timestamp": f"1970-01-01T00:0{number}:00Z"}
         for number in range(3)

@@ -116,7 +116,7 @@ def test_a_lost_token_is_renewed(airflow: Airflow) -> None:
     assert airflow.dag(DAG).dag_id == DAG
 
 
-def test_who_may_not_is_refused(place: Place) -> None:
+def test_invalid_credentials_are_refused(place: Place) -> None:
     with pytest.raises(ConfigError, match=f"refuses the login of '{place.user}'"):
         Airflow(place.url, user=place.user, password="not-it").dags()
     with pytest.raises(ConfigError, match="refuses the token"):

@@ -68,6 +68,6 @@ def test_failures(share: float, least: float) -> None:
     assert sorted(logs)[-1] - sorted(logs)[-2] > least
 
 
-def test_one_outlier_does_not_hide_a_failure() -> None:
+def test_outlier_does_not_hide_a_failure() -> None:
     logs = log_failures({0: [0.0] * 3, 3: [0.0, 0.0, 1.0, 0.0], 4: [1.0] * 4, 7: [1.0] * 3}, 8)
     assert best(logs) == 4

@@ -208,7 +208,7 @@ def test_a_drift_too_slow_for_its_history_is_found_against_a_pin(
 
 
 @pytest.mark.parametrize(("policy", "runs"), [("weekly", 10), ("pr", 10)])
-def test_what_is_shown_is_what_the_check_uses(
+def test_baseline_prints_the_runs_that_the_check_uses(
     database: Any, tipcflow: Callable[..., Any], policy: str, runs: int
 ) -> None:
     """40 accepted runs, from the 31st on twice as fast: the check's number and its count of runs."""

@@ -50,7 +50,7 @@ def test_an_older_backup_is_upgraded(tipcflow: Callable[..., Any], database: Pat
     assert result.out.endswith(f": schema 0008, upgraded to {HEAD}, 0 runs\n")
 
 
-def test_each_error_is_one_line(
+def test_every_backup_error_is_a_single_line(
     tipcflow: Callable[..., Any], database: Path, tmp_path: Path, elsewhere: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open() as store:

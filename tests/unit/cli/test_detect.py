@@ -26,7 +26,7 @@ def series(**changes: object) -> str:
     return json.dumps({key: one for key, one in value.items() if one is not None})
 
 
-def test_one_line_per_series_in_order(tmp_path: Path) -> None:
+def test_detect_prints_a_line_per_series_in_order(tmp_path: Path) -> None:
     values = [1.0, 1.01, 0.99, 1.005, 0.995] * 5 + [1.2, 1.21, 1.19, 1.2]
     points = [{"run": f"r{at}", "node": "n", "samples": [value] * 3} for at, value in enumerate(values)]
     path = tmp_path / "s.jsonl"
@@ -48,7 +48,7 @@ def test_a_confirm_run_without_samples_is_none(tmp_path: Path, confirm: object) 
     assert detect(path, "--json") == '{"id": "a", "alerts": []}\n'
 
 
-def test_what_only_the_slower_reader_reads(tmp_path: Path) -> None:
+def test_detect_reads_lone_surrogates(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(series(id="\ud800"))
     assert json.loads(detect(path, "--json"))["id"] == "\ud800"
@@ -79,7 +79,9 @@ def test_what_only_the_slower_reader_reads(tmp_path: Path) -> None:
         (series(points=[{**POINT, "confirm": [1, float("inf")]}]), ":2: points[0].confirm[1]: is not finite"),
     ],
 )
-def test_what_is_no_series(tmp_path: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_series_is_an_error_with_its_line(
+    tmp_path: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(f"{series()}\n{text}\n")
     with pytest.raises(ConfigError) as caught:

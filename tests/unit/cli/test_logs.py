@@ -57,7 +57,7 @@ def test_steps_are_in_the_order_of_the_plan(failed: str, tipcflow: Callable[...,
     assert steps == [TRAIN, TRAIN, TRAIN, INFER]
 
 
-def test_one_file_is_printed_as_it_is(failed: str, tipcflow: Callable[..., Any]) -> None:
+def test_single_log_is_printed_unchanged(failed: str, tipcflow: Callable[..., Any]) -> None:
     assert tipcflow("logs", "latest", "train", "--node", "node-a").out == "epoch 1\nValueError: \ufffd\n"
 
 
@@ -74,7 +74,7 @@ def test_a_leg(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
     assert "has no logs of step norm_train_cpu/infer_cpu leg nothing" in result.err
 
 
-def test_what_is_not_there(failed: str, tipcflow: Callable[..., Any]) -> None:
+def test_missing_logs_are_an_error(failed: str, tipcflow: Callable[..., Any]) -> None:
     result = tipcflow("logs", "latest", "infer")
     assert result.code == 2
     assert f"run {failed} has no logs of step {INFER}\n" in result.err

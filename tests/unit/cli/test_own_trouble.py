@@ -19,7 +19,7 @@ from tipcflow.cli import main
         (OSError(28, "No space left on device", "/home/runs"), "No space left on device (/home/runs)"),
     ],
 )
-def test_it_is_one_line_and_exit_code_5(
+def test_controller_trouble_is_a_single_line_and_exit_code_5(
     error: Exception, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def app() -> None:

@@ -46,7 +46,7 @@ def test_no_secret_is_ever_shown(environ: dict[str, str]) -> None:
         (URL | {"TIPCFLOW_AIRFLOW_USER": "x"}, "TIPCFLOW_AIRFLOW_PASSWORD"),
     ],
 )
-def test_what_is_missing_is_named(environ: dict[str, str], key: str) -> None:
+def test_missing_login_variable_is_named(environ: dict[str, str], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         airflow_login(environ)
     assert caught.value.key == key

@@ -26,7 +26,7 @@ def load(tmp_path: Path, text: str) -> Cluster:
     return load_cluster(str(tmp_path / "box.yaml"), tmp_path)
 
 
-def test_what_is_declared(tmp_path: Path) -> None:
+def test_cluster_file_declares_launch_and_containers(tmp_path: Path) -> None:
     cluster = load(tmp_path, NODE)
     (node,) = cluster.nodes
     assert cluster.launch is Launch.MASTER

@@ -36,6 +36,6 @@ def test_if_speed_is_gating_whole_nodes_are_leased_unless_the_policy_sets_slots(
 
 
 @pytest.mark.parametrize("wrong", [{"lease": "racks"}, {"lease_wait_s": 0}, {"lease_wait_s": float("inf")}])
-def test_what_cannot_be_leased(wrong: dict[str, object]) -> None:
+def test_invalid_leases_are_rejected(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Policy.model_validate({"name": "p", **wrong})

@@ -37,7 +37,7 @@ def load(config: Path, **files: str) -> Repositories:
     return load_repositories(config)
 
 
-def test_what_is_declared(config: Path) -> None:
+def test_repository_file_declares_checks_and_connections(config: Path) -> None:
     found = load(config, clas=TEXT)
     (one,) = found
     assert (one.api_url, one.check, one.gate, one.forks, one.bot) == (
@@ -75,7 +75,9 @@ def test_no_folder_means_no_repository(tmp_path: Path) -> None:
         ("users: [octocat]", "permission: read", 8, "'write', 'maintain' or 'admin'"),
     ],
 )
-def test_what_is_wrong_is_reported_with_its_line(config: Path, old: str, new: str, line: int, words: str) -> None:
+def test_invalid_repository_file_is_an_error_with_its_line(
+    config: Path, old: str, new: str, line: int, words: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         load(config, clas=TEXT.replace(old, new, 1))
     assert words in str(caught.value)
@@ -87,7 +89,7 @@ def test_two_files_with_one_repository_are_refused(config: Path) -> None:
         load(config, first=TEXT, second=TEXT.replace("PaddlePaddle/", "paddlepaddle/"))
 
 
-def test_one_name_on_two_servers_is_refused(config: Path) -> None:
+def test_same_name_on_two_servers_is_refused(config: Path) -> None:
     """Attempts, approvals and messages are stored by the name."""
     ghes = TEXT.replace("github_clas", "ghes") + "api_url: https://git.example.com/api/v3/\n"
     with pytest.raises(ConfigError, match=r"second\.yaml:1: name: first\.yaml has the same repository"):
@@ -102,7 +104,7 @@ def test_two_servers_need_two_connections(config: Path) -> None:
     assert {one.api_url for one in found} == {"https://api.github.com", "https://git.example.com/api/v3"}
 
 
-def test_who_may_approve() -> None:
+def test_approvers_are_users_or_have_the_permission() -> None:
     rule = Approvers(permission="write", users=("Octocat",))
     assert rule.allow("me", "write")
     assert rule.allow("me", "admin")

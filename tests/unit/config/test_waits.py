@@ -24,7 +24,7 @@ def test_shipped_policies_wait_as_documented(name: str) -> None:
     assert waits.peers_every_s * 2 < waits.node_lease_s, "one question may be lost"
 
 
-def test_one_model_may_need_more() -> None:
+def test_override_raises_the_waits_of_a_model() -> None:
     override = {"model": "slow", "because": "its nodes are far away", "set": {"waits": {"silence_s": 60}}}
     policy = Policy.model_validate({"name": "p", "waits": {"reconnect_s": 7}, "overrides": [override]})
     assert policy.for_model("s", "slow").waits == Waits(reconnect_s=7, silence_s=60)

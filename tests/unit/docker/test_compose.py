@@ -112,7 +112,7 @@ def test_no_image_comes_from_a_host_of_ours(root: Path, services: Mapping[str, A
     assert not [image for image in images if "/" in image]
 
 
-def test_what_is_mounted_built_and_copied_is_there(root: Path, services: Mapping[str, Any]) -> None:
+def test_mounted_built_and_copied_files_exist(root: Path, services: Mapping[str, Any]) -> None:
     for service in services.values():
         for volume in service.get("volumes", ()):
             source = str(volume).split(":")[0]

@@ -30,7 +30,7 @@ def test_two_places_share_nothing(root: Path, env: Mapping[str, str], tmp_path: 
     assert len(set(env.values())) == len(env)
 
 
-def test_what_is_there_stays_and_what_is_missing_is_added(root: Path, env_file: Path, tmp_path: Path) -> None:
+def test_existing_settings_stay_and_missing_ones_are_added(root: Path, env_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "env"
     lines = env_file.read_text().splitlines()
     kept = [line for line in lines if not line.startswith(("REDIS_PASSWORD", "NODE_1_"))]
@@ -53,7 +53,7 @@ def test_a_file_that_others_may_read_is_not_filled(root: Path, tmp_path: Path) -
     assert "chmod 600" in result.stderr
 
 
-def test_what_containers_cannot_read_in_the_checkout_is_an_error(root: Path, tmp_path: Path) -> None:
+def test_files_unreadable_for_containers_are_an_error(root: Path, tmp_path: Path) -> None:
     for folder in ("dags", "configs/chains", "docker"):
         (tmp_path / folder).mkdir(parents=True)
     for name in ("env.sh", "redis.sh", "postgres_init.sh"):

@@ -67,7 +67,7 @@ def test_alerts_fire_and_end(root: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_each_alert_has_a_test(root: Path, rules: list[dict[str, Any]]) -> None:
+def test_every_alert_has_a_test(root: Path, rules: list[dict[str, Any]]) -> None:
     tests = yaml.safe_load((root / FOLDER / "alerts_test.yaml").read_text())["tests"]
     fired = {case["alertname"] for test in tests for case in test["alert_rule_test"] if case["exp_alerts"]}
     assert fired == {rule["alert"] for rule in rules}

@@ -42,7 +42,7 @@ def test_a_text_stored_without_escapes_is_read_as_its_parts(parts: list[str]) ->
     assert str(MetricKey(*parts)) == text
 
 
-def test_a_bar_in_a_name_is_no_separator() -> None:
+def test_bar_in_a_name_is_escaped() -> None:
     key = MetricKey("v/train", "gpu|fp32", "a|b%7C")
     assert str(key) == "v/train|gpu%7Cfp32|a%7Cb%257C"
     assert MetricKey.parse("v/train||a|b") == MetricKey("v/train", "", "a|b"), "stored before bars were escaped"

@@ -10,7 +10,7 @@ from tipcflow.execute.events import event_writer, events_path, read_events
 from tipcflow.execute.progress import Event, Kind
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+def test_written_events_are_read_again(tmp_path: Path) -> None:
     event = Event(Kind.STEP_ENDED, "a reason", step="s/train", node="a", leg="cpu", status=Status.FAILED, at=12.5)
     event_writer(tmp_path, "r")(event)
     assert read_events(tmp_path, "r")[0] == [event]

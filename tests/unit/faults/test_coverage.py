@@ -101,7 +101,7 @@ def test_every_named_fault_is_drawn_or_left_out_for_a_reason() -> None:
     assert NAMED.keys() <= {fault.name for fault in table.FAULTS}, "a named fault that is gone"
 
 
-def test_their_replacements_are_in_the_catalogue() -> None:
+def test_replacements_of_faults_are_in_the_catalogue() -> None:
     wanted = {name for names in (*NAMED.values(), *REVIEW.values()) for name in names}
     assert wanted <= NAMES, wanted - NAMES
     assert all(LEFT_OUT.values())

@@ -122,7 +122,7 @@ def test_a_log_is_unreachable_only_if_its_node_was_lost_and_the_output_reports_i
     assert out_of_reach([tried], note.replace("node b", "node a")) == set()
 
 
-def test_what_a_controller_could_not_fetch_must_be_on_the_nodes(tmp_path: Path) -> None:
+def test_values_not_fetched_must_be_on_the_nodes(tmp_path: Path) -> None:
     for node in "ab":
         log = tmp_path / node / "runs" / "r" / "src" / "out" / "workerlog.0"
         log.parent.mkdir(parents=True)

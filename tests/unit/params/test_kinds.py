@@ -79,7 +79,7 @@ def test_a_space_separated_file_is_shown_with_its_values() -> None:
 @pytest.mark.parametrize(
     "text", ["===serving_params===\nmodel_name:m\n", CPP, "runtime_device:arm_cpu\nlite_arm_work_path:/data\n"]
 )
-def test_what_cannot_be_run_is_refused_with_the_reason(text: str) -> None:
+def test_files_that_cannot_run_are_refused_with_a_reason(text: str) -> None:
     with pytest.raises(ConfigError, match="are read but not run") as caught:
         build_plan(
             text,

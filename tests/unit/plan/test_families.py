@@ -107,7 +107,7 @@ def test_the_modes_of_a_file_are_known_without_planning_it() -> None:
         ("benchmark", "===train_benchmark_params==", "===disable_train_benchmark==", 0, "no title"),
     ],
 )
-def test_what_a_script_would_stop_at_is_one_error(
+def test_lines_that_stop_a_script_are_an_error(
     case: Make, name: str, old: str, new: str, line: int, found: str
 ) -> None:
     assert old in text_of(name)

@@ -33,7 +33,7 @@ def planned(mode: str, old: str = "", new: str = "", *, compat: Compat = Compat.
         ("lite_train_lite_infer", "norm_train:train.py", "norm_train:train.py --epochs=9", (2, 0)),
     ],
 )
-def test_it_is_what_the_command_passes(mode: str, old: str, new: str, length: tuple[int, int]) -> None:
+def test_length_is_taken_from_the_command(mode: str, old: str, new: str, length: tuple[int, int]) -> None:
     plan = planned(mode, old, new)
     trainings = [step for step in plan.steps if step.kind is StepKind.TRAIN]
     assert {(step.epochs, step.iterations) for step in trainings} == {length}

@@ -29,7 +29,7 @@ def test_the_file_itself_is_plain_python_37():
     ast.parse(bundle.runner_bytes().decode(), feature_version=(3, 7))
 
 
-def test_it_unpacks_every_source_once(tmp_path):
+def test_bundle_unpacks_every_source_once(tmp_path):
     file = tmp_path / bundle.runner_name()
     file.write_bytes(bundle.runner_bytes())
     argv = [sys.executable, "-I", "-S", str(file), "list", str(tmp_path)]

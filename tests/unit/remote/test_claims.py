@@ -39,7 +39,7 @@ def test_a_slot_is_claimed_by_one_until_it_is_given_back(node: Node) -> None:
     assert requested(unclaim(node, "unknown")) == ["three", "two"]
 
 
-def test_what_ran_out_or_is_void_or_broken_counts_no_more(node: Node) -> None:
+def test_expired_void_and_broken_claims_do_not_count(node: Node) -> None:
     take(node, "late", 0, seconds=0.001)
     take(node, "ours", 1)
     folder = Path(node.workspace) / "claims"

@@ -207,7 +207,7 @@ def test_an_unreadable_file_is_reported_and_the_others_arrive(tmp_path):
     assert names_of(packed) == {"a", "c"}
 
 
-def test_what_a_login_script_printed_is_not_a_listing():
+def test_output_of_a_login_script_is_not_a_listing():
     for line in (b"Welcome to node a", b"9 1 x", b"\xff"):
         with pytest.raises(ValueError, match=r"."):
             fetching.listed_in([line], ["a"])
@@ -279,7 +279,7 @@ def test_unpack_once_and_only_what_was_meant(shell, node):
     assert names_in(Path(node.workspace) / "runs") == []
 
 
-def test_what_a_run_left_is_taken_over_once_and_stays_as_it_is(shell, node):
+def test_files_of_a_run_are_taken_over_once_and_stay_unchanged(shell, node):
     root, mine = (Path(paths.run_root(node, run)) for run in ("r1", "r2"))
     (root / "out").mkdir(parents=True)
     (root / "out" / "it's best.pdparams").write_text("weights")

@@ -52,7 +52,7 @@ def node(tmp_path: Path) -> Node:
     return Node(name="a", address="127.0.0.1", python="/usr/bin/python3", workspace=str(tmp_path / "odd 'name"))
 
 
-def test_what_is_unused_for_a_month_is_removed_from_the_cache(node: Node) -> None:
+def test_cache_entries_unused_for_a_month_are_removed(node: Node) -> None:
     assert cleaned(node) == []
     files = {"builds": "complete", "wheels": "w.whl", "packages": "complete", "data": "manifest.json"}
     for kind, file in {**files, "downloads": "meta.json", "other": "x"}.items():

@@ -33,7 +33,7 @@ def test_golden(build: ModuleType) -> None:
     assert as_text(made(build)) == (GOLDEN / "certificate.json").read_text()
 
 
-def test_it_holds(build: ModuleType) -> None:
+def test_certificate_is_valid(build: ModuleType) -> None:
     read_back = json.loads(as_text(made(build)))
     assert verify(read_back, files=FILES) == []
     assert read_back["verdict"]["counts"]["legs"] == {"pass": 2, "not_run": 1}

@@ -77,7 +77,7 @@ def otherwise(value: Any) -> list[Any]:
     return [one for one in made if json.dumps(one) != json.dumps(value)]
 
 
-def test_it_has_something_in_every_section_and_holds(build: ModuleType) -> None:
+def test_complete_certificate_fills_every_section_and_is_valid(build: ModuleType) -> None:
     made = whole(build)
     assert all(made[name] for name in LINKS)
     assert verify(made) == []

@@ -41,7 +41,7 @@ def filled(store: Store) -> Store:
     return store
 
 
-def test_what_is_stored_is_read(filled: Store) -> None:
+def test_stored_quarantine_is_read_back(filled: Store) -> None:
     made = filled.quarantines.add(quarantine(), per_day=3)
     assert made == quarantine(number=1)
     assert filled.quarantines.get(1) == made

@@ -28,7 +28,7 @@ def recorded(run_id: str = "r1") -> RecordedRun:
     )
 
 
-def test_it_is_read_like_any_run(store: Store) -> None:
+def test_recorded_run_is_read_like_any_run(store: Store) -> None:
     store.recorded.add([recorded("r1"), recorded("r2")])
     assert store.runs.get("r2") == recorded("r2").run
     assert store.plans.get("r1") == a_plan()

@@ -27,7 +27,7 @@ def draft(run: str = "r1", **fields: object) -> Alert:
     return alert(moved("ips", 0.8), first=run, newest=run, first_at=T0, newest_at=T0, **fields)
 
 
-def test_what_is_stored_is_read(store: Store) -> None:
+def test_stored_alert_is_read_back(store: Store) -> None:
     made = store.tracked_alerts.open(draft(suspects=("framework 1 -> 2",), last_good="r0"), "slow", at=T0)
     assert made == draft(suspects=("framework 1 -> 2",), last_good="r0").model_copy(
         update={"number": 1, "group": 1}

@@ -89,7 +89,7 @@ def test_folder_of_tests_without_a_package_is_a_problem(house: ModuleType) -> No
     assert list(house._unmirrored(files)) == ["tests/unit/gone: mirrors no package"]
 
 
-def test_exception_that_is_no_longer_needed_is_a_problem(house: ModuleType) -> None:
+def test_unneeded_exception_is_a_problem(house: ModuleType) -> None:
     files = [Path("src/tipcflow/entry.py"), Path("tests/unit/test_entry.py")]
     assert list(house._unmirrored(files)) == ["src/tipcflow: has tests now; remove it from UNMIRRORED"]
 

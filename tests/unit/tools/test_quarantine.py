@@ -61,7 +61,7 @@ def test_an_entry_of_thirty_days_with_a_reason_is_valid(tool: ModuleType) -> Non
         (OK * 2, "entry 2 (tests/a.py::test_a): the test is named twice"),
     ],
 )
-def test_each_violation_is_one_line(tool: ModuleType, text: str, problem: str) -> None:
+def test_every_violation_is_a_single_line(tool: ModuleType, text: str, problem: str) -> None:
     problems = tool.problems_of(text, TODAY, lambda test: test == "tests/a.py::test_a")
     assert any(problem in line for line in problems), problems
     assert all(line.startswith("tests/quarantine.toml: ") for line in problems)
@@ -79,7 +79,12 @@ def test_at_most_five_entries(tool: ModuleType) -> None:
 def test_a_test_is_named_with_its_parameters(tool: ModuleType) -> None:
     file = "tests/unit/tools/test_quarantine.py"
     assert tool.is_test(f"{file}::test_at_most_five_entries")
-    for wrong in (file, f"{file}::test_no", f"{file}::test_each_violation_is_one_line", "tests/no.py::test_no"):
+    for wrong in (
+        file,
+        f"{file}::test_no",
+        f"{file}::test_every_violation_is_a_single_line",
+        "tests/no.py::test_no",
+    ):
         assert not tool.is_test(wrong), wrong
 
 

@@ -224,7 +224,7 @@ def test_get_more_continues_where_it_stopped(transport, tmp_path):
         transport.get_more("/no/such", local, limit=200_001)
 
 
-def test_one_stream_and_many_commands_at_once(transport):
+def test_stream_and_commands_run_concurrently(transport):
     results = []
     with transport.stream("for i in $(seq 50); do echo $i; sleep 0.02; done") as lines:
         threads = [

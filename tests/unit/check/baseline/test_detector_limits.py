@@ -27,7 +27,7 @@ def ticking(step: float) -> Callable[[], float]:
     return lambda: next(at) * step
 
 
-def test_what_is_judged_has_a_row() -> None:
+def test_every_evaluated_metric_has_a_row() -> None:
     rows = gate_limits(history(10, 1), POLICY)
     assert [(row["step"], row["leg"], row["metric"]) for row in rows] == [
         ("v/eval", "", "eval.top1"),
@@ -62,7 +62,7 @@ def test_many_numbers_share_the_time() -> None:
     assert made["simulated_years"] == 20.0 * 21
 
 
-def test_it_uses_the_same_runs_as_the_checks() -> None:
+def test_detector_limits_use_the_same_runs_as_the_checks() -> None:
     """The last `history` runs of the level that a next run is compared with, by the number's own floor."""
     key, source = MetricKey("v/train", "", "batch_cost"), random.Random(3)
     values = [10 + source.gauss(0, 0.05) for _ in range(40)] + [5 + source.gauss(0, 0.02) for _ in range(14)]

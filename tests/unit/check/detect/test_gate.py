@@ -65,7 +65,7 @@ def test_the_same_change_is_worse_or_better_by_the_metric() -> None:
     assert (found.direction, found.size > 0) == ("worse", True), "the size is that of the values"
 
 
-def test_one_outlier_is_not_a_change() -> None:
+def test_outlier_is_not_a_change_point() -> None:
     values = noisy(100, 60, 1)
     values[30] = 60.0
     assert alerts(series(values)) == ()
@@ -148,7 +148,7 @@ def test_metrics_of_one_node_that_move_together_are_the_node() -> None:
     assert [bool(found) for found in judge_series(fleet((2,)), PR)] == [False, False, True, False, False]
 
 
-def test_what_moves_together_for_good_is_found_all_the_same() -> None:
+def test_common_permanent_change_is_detected() -> None:
     made = []
     for number in range(5):
         values = noisy(100, 40, number) + noisy(90, 20, 100 + number)
@@ -165,7 +165,7 @@ def line(**changes: object) -> str:
     return json.dumps({key: one for key, one in value.items() if one is not None})
 
 
-def test_what_is_read() -> None:
+def test_reading_a_series_keeps_medians_and_confirm_values() -> None:
     text = line(points=[{"run": "r", "node": "n", "samples": [3, 1, 2.5], "confirm": [4]}], more=1)
     (found,) = read_series([text, "\n"], file="f")
     assert found == Series("a", "s", True, (Point("r", "n", 2.5, 4.0),))

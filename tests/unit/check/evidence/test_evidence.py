@@ -76,7 +76,7 @@ def test_an_evaluation_that_prints_nothing(build: ModuleType) -> None:
     assert verdict(facts, judge(facts, CheckContext()))[0] is FAILED
 
 
-def test_what_did_not_pass_has_its_own_reason(build: ModuleType) -> None:
+def test_failed_step_needs_no_evidence(build: ModuleType) -> None:
     facts = build.facts(
         measurements=without(build, step=build.EVAL),
         step_status={**build.facts().step_status, build.EVAL: FAILED},
@@ -85,7 +85,7 @@ def test_what_did_not_pass_has_its_own_reason(build: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("metric", ["batch_cost", "inference_time", "top1"])
-def test_what_all_earlier_runs_had(build: ModuleType, metric: str) -> None:
+def test_metric_of_all_earlier_runs_is_required(build: ModuleType, metric: str) -> None:
     history = tuple(PastRun(run=f"r{n}", medians=numbers_of(build.measurements())) for n in range(5))
     assert judged(build.facts(), history=history).status is PASS
     facts = build.facts(measurements=without(build, metric))
@@ -289,7 +289,7 @@ def test_a_training_reaches_the_number_of_iterations_that_it_prints(
     assert judged(limited).status is PASS
 
 
-def test_what_our_side_lost_is_not_the_models_fault(build: ModuleType) -> None:
+def test_truncated_log_is_an_infra_failure(build: ModuleType) -> None:
     note = "main.log on node alpha has 9 B: only the first 4 B were fetched"
     result = judged(build.facts(measurements=without(build, step=build.EVAL), cut={build.EVAL: (note,)}))
     assert (result.status, result.reason) == (INFRA, f"the evaluation printed no metric ({note})")
@@ -349,7 +349,7 @@ def removed(build: ModuleType, **rule: object) -> tuple[Facts, CheckContext]:
     return facts, context
 
 
-def test_what_the_ref_no_longer_declares_comes_first(build: ModuleType) -> None:
+def test_removed_declarations_come_first_in_the_reason(build: ModuleType) -> None:
     facts, context = removed(build)
     result = one(ran_removed(facts, context))
     assert result.status is FAILED

@@ -35,7 +35,7 @@ def test_lines_that_moved(build: ModuleType, recognised: int, unknown: int, stat
     assert f"{recognised} of {recognised + unknown} log lines are recognized" in result.reason
 
 
-def test_such_a_run_is_not_green(build: ModuleType) -> None:
+def test_run_with_unrecognized_lines_is_not_green(build: ModuleType) -> None:
     facts = build.facts(lines={build.TRAIN: LogLines(recognised=10, unknown=140)})
     history = tuple(PastRun(run=f"r{n}", lines={build.TRAIN: BEFORE}) for n in range(5))
     status, reason = verdict(facts, judge(facts, CheckContext(history=history)))

@@ -117,7 +117,7 @@ def test_without_the_probe_printed_results_are_accepted(build: ModuleType) -> No
     assert suspected(build, unseen(build, {"0.jpg": only(3)}, (), probed=False)) == []
 
 
-def test_scores_of_all_classes_are_no_line_of_the_suite_s_file(build: ModuleType) -> None:
+def test_scores_of_all_classes_are_not_a_printed_class(build: ModuleType) -> None:
     assert suspected(build, unseen(build, {"0.jpg": (0.25, 0.75)}, ())) == []
 
 

@@ -12,7 +12,7 @@ def judged(build: ModuleType, *recorded: Expectation) -> CheckResult:
     return result
 
 
-def test_what_was_expected_when_the_plan_was_made_is_judged(build: ModuleType) -> None:
+def test_evidence_expected_by_the_plan_is_required(build: ModuleType) -> None:
     """A history that is shorter when the run is judged takes nothing away; another plan does."""
     gone = Expectation(
         kind=Evidence.METRIC, step=build.TRAIN, metric="top9", source=Source.HISTORY, because="five runs had it"

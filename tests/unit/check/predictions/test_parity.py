@@ -65,7 +65,7 @@ def test_an_equal_class_is_required_even_within_tolerance(build: ModuleType) -> 
     assert signature_of(result) == f"other_class compared_with={build.OFF}"
 
 
-def test_one_class_everywhere_proves_nothing(build: ModuleType) -> None:
+def test_single_predicted_class_leaves_parity_open(build: ModuleType) -> None:
     dead = {f"{name}.png": (0.001,) * 3 for name in "abc"}
     both = {f"{build.INFER}/{leg}": dead for leg in (build.ON, build.OFF)}
     result = judged(build.facts(predictions=both))
@@ -75,7 +75,7 @@ def test_one_class_everywhere_proves_nothing(build: ModuleType) -> None:
     )
 
 
-def test_one_side_only(build: ModuleType) -> None:
+def test_failed_side_of_a_pair_is_named(build: ModuleType) -> None:
     statuses = {**build.facts().leg_status, f"{build.INFER}/{build.OFF}": FAILED}
     facts = build.facts(leg_status=statuses, step_reason={f"{build.INFER}/{build.OFF}": "ended with 139"})
     assert (judged(facts).status, judged(facts).reason) == (OPEN, f"{build.OFF} is failed: ended with 139")

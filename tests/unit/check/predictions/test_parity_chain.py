@@ -102,7 +102,7 @@ def test_other_images(build: ModuleType) -> None:
     assert results[0].reason.startswith("not the same images as in v/export: 1 images")
 
 
-def test_one_leg_that_judged_other_images_than_its_sister(build: ModuleType) -> None:
+def test_legs_with_different_images_are_not_comparable(build: ModuleType) -> None:
     facts = with_network(build, build.EXPORT)
     scores = facts.predictions[LegKey(build.INFER, build.ON)]
     other = {f"other_{name}": row for name, row in scores.items()}
@@ -140,7 +140,7 @@ def test_a_leg_may_have_a_budget_of_its_own(build: ModuleType) -> None:
     assert (off.leg, off.status) == (build.OFF, FAILED)
 
 
-def test_each_repeat_is_compared_with_its_own_network(build: ModuleType) -> None:
+def test_every_repeat_is_compared_with_its_own_network(build: ModuleType) -> None:
     facts = with_network(build, build.EXPORT)
     steps = tuple(
         again

@@ -58,7 +58,7 @@ def test_node_b_leaves_at_once(build: ModuleType) -> None:
     )
 
 
-def test_each_trains_alone(build: ModuleType) -> None:
+def test_ranks_that_train_separately_fail(build: ModuleType) -> None:
     """real.md B v-a: nothing calls init_parallel_env."""
     result = judged(with_ranks(build, *[{**TRAINED, **ALONE}] * 4))
     assert (result.status, result.reason) == (
@@ -67,7 +67,7 @@ def test_each_trains_alone(build: ModuleType) -> None:
     )
 
 
-def test_each_node_trains_apart(build: ModuleType) -> None:
+def test_nodes_that_train_separately_fail(build: ModuleType) -> None:
     """Local connections between the ranks of a node do not make a group of two nodes; a download neither."""
     local, downloads = {**TRAINED, **ALONE, "local": 2}, {**TRAINED, **ALONE, "others": 1}
     assert judged(with_ranks(build, local, local, local, local)).status is FAILED

@@ -46,7 +46,7 @@ def test_a_leg_without_a_trace(build: ModuleType) -> None:
     assert f"leg {build.INFER}/{build.OFF} was planned and did not run" in result.reason
 
 
-def test_what_could_not_start_is_not_missing_work(build: ModuleType) -> None:
+def test_steps_not_started_are_an_infra_failure(build: ModuleType) -> None:
     facts = build.facts(step_status={"prepare": INFRA}, leg_status={}, records=(), measurements=())
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is INFRA, "the nodes' fault, not the model's"
@@ -137,7 +137,7 @@ def test_blocked_by_nothing_is_missing_work(build: ModuleType) -> None:
     assert "v/infer_cpu was planned and was blocked although nothing before it failed" in alone.reason
 
 
-def test_what_waits_for_a_step_that_went_wrong_may_be_blocked(build: ModuleType) -> None:
+def test_step_after_a_failed_step_may_be_blocked(build: ModuleType) -> None:
     statuses = with_status(build, EXPORT=INFRA, INFER=Status.BLOCKED)
     result = one(ran_steps(build.facts(step_status=statuses, leg_status={}), CONTEXT))
     assert result.status is INFRA
@@ -244,7 +244,7 @@ def test_switches_are_compared_by_meaning(build: ModuleType) -> None:
     assert one(ran_engine(engines(build, onednn="1", device="cpu:0"), CONTEXT)).status is PASS
 
 
-def test_without_evidence_there_is_no_pass(build: ModuleType) -> None:
+def test_engine_check_without_evidence_is_open(build: ModuleType) -> None:
     result = one(ran_engine(build.facts(engine={}, autolog={}), CONTEXT))
     assert result.status is OPEN
     assert f"{build.ON} (device, onednn, precision, threads, batch_size)" in result.reason

@@ -119,7 +119,7 @@ def test_a_group_may_request_the_cpu_of_a_gpu_cluster(build: ModuleType) -> None
     assert judged(build, facts, "gpu").status is PASS
 
 
-def test_what_did_not_pass_or_is_not_known_is_not_judged(build: ModuleType) -> None:
+def test_training_that_failed_is_not_evaluated(build: ModuleType) -> None:
     facts = build.facts(step_status={build.TRAIN: FAILED})
     assert ran_training(facts, CheckContext(run=build.run())) == []
     (result,) = ran_training(build.facts(), CheckContext())

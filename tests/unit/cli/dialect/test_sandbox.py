@@ -91,7 +91,7 @@ def test_the_interpreter_of_the_params_file_is_recorded(suite: Path, tmp_path: P
     assert [one.text for one in recorded(suite, tmp_path, 'eval "my-python train.py"')] == ["my-python train.py"]
 
 
-def test_each_script_meets_the_suite_as_it_is(suite: Path, tmp_path: Path) -> None:
+def test_every_script_reads_an_unchanged_suite(suite: Path, tmp_path: Path) -> None:
     (suite / "large.bin").write_bytes(b"x" * (module._LARGEST + 1))
     (suite / "outside").symlink_to("/etc")
     (suite / "inside").symlink_to("a.txt")

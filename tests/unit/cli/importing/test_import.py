@@ -68,7 +68,7 @@ def test_the_report_is_as_it_was_read_and_approved(bring: Import, tmp_path: Path
     assert page == (GOLDEN / "cli" / "import.txt").read_text()
 
 
-def test_what_runs_is_copied_byte_for_byte_and_nothing_else(bring: Import, tmp_path: Path) -> None:
+def test_import_copies_only_runnable_files_unchanged(bring: Import, tmp_path: Path) -> None:
     bring()
     copied = sorted(path for path in (tmp_path / "configs" / "chains").rglob("*") if path.is_file())
     assert copied == [tmp_path / CHAIN]

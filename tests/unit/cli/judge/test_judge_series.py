@@ -117,7 +117,7 @@ def test_values_other_than_measurements(judge: Callable[..., Any]) -> None:
     assert found[6]["reason"] == "the run has no samples"
 
 
-def test_one_line_per_series_and_a_table(judge: Callable[..., Any]) -> None:
+def test_judge_prints_a_line_per_series_or_a_table(judge: Callable[..., Any]) -> None:
     result = judge(line(LEVEL, "a"), line([*LEVEL, 1.2], "b"), line([], "c"))
     assert [json.loads(one)["id"] for one in result.out.splitlines()] == ["a", "b", "c"]
     table = judge(line(LEVEL, "a"), line([*LEVEL, 1.2], "b"), as_json=False).out

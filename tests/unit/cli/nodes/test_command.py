@@ -120,7 +120,7 @@ def test_programs_get_the_same(view: View) -> None:
     ]
 
 
-def test_what_was_reaped() -> None:
+def test_reap_prints_the_ended_leftovers() -> None:
     reaped = [
         Reaped(node="node-1", lines=(f"run {WEEKLY}: is running, leased until then by airflow; skipped",)),
         Reaped(
@@ -134,7 +134,7 @@ def test_what_was_reaped() -> None:
     golden("nodes-reap.txt", "".join(f"{line}\n" for line in reap_lines(reaped, [BY_HAND])))
 
 
-def test_which_nodes(view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_are_chosen_by_cluster_or_name(view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [node.name for node in chosen_nodes(view.clusters, ["small", "node-2"])] == ["node-2", "small"]
     with pytest.raises(ConfigError, match=r"no such node; found 'node-7'; expected one of node-1, node-2"):
         chosen_nodes(view.clusters, ["node-7"])

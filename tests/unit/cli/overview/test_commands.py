@@ -111,7 +111,7 @@ def test_without_runs(tipcflow: Callable[..., Any], database: Path, command: str
         assert f"no runs in sqlite:///{database}" in result.err
 
 
-def test_what_is_running(tipcflow: Callable[..., Any], database: Path) -> None:
+def test_today_lists_running_runs(tipcflow: Callable[..., Any], database: Path) -> None:
     with Store.open() as store:
         store.runs.create(a_run(created_at=store.now() - 60))
     lines = tipcflow("today").out.splitlines()

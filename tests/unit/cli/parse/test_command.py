@@ -103,7 +103,7 @@ def test_unknown_format(tipcflow: Command, log: Path) -> None:
     )
 
 
-def test_one_format_leaves_other_lines_alone(tipcflow: Command, log: Path) -> None:
+def test_parse_with_a_format_skips_other_lines(tipcflow: Command, log: Path) -> None:
     result = tipcflow("parse", str(log), "--format", "seg", "--json")
     (file,) = json.loads(result.out)["files"]
     assert (file["recognised"], file["unrecognised"], result.code) == ({}, 6, 0)

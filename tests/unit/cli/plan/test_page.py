@@ -83,7 +83,7 @@ def test_new_steps_are_reported(table: Callable[..., Any], planned: Plan) -> Non
     assert "predicted 3.0 minutes, the median of 1 past run; 5 of 6 steps have no history" in result.out
 
 
-def test_a_database_that_cannot_be_read_is_no_obstacle(
+def test_unreadable_database_does_not_prevent_a_plan(
     table: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.mkdir()

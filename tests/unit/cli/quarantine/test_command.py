@@ -77,7 +77,7 @@ def test_add_show_list_and_release(tipcflow: Callable[..., Any]) -> None:
 
 
 @pytest.mark.usefixtures("runs")
-def test_what_it_prints(tipcflow: Callable[..., Any]) -> None:
+def test_quarantine_add_prints_scope_and_failure_rate(tipcflow: Callable[..., Any]) -> None:
     first, second = tipcflow(*ADD).out.splitlines()
     assert first.startswith("quarantine 1 of kernels, until 20")
     assert first.endswith(f"UTC: parity.onednn (v/infer_cpu cpu) of {CHAIN} in {a_run().mode}")

@@ -63,7 +63,7 @@ def test_a_repeat_that_comes_again(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "0.0"])
-def test_what_is_no_speed_is_left_out(answer: Answer, bad: str) -> None:
+def test_invalid_speeds_are_skipped(answer: Answer, bad: str) -> None:
     rows, notes = answer(f"1n1g/r50_b128_fp32_1.log {{1: 198.0, 2: 202.0, 3: {bad}}}\n")
     assert (rows["1n1g"]["average_speed"], rows["1n1g"]["median_speed"]) == (200.0, 200.0)
     assert notes == [f"1n1g/r50_b128_fp32_1.log repeat 3: skipped: invalid speed {bad}"]

@@ -51,7 +51,7 @@ def test_lines_in_several_files_and_in_any_order(tipcflow: Command, tmp_path: Pa
     }
 
 
-def test_without_one_device_there_is_no_speed_up(tipcflow: Command, tmp_path: Path) -> None:
+def test_table_without_a_single_device_has_no_speedup(tipcflow: Command, tmp_path: Path) -> None:
     lines = SEED.read_text().splitlines()
     (tmp_path / "some").write_text("\n".join(line for line in lines if "1n1g" not in line))
     result = tipcflow("scaling", str(tmp_path / "some"), *B, "--json")

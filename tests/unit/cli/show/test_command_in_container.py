@@ -9,7 +9,7 @@ from tipcflow.plan.spec.container import container_words
 from tipcflow.report.text.jobs import command_line
 
 
-def test_it_runs_without_a_job_around_it(tmp_path: Path) -> None:
+def test_container_command_runs_without_a_job(tmp_path: Path) -> None:
     engine = tmp_path / "docker"
     engine.write_text('#!/bin/sh\nprintf "%s\\n" "$GPU" "$@"\n')
     engine.chmod(0o755)

@@ -101,7 +101,9 @@ def test_address_that_only_airflow_reaches(tipcflow: Tipcflow, two: FakeAirflow)
         ((200, "<html>"), "has no Certification page"),
     ],
 )
-def test_what_airflow_refuses(tipcflow: Tipcflow, two: FakeAirflow, response: tuple[int, Any], words: str) -> None:
+def test_trigger_reports_a_build_that_airflow_refuses(
+    tipcflow: Tipcflow, two: FakeAirflow, response: tuple[int, Any], words: str
+) -> None:
     two.builds = response
     result = tipcflow("trigger", "--framework", "toyframe==1.0")
     assert (result.code, two.runs) == (2, {})

@@ -215,7 +215,7 @@ def test_a_paused_chain_is_unpaused_on_request(tipcflow: Tipcflow, airflow: Fake
     assert airflow.dags[DAG]["is_paused"] is False
 
 
-def test_one_refused_chain_does_not_stop_the_others(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_refused_chain_does_not_stop_the_others(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG)
     airflow.add(OTHER, passing())
     airflow.refused[DAG] = "Invalid input for param mode: 'x'"

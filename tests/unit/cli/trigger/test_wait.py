@@ -58,7 +58,7 @@ def test_a_waiting_user_is_notified_of_the_confirm_run(tipcflow: Tipcflow, airfl
     assert result.err.count("no verdict yet: re-measuring: norm_train/train (confirm run again)") == 1
 
 
-def test_who_stops_a_run_stops_its_confirm_run_too(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_stopping_a_run_stops_its_confirm_run(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     requested = {"run": "again", "dag_run_id": "confirm__x"}
     airflow.add(DAG, ("running", facts(None, confirming=requested)))
     airflow.add("confirm", ("running", None))

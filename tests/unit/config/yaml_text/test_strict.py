@@ -43,7 +43,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         (BOMB, 0, "", [str(MAX_VALUES)]),
     ],
 )
-def test_one_line_with_file_and_place(text: str, line: int, key: str, words: list[str]) -> None:
+def test_invalid_yaml_is_a_single_error_with_its_line(text: str, line: int, key: str, words: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         read_yaml(text, file="lab.yaml")
     assert caught.value.file == "lab.yaml"

@@ -80,7 +80,7 @@ def test_another_airflows_settings_do_not_leak_in(made: AirflowHome, monkeypatch
     assert env["PATH"].split(os.pathsep)[0]
 
 
-def test_what_is_given_wins(made: AirflowHome) -> None:
+def test_environment_overrides_generated_settings(made: AirflowHome) -> None:
     env = env_of(made, AIRFLOW__CORE__PARALLELISM="9", AIRFLOW__API__PORT="1")
     assert (env["AIRFLOW__CORE__PARALLELISM"], env["AIRFLOW__API__PORT"]) == ("9", "1")
 

@@ -61,7 +61,7 @@ def of_home(home: Path) -> list[int]:
     return processes.marked(f"AIRFLOW_HOME={home / 'airflow'}")
 
 
-def test_it_lets_its_user_in_and_prints_no_password(stack: Stack, home: Path) -> None:
+def test_stack_accepts_its_user_and_prints_no_password(stack: Stack, home: Path) -> None:
     assert list(stack.components) == list(COMPONENTS)
     assert sorted(stack.pids) == sorted([*COMPONENTS, "migration"])
     token = post(f"{stack.url}/auth/token", {"username": stack.user, "password": stack.password})

@@ -50,7 +50,7 @@ def test_a_damaged_record_counts_as_none(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.process
-def test_one_command_at_a_time(tmp_path: Path) -> None:
+def test_exclusive_lock_admits_a_single_command(tmp_path: Path) -> None:
     other = (
         "import sys; from pathlib import Path; from devcluster.keep.record import exclusive\n"
         f"with exclusive(Path({str(tmp_path)!r}), 'nodes'): print('held', flush=True); sys.stdin.read()"

@@ -92,7 +92,7 @@ def test_a_second_history_is_refused(url: str) -> None:
         fill(url, lambda line: None, now=NOW, weeks=1, chains=1)
 
 
-def test_what_was_decided(tmp_path: Path) -> None:
+def test_sample_history_fills_pages_of_decisions(tmp_path: Path) -> None:
     """Pages of alerts, quarantines, A/B comparisons, pull requests and scaling chains have content."""
     fill(f"sqlite:///{tmp_path / 'history.db'}", lambda line: None, now=NOW, weeks=6, chains=60)
     with Store.open(f"sqlite:///{tmp_path / 'history.db'}") as store:

@@ -30,7 +30,7 @@ def _with(**values: object) -> Origin:
         (Origin(), []),
     ],
 )
-def test_what_changed_is_named(now: Origin, messages: list[str]) -> None:
+def test_changes_name_the_changed_facts(now: Origin, messages: list[str]) -> None:
     assert changes(GOOD, now) == messages
 
 

@@ -29,7 +29,7 @@ def test_no_loss(name: str) -> None:
     assert not is_loss(name)
 
 
-def test_what_a_training_minimises() -> None:
+def test_objective_is_the_loss_that_a_training_minimizes() -> None:
     assert objective(["CELoss", "loss"]) == "loss"
     assert objective(["G_loss"]) == "G_loss"
     assert objective(["G_loss", "D_loss"]) == "", "a GAN's losses oppose each other"

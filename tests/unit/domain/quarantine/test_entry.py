@@ -44,12 +44,12 @@ def changed(**fields: Any) -> CheckResult:
     return SLOW.model_copy(update=fields)
 
 
-def test_it_covers_the_same_failure() -> None:
+def test_quarantine_covers_the_same_failure() -> None:
     assert quarantine().covers(SLOW)
     assert quarantine().covers(changed(status=Status.UNCONFIRMED, reason="0.12 s; confirm run requested"))
 
 
-def test_it_covers_every_repeat_of_a_step() -> None:
+def test_quarantine_covers_every_repeat_of_a_step() -> None:
     assert quarantine().covers(changed(step="v_repeat_2/train"))
 
 
@@ -69,7 +69,7 @@ def test_it_covers_every_repeat_of_a_step() -> None:
         {"values": {"value": math.inf, "ratio": math.inf}},
     ],
 )
-def test_it_covers_nothing_else(other: dict[str, Any]) -> None:
+def test_quarantine_does_not_cover_other_failures(other: dict[str, Any]) -> None:
     assert not quarantine().covers(changed(**other))
 
 
@@ -90,7 +90,7 @@ def test_a_failure_of_twice_the_size_is_covered() -> None:
         (150, 160, True),
     ],
 )
-def test_it_is_in_force_until_it_expires_or_is_released(at: float, released: float | None, active: bool) -> None:
+def test_quarantine_is_active_until_expiry_or_release(at: float, released: float | None, active: bool) -> None:
     assert quarantine(released_at=released).is_active(at) is active
 
 
@@ -103,6 +103,6 @@ def test_the_clean_runs_that_end_it(failed: int, judged: int, runs: int) -> None
     assert (1 - rate) ** runs <= 0.05 < (1 - rate) ** (runs - 1)
 
 
-def test_its_text() -> None:
+def test_quarantine_as_text() -> None:
     assert quarantine(expires_at=1_795_996_800.0).until == "2026-11-30 00:00 UTC"
     assert quarantine(leg="cpu").about == "speed.batch_cost (v/train cpu)"

@@ -21,7 +21,7 @@ def coded(check: str = "parity.onednn", **values: Any) -> str:
     return signature_of(result(check, values={"max_abs": 0.25, "code": ReasonCode.OTHER_CLASS} | values))
 
 
-def test_it_is_the_reason_code_with_its_parameters() -> None:
+def test_signature_is_the_reason_code_with_parameters() -> None:
     assert coded() == "other_class"
     assert coded(compared_with="cpu_bs1") == "other_class compared_with=cpu_bs1"
     assert coded(compared_with="cpu_bs1") != coded(compared_with="cpu_bs4")
@@ -87,7 +87,7 @@ def test_sizes(values: dict[str, Any], size: float | None) -> None:
         "a.new.check",
     ],
 )
-def test_what_proves_that_work_was_done_is_never_quarantined(check: str) -> None:
+def test_proofs_of_work_cannot_be_quarantined(check: str) -> None:
     assert not may_be_quarantined(check)
     assert "declared work" in refusal(result(check))
 

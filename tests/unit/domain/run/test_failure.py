@@ -27,7 +27,7 @@ def test_every_class_has_a_remedy(kind: FailureClass) -> None:
     assert not remedy.means.endswith(".")
 
 
-def test_what_is_the_models_fault_is_not_tried_again() -> None:
+def test_failures_of_the_model_are_not_retried() -> None:
     assert not [kind for kind, one in REMEDIES.items() if one.retries and one.status is Status.FAILED]
 
 

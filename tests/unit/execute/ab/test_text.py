@@ -46,7 +46,7 @@ SAME = compared(LEG, *[(5.0, 5.0)] * 6)
 NOISY = compared(LEG, (5.0, 5.5), (5.0, 4.6), (5.0, 5.1), (5.0, 4.9))
 
 
-def test_what_is_compared() -> None:
+def test_opening_names_both_sides_and_the_limits() -> None:
     assert opening(A, B, Limits()) == (
         "toy f.txt: at most 20 pairs after 1 warm-up, margin 2.0%, error 2.0%\n"
         "A: v1 (11111111)\nB: main (22222222)"

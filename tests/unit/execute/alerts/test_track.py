@@ -100,7 +100,7 @@ def test_a_run_that_does_not_prove_the_level_ends_nothing(store: Store, missing:
     assert kinds(store) == ["opened"]
 
 
-def test_it_ends_when_the_level_returns_and_reopens(store: Store) -> None:
+def test_alert_ends_when_the_level_returns_and_reopens(store: Store) -> None:
     judged(store, 2, {"batch_cost": 1.2, "ips": 0.8})
     judged(store, 3, {"batch_cost": GREEN, "ips": 0.8})
     assert store.tracked_alerts.get(1).is_present

@@ -83,7 +83,5 @@ def test_a_stop_by_a_user_needs_no_evidence_and_comes_first() -> None:
         (({"reason": EndReason.STOPPED, "stopped_by": StoppedBy.CONTROLLER},) * 2, False, False),
     ],
 )
-def test_who_stopped_an_attempt_is_known_from_the_request_or_the_exit_records(
-    ends: Any, requested: bool, cancelled: bool
-) -> None:
+def test_attempt_is_cancelled_by_request_or_exit_records(ends: Any, requested: bool, cancelled: bool) -> None:
     assert is_cancelled(gang(*ends), requested=requested) is cancelled

@@ -209,7 +209,7 @@ def test_a_node_that_was_not_ready_is_named_by_the_record_of_its_stopped_job() -
     assert error.value.node == "b"
 
 
-def test_one_that_fails_ends_the_others_without_waiting() -> None:
+def test_failing_member_ends_its_peers_immediately() -> None:
     bad, other = ScriptedNode("a", code=7), ScriptedNode("b")
     made, looks = run(bad, other)
     assert other.reason == "a peer failed"

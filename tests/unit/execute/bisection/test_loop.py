@@ -81,7 +81,7 @@ def test_the_commit_that_made_a_chain_slower_is_found(store: Store, change: int)
     assert len(chain.executed) < 16
 
 
-def test_it_continues_where_it_was_stopped_and_uses_measurements_of_ci(store: Store) -> None:
+def test_bisection_resumes_and_uses_ci_measurements(store: Store) -> None:
     progress, first = search(store, noisy(6, 1.2, 0.02), most_runs=3)
     assert (progress.assessment, progress.why) == (None, "the limit of 3 runs is reached")
     ci = Chain(store, noisy(6, 1.2, 0.02))
@@ -182,7 +182,7 @@ def test_a_cancelled_run_ends_it(store: Store) -> None:
     assert (progress.why, chain.executed) == ("run run-1 was cancelled", [16])
 
 
-def test_its_runs_join_no_history(store: Store) -> None:
+def test_runs_of_a_bisection_are_not_history(store: Store) -> None:
     search(store, noisy(5, 1.2, 0.01))
     run = a_run("later", created_at=T0 + 9_999, environment="cpu")
     store.runs.create(run)

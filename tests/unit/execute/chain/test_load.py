@@ -140,7 +140,7 @@ def test_modes_and_environments_are_apart(store: Store) -> None:
         (CHAIN, {"environment": ""}, "no run of the chain in this mode and environment class"),
     ],
 )
-def test_what_has_no_history(store: Store, chain: str, more: dict[str, str], message: str) -> None:
+def test_chain_without_history_is_an_error(store: Store, chain: str, more: dict[str, str], message: str) -> None:
     weeks(store, 1)
     with pytest.raises(ConfigError, match=message.replace("(", "\\(")):
         chain_history(store, chain, config_dir=CONFIGS, **more)  # type: ignore[arg-type]

@@ -64,16 +64,16 @@ def test_the_earlier_log_may_be_compressed_by_now(folder: Path) -> None:
     assert _losses(folder, "header\n" + _log(FIRST) + _log(FIRST)) == [2.5, 2.4, 2.3]
 
 
-def test_one_that_resumed_from_a_checkpoint_counts_its_own(folder: Path) -> None:
+def test_attempt_resumed_from_a_checkpoint_counts_its_own_values(folder: Path) -> None:
     assert _losses(folder, "header\n" + _log(FIRST) + _log([(1, 10, 2.4), (1, 20, 2.2)])) == [2.4, 2.2]
 
 
-def test_one_that_had_logged_a_single_line_is_left_out(folder: Path) -> None:
+def test_attempt_with_a_single_line_is_skipped(folder: Path) -> None:
     _earlier(folder).write_text(_log(FIRST[:1]))
     assert _losses(folder, _log(FIRST[:1]) + "header\n" + _log(FIRST)) == [2.5, 2.4, 2.3]
 
 
-def test_one_that_died_within_a_line_is_left_out(folder: Path) -> None:
+def test_attempt_that_ended_within_a_line_is_skipped(folder: Path) -> None:
     torn = _log(FIRST)[:-3]
     _earlier(folder).write_text(torn)
     assert _losses(folder, torn + "\n" + _log(FIRST)) == [2.5, 2.4, 2.3]

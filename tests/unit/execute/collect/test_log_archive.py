@@ -56,7 +56,7 @@ def test_a_log_reads_the_same_before_and_after(folder: Path) -> None:
     assert content_hash(zipped) == hashlib.sha256(zipped.read_bytes()).hexdigest()
 
 
-def test_one_that_was_killed_while_it_compressed_is_done_again(folder: Path) -> None:
+def test_interrupted_compression_is_repeated(folder: Path) -> None:
     """What it left is replaced; the log itself is there until the compressed one is whole."""
     log = folder / "train" / "node-a" / "logs" / "main.log"
     log.with_name("main.log.gz").write_bytes(gzip.compress(TEXT)[:50])

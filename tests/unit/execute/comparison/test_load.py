@@ -29,7 +29,7 @@ def compared(store: Store, *names: str, policy: str = "weekly") -> Comparison:
     return compare_runs(store, names, config_dir=CONFIGS, policy=policy)
 
 
-def test_what_differs_and_what_became_slower(store: Store) -> None:
+def test_comparison_lists_differences_and_regressions(store: Store) -> None:
     weeks(store, 12)
     put_run(store, 12, status=Status.REGRESSION, slower=1.3, nodes=("node-a", "node-c"))
     made = compared(store, "run-11", "latest")
@@ -91,7 +91,7 @@ def test_other_environments_are_listed_and_not_evaluated(store: Store) -> None:
         ),
     ],
 )
-def test_what_cannot_be_compared(store: Store, names: list[str], message: str) -> None:
+def test_incomparable_runs_are_an_error(store: Store, names: list[str], message: str) -> None:
     weeks(store, 2)
     store.runs.create(Run(**(store.runs.get("run-00").model_dump() | {"id": "other-1", "chain": "s/x/y"})))
     with pytest.raises(ConfigError) as error:

@@ -82,7 +82,7 @@ def test_a_rank_that_exits_silently_is_the_root_cause_by_its_exit_code(
 @pytest.mark.parametrize(
     "ends", [None, {**FIRST, "b": (RankEnd(rank=2, exit_code=1), RankEnd(rank=3, signal=15))}]
 )
-def test_a_rank_that_its_peers_wait_for_in_vain_hangs(ends: dict[str, tuple[RankEnd, ...]] | None) -> None:
+def test_rank_awaited_by_its_peers_is_the_hanging_rank(ends: dict[str, tuple[RankEnd, ...]] | None) -> None:
     outcome = two_nodes("hang", ends)
     assert outcome.failure
     assert (outcome.failure.root_cause, outcome.failure.failure_class) == ("node b, rank 3", FailureClass.HANG)

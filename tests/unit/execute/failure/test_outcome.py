@@ -124,7 +124,7 @@ def test_a_lost_node_outweighs_the_legs_it_took_along() -> None:
         (InfraError("the slots are held by run x"), None),
     ],
 )
-def test_what_ended_a_run_before_its_first_step(error: InfraError, kind: FailureClass | None) -> None:
+def test_failure_before_the_first_step_has_a_class(error: InfraError, kind: FailureClass | None) -> None:
     failure = before_the_first_step(error)
     assert (failure and failure.failure_class) == kind
     assert failure is None or failure.root_cause == "node b"
@@ -176,7 +176,7 @@ def test_a_slow_job_has_no_rank_behind(
         (None, Status.INFRA_FAILURE, FailureClass.INTERRUPTED, "the job was stopped on node b"),
     ],
 )
-def test_who_ended_a_job_decides_its_status_not_the_message(
+def test_status_of_a_stopped_job_depends_on_stopped_by(
     by: str | None, status: Status, kind: FailureClass | None, words: str
 ) -> None:
     message = "reaped" if by == "operator" else "the runner got SIGTERM"

@@ -145,7 +145,7 @@ HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"
         ),
     ],
 )
-def test_who_and_what(
+def test_root_cause_names_node_and_failure_class(
     members: list[Member], logs: Mapping[str, str], name: str, kind: FailureClass, status: Status
 ) -> None:
     report = {node: diagnose_logs(text, {}) for node, text in logs.items()}
@@ -201,13 +201,13 @@ def test_a_clock_that_is_off_does_not_make_a_node_the_first() -> None:
     assert named.name == "a"
 
 
-def test_there_is_no_root_cause_when_all_succeeded() -> None:
+def test_successful_members_have_no_root_cause() -> None:
     members = [member("a", exit_code=0), member("b", exit_code=0)]
     assert find_root_cause(members) is None
     assert step_outcome(members, {}, cancelled=False).status is Status.PASS
 
 
-def test_what_a_user_stopped_is_not_a_failure() -> None:
+def test_cancelled_step_is_not_a_failure() -> None:
     members = [member("a", **STOPPED), member("b", exit_code=250)]
     outcome = step_outcome(members, {}, cancelled=True)
     assert (outcome.status, outcome.failure) == (Status.CANCELLED, None)

@@ -49,7 +49,7 @@ def test_every_node_is_queried_and_silent_nodes_are_named(tmp_path: Path) -> Non
     assert files == [tmp_path / "a" / EVIDENCE]
 
 
-def test_what_comes_late_is_not_written(tmp_path: Path) -> None:
+def test_late_evidence_is_not_written(tmp_path: Path) -> None:
     """The folder may be the next attempt's by then."""
     late = Asked(late=True)
     before = set(threading.enumerate())

@@ -125,7 +125,7 @@ def test_the_end_of_a_log_that_another_process_showed_is_known_but_not_shown_aga
     assert one.log_bytes == {"": len(Logging.text)}
 
 
-def test_what_was_shown_counts_before_anything_is_received() -> None:
+def test_resumed_offset_counts_before_new_output() -> None:
     one = member(Still({}))
     one.resume_at({"": 50_000})
     assert (one.log_bytes, one.state.log_bytes) == ({"": 50_000}, {"": 50_000})

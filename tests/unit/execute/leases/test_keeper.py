@@ -76,7 +76,7 @@ def test_an_heir_gets_the_leases_before_a_waiting_run(store: Store, keeper: Call
 
 
 @pytest.mark.parametrize("trouble", ["error", "kept", "cancelled", "heir"])
-def test_without_a_clean_end_there_is_no_heir(
+def test_failed_run_passes_no_slots_to_an_heir(
     store: Store, keeper: Callable[..., LeaseKeeper], trouble: str
 ) -> None:
     cancel, made = threading.Event(), []

@@ -29,7 +29,7 @@ def test_without_a_requirement_nothing_is_installed() -> None:
     assert release_of(None, [some_facts("a")]) is None
 
 
-def test_one_node_without_it_is_enough() -> None:
+def test_build_is_installed_if_any_node_lacks_the_release() -> None:
     facts = [some_facts("a"), some_facts("b", framework_version="3.2.0")]
     assert release_of(Requirement("paddlepaddle==3.3.1"), facts) is not None
 

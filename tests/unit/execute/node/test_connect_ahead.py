@@ -48,7 +48,7 @@ def test_the_first_request_waits_for_it() -> None:
     assert connects.made[0].closed.is_set()
 
 
-def test_its_error_is_raised_and_the_next_request_retries() -> None:
+def test_connection_error_is_raised_and_next_request_retries() -> None:
     connects = Connects(InfraError("node a: no", node="a"))
     connects.may.set()
     session = NodeSession(NODE, connects)
@@ -59,7 +59,7 @@ def test_its_error_is_raised_and_the_next_request_retries() -> None:
     assert session.transport is connects.made[0]
 
 
-def test_one_that_comes_too_late_is_closed() -> None:
+def test_connection_made_after_close_is_closed() -> None:
     connects = Connects()
     session = NodeSession(NODE, connects)
     session.connect_ahead()

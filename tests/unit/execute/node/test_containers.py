@@ -73,7 +73,7 @@ def test_a_node_without_a_container_is_not_probed() -> None:
     assert look(Node(name="a", address="10.0.0.1", python="/usr/bin/python3", workspace="/srv/t")) == ""
 
 
-def test_what_is_missing_is_reported_with_what_to_type(node: Callable[..., Node], tmp_path: Path) -> None:
+def test_container_probe_reports_the_trouble_and_the_command(node: Callable[..., Node], tmp_path: Path) -> None:
     lines = []
     for what, answers in TROUBLES.items():
         with pytest.raises(InfraError) as caught:

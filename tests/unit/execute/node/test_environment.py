@@ -37,7 +37,7 @@ def test_the_key_of_known_nodes_stays() -> None:
         {"python": "3.12.1", "packages": {"numpy": "2.4"}, "memory_bytes": 1, "ips": ("10.0.0.9",)},
     ],
 )
-def test_what_does_not_end_a_history(changes: dict[str, Any]) -> None:
+def test_minor_changes_keep_the_environment_class(changes: dict[str, Any]) -> None:
     assert environment_class([GPU.model_copy(update=changes)], device="gpu", world_size=8) == GPU_KEY
 
 
@@ -50,7 +50,7 @@ def test_what_does_not_end_a_history(changes: dict[str, Any]) -> None:
         ({"gpus": ({"name": "A100"},)}, "hardware 1x-a100 instead of 8x-tesla-v100-sxm2-16gb"),
     ],
 )
-def test_what_ends_a_history_is_reported(changes: dict[str, Any], result: str) -> None:
+def test_differences_of_environment_classes_are_reported(changes: dict[str, Any], result: str) -> None:
     other = environment_class([GPU.model_copy(update=changes)], device="gpu", world_size=8)
     assert differences(GPU_KEY, other) == [result]
 

@@ -135,9 +135,7 @@ def test_however_little_arrives_it_continues(folder: FolderFetch, folders: tuple
     assert ((here / "log").read_bytes(), len(Frail.offsets)) == (data, 12)
 
 
-def test_what_was_here_and_is_of_no_use_is_no_measure_of_what_arrives(
-    folder: FolderFetch, folders: tuple[Path, Path]
-) -> None:
+def test_useless_partial_file_does_not_count_as_progress(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
     there, here = folders
     data = os.urandom(2 * EACH)
     (there / "log").write_bytes(data)
@@ -148,7 +146,7 @@ def test_what_was_here_and_is_of_no_use_is_no_measure_of_what_arrives(
     assert Frail.offsets == [0, 1000, 2000, 3000, 4000]
 
 
-def test_what_takes_too_long_is_dropped(twice: Any, folders: tuple[Path, Path]) -> None:
+def test_fetch_over_the_time_limit_is_dropped(twice: Any, folders: tuple[Path, Path]) -> None:
     there, here = folders
     (there / "log").write_bytes(b"x" * 2 * EACH)
     Frail.breaks = [1000] * 100
@@ -159,7 +157,7 @@ def test_what_takes_too_long_is_dropped(twice: Any, folders: tuple[Path, Path]) 
     assert len(Frail.offsets) == 4, "three times; a connection that broke brings nothing more"
 
 
-def test_one_that_cannot_be_read_costs_no_other(
+def test_unreadable_file_does_not_affect_other_files(
     make_server: Callable[..., Server], folders: tuple[Path, Path]
 ) -> None:
     there, here = folders
@@ -188,7 +186,7 @@ def test_a_link_that_brings_nothing_is_dropped(folder: FolderFetch, folders: tup
     assert _names(here) == [".log.part"]
 
 
-def test_one_that_died_is_gone_on_with_by_the_next(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
+def test_interrupted_fetch_is_resumed_by_the_next(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
     there, here = folders
     data = os.urandom(2 * EACH)
     (there / "log").write_bytes(data)
@@ -200,7 +198,7 @@ def test_one_that_died_is_gone_on_with_by_the_next(folder: FolderFetch, folders:
 
 
 @pytest.mark.parametrize("here_already", [b"y" * EACH, b"x" * 3 * EACH])
-def test_what_is_not_its_beginning_is_fetched_again(
+def test_overwritten_file_is_fetched_from_the_start(
     folder: FolderFetch, folders: tuple[Path, Path], here_already: bytes
 ) -> None:
     """The file was overwritten meanwhile, or is shorter now."""
@@ -213,9 +211,7 @@ def test_what_is_not_its_beginning_is_fetched_again(
 
 
 @pytest.mark.parametrize("size", [1000, 2 * EACH])
-def test_what_was_damaged_on_the_way_is_fetched_again(
-    folder: FolderFetch, folders: tuple[Path, Path], size: int
-) -> None:
+def test_damaged_file_is_fetched_again(folder: FolderFetch, folders: tuple[Path, Path], size: int) -> None:
     there, here = folders
     (there / "log").write_bytes(b"x" * size)
 
@@ -230,7 +226,7 @@ def test_what_was_damaged_on_the_way_is_fetched_again(
 
 
 @pytest.mark.parametrize("size", [1000, 2 * EACH])
-def test_what_is_damaged_twice_is_reported(folder: FolderFetch, folders: tuple[Path, Path], size: int) -> None:
+def test_file_damaged_twice_is_reported(folder: FolderFetch, folders: tuple[Path, Path], size: int) -> None:
     there, _ = folders
     for name in ("log", "other"):
         (there / name).write_bytes(b"x" * size)
@@ -243,7 +239,7 @@ def test_what_is_damaged_twice_is_reported(folder: FolderFetch, folders: tuple[P
     assert len(Frail.offsets) <= 3
 
 
-def test_one_that_grew_meanwhile_arrives_whole(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
+def test_file_that_grows_during_a_fetch_is_complete(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
     """Its beginning is what was listed, so it need not be fetched again."""
     there, here = folders
     (there / "log").write_bytes(b"x" * 2 * EACH)

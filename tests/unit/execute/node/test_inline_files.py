@@ -26,12 +26,12 @@ def fetch(local: Path, sent: dict[str, bytes | None], *, limit: int = 100) -> Fo
     return FolderFetch(asks_nobody, node="a", root="/there", local=local, limit=limit, sent=sent)
 
 
-def test_what_was_sent_is_unpacked() -> None:
+def test_inline_files_are_unpacked() -> None:
     message = {"event": "files", "job": {"a": packed(b"\x00\xff"), "b": None}, "root": {"c/d": packed(b"")}}
     assert unpack(message) == InlineFiles(job={"a": b"\x00\xff", "b": None}, root={"c/d": b""})
 
 
-def test_what_did_not_arrive_as_it_was_was_not_sent() -> None:
+def test_damaged_inline_files_are_ignored() -> None:
     wrong = [binascii.crc32(b"x"), base64.b64encode(b"y").decode()]
     assert unpack({"job": {"a": wrong, "b": [0, "no base 64!"]}}) == InlineFiles()
 
@@ -44,7 +44,7 @@ def test_sent_files_are_kept_without_asking_the_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["other", "long"])
-def test_what_was_not_sent_or_is_too_long_is_fetched(tmp_path: Path, name: str) -> None:
+def test_missing_or_long_inline_files_are_fetched(tmp_path: Path, name: str) -> None:
     with pytest.raises(AssertionError, match="the node was asked"):
         fetch(tmp_path, {"long": b"x" * 101}).fetch([name])
 

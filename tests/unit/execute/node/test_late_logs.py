@@ -69,7 +69,7 @@ def test_late_logs_are_stored_as_the_attempts_that_wrote_them(tmp_path: Path) ->
         assert len(store.measurements.of(RUN)) == 2, "once, for all callers"
 
 
-def test_what_a_runner_listed_at_its_end(tmp_path: Path) -> None:
+def test_artefacts_listed_by_the_runner_are_read(tmp_path: Path) -> None:
     assert listed_artefacts(tmp_path) is None
     files = [{"path": LOG, "exists": True, "fresh": True}, {"path": "old", "exists": True, "fresh": False}]
     (tmp_path / "artefacts.json").write_text(json.dumps([*files, {"path": "gone", "exists": False}]))

@@ -86,7 +86,7 @@ def test_an_empty_node_reports_nothing(node: Node) -> None:
         ),
     ],
 )
-def test_what_stays_keeps_its_slots_and_its_claim(node: Node, left: Any, containers: Any, words: str) -> None:
+def test_remaining_processes_keep_slots_and_claim(node: Node, left: Any, containers: Any, words: str) -> None:
     report = ScriptedNode(node, MINE, left=left, containers=containers)
     nodes = nodes_with(report)
     assert nodes.clean(RUN) == [f"still on node a after SIGKILL: {words}; its slots stay leased"]

@@ -60,7 +60,7 @@ def test_a_clock_that_is_off_is_shown_not_fatal() -> None:
         ({}, {"device": "gpu", "slots": 2}, "", "node a is declared with 2 GPUs but shows 0"),
     ],
 )
-def test_one_sentence_names_the_node(
+def test_preflight_failure_names_the_node(
     changes: dict[str, Any], settings: dict[str, Any], wanted: str, words: str
 ) -> None:
     with pytest.raises(InfraError) as caught:
@@ -75,6 +75,6 @@ def test_an_environment_with_two_frameworks_serves_suites_of_both() -> None:
         assert check_nodes(cluster(), nodes, framework=framework, requirement=None) == []
 
 
-def test_what_is_no_requirement() -> None:
+def test_invalid_framework_requirement_is_an_error() -> None:
     with pytest.raises(ConfigError, match="--framework: is not a valid requirement"):
         parse_framework("paddle paddle")

@@ -147,7 +147,7 @@ def test_a_decision_accepts_it(store: Store) -> None:
         (Wanted(state="over"), []),
     ],
 )
-def test_what_is_wanted(store: Store, wanted: Wanted, chains: list[str]) -> None:
+def test_changes_are_filtered(store: Store, wanted: Wanted, chains: list[str]) -> None:
     put(store, 1, R)
     put(store, 1, B, "t/beta/a")
     assert sorted(row.chain for row in load_changes(store, wanted, now=NOW).rows) == chains

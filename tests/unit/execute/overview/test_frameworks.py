@@ -27,7 +27,7 @@ def test_without_a_cluster_nothing_is_known(configs: Path) -> None:
     assert Clusters(configs / "nowhere").reasons("s") == ()
 
 
-def test_one_cluster_with_the_framework_is_enough(configs: Path) -> None:
+def test_single_cluster_with_the_framework_suffices(configs: Path) -> None:
     (configs / "clusters" / "one.yaml").write_text(NODE.format(name="one", has="torch"))
     assert Clusters(configs).reasons("s") == ("cluster one has no paddlepaddle",)
     (configs / "clusters" / "two.yaml").write_text(NODE.format(name="two", has="paddlepaddle"))

@@ -77,7 +77,7 @@ def test_a_named_run_of_a_change_counts(runs: Store) -> None:
     assert (made.run, made.failed, made.judged) == ("run-9", 3, 10)
 
 
-def test_one_of_several_failures(store: Store) -> None:
+def test_quarantine_requires_a_unique_failure(store: Store) -> None:
     put(store, 0, parity(), parity(leg="cpu_bs4"))
     with pytest.raises(ConfigError, match=r"run run-0 has 2 different failures of parity.onednn.*--step, --leg"):
         add(store)
@@ -101,7 +101,7 @@ def test_one_of_several_failures(store: Store) -> None:
         ),
     ],
 )
-def test_what_is_refused(store: Store, fields: dict[str, Any], text: str) -> None:
+def test_failures_that_cannot_be_quarantined_are_refused(store: Store, fields: dict[str, Any], text: str) -> None:
     red = Status.FAILED
     put(
         store,

@@ -72,7 +72,7 @@ def clean(store: Store, made: Quarantine) -> int:
     return progress_of(store, made).clean
 
 
-def test_it_ends_with_its_last_clean_run(store: Store, made: Quarantine) -> None:
+def test_quarantine_ends_with_the_last_clean_run(store: Store, made: Quarantine) -> None:
     assert made.clean_runs == 29
     for number in range(28):
         put(store, 10 + number, GREEN)
@@ -123,7 +123,9 @@ def test_every_repeat_must_be_clean(store: Store, made: Quarantine) -> None:
         (GREEN, {"status": None, "ended_at": None}),
     ],
 )
-def test_what_does_not_count(store: Store, made: Quarantine, status: Status, fields: dict[str, Any]) -> None:
+def test_runs_that_do_not_count_as_clean(
+    store: Store, made: Quarantine, status: Status, fields: dict[str, Any]
+) -> None:
     put(store, 10, GREEN)
     put(store, 11, status, **fields)
     assert clean(store, made) == 1

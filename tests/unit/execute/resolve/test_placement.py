@@ -29,7 +29,7 @@ def test_the_least_wanted_come_first_and_others_keep_their_order() -> None:
     assert names(place_nodes(three, 2, {"n0": 2, "n1": 1, "n2": 1})) == ["n1", "n2", "n0"]
 
 
-def test_who_needs_all_gets_them_as_they_are() -> None:
+def test_run_of_all_nodes_keeps_their_order() -> None:
     assert names(place_nodes(cluster("cpu", "cpu"), 2, {"n0": 5})) == ["n0", "n1"]
 
 

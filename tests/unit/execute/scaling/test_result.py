@@ -21,7 +21,7 @@ def test_exit_code_is_that_of_the_worst_run(statuses: tuple[Status, ...], code: 
     assert exit_code_of(result(statuses, with_speed=len(statuses))) == code
 
 
-def test_without_a_run_there_is_no_status() -> None:
+def test_result_without_a_run_has_no_status() -> None:
     empty = result((Status.NOT_RUN,), with_speed=0)
     assert (worst_status(empty), exit_code_of(empty)) == (None, 0)
 

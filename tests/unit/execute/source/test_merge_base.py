@@ -197,7 +197,7 @@ def test_a_change_is_compared_with_its_merge_bases_history(store: Store) -> None
     assert past(store, run) == {"at-1": True, "at-M": True, "at-c": False}
 
 
-def test_what_is_not_a_change_is_not_compared_with_changes(store: Store) -> None:
+def test_branch_run_is_not_compared_with_changes(store: Store) -> None:
     run = a_run("weekly", suite_commit="4", created_at=T0 + 9)
     store.runs.create(run)
     assert past(store, run) == {"at-1": True, "at-M": True, "at-3": True}

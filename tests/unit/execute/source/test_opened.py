@@ -65,7 +65,7 @@ def test_files_of_all_nodes_and_steps_without_what_the_run_wrote(site: Site) -> 
     assert site.store.opened.newest([a_run().chain], [a_run().mode]) == {a_run().chain: found}
 
 
-def test_one_record_per_chain_and_commit(site: Site) -> None:
+def test_opened_files_are_stored_once_per_chain_and_commit(site: Site) -> None:
     site.records()
     assert site.noted(site.run())
     site.records("r2")

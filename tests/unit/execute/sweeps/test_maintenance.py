@@ -155,7 +155,7 @@ def test_leases_of_nodes_that_cannot_be_listed_stay(here: Deployment) -> None:
     assert here.requests == ["b"]
 
 
-def test_who_waits_for_slots_is_not_abandoned_and_requests_of_dead_waiters_are_forgotten(here: Deployment) -> None:
+def test_waiting_run_is_kept_and_requests_of_dead_waiters_dropped(here: Deployment) -> None:
     here.cluster("local", NODE)
     waiting, dead = here.run("waiting", hours=99), here.run("dead", hours=99)
     for run, ttl_s in ((waiting, 60.0), (dead, -60.0)):

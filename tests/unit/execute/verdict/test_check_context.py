@@ -110,7 +110,7 @@ def _before(store: Store, run: Run) -> str:
     return context.before.run if context.before else ""
 
 
-def test_what_was_declared_does_not_depend_on_a_run_that_passed(store: Store) -> None:
+def test_declarations_do_not_require_a_passed_run(store: Store) -> None:
     """A leg that has failed in each run of the base can be removed, too."""
     record_run(store, a_run("failed", created_at=T0), status=Status.FAILED)
     record_run(store, a_run("elsewhere", created_at=T0 + 1, environment="gpu"), status=Status.UNCONFIRMED)

@@ -61,7 +61,7 @@ def test_no_other_status_is_neutral(store: Store, status: Status, code: int) -> 
     assert exit_code_of(store, run) == code
 
 
-def test_what_else_is_wrong_blocks(store: Store) -> None:
+def test_leftovers_block_an_unconfirmed_run(store: Store) -> None:
     run = ended(store)
     store.documents.put(run.id, LeftoversDocument(("2 processes were left on node-a",)))
     assert exit_code_of(store, run) == 4

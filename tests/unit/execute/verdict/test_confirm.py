@@ -257,7 +257,7 @@ def test_waited_for_until_it_has_ended_or_is_late(store: Store) -> None:
     assert not confirm.is_awaited(store, run.id, T0 + 10)
 
 
-def test_what_it_measured_counts_for_the_confirmed_run_alone(store: Store) -> None:
+def test_confirm_values_count_for_the_confirmed_run_only(store: Store) -> None:
     run = in_doubt(store, answer())
     child = record_run(store, a_run("child", trigger="confirm", created_at=T0 + 1))
     known = {"run": "child", "step": TRAIN, "node": "node-b", "metric": "batch_cost", "unit": "s"}

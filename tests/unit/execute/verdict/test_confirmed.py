@@ -84,7 +84,7 @@ def test_a_crash_is_a_finding_and_what_was_measured_before_it_counts(store: Stor
 
 
 @pytest.mark.parametrize("status", [Status.INFRA_FAILURE, Status.FAILED])
-def test_a_step_that_was_cut_at_the_end_of_the_confirm_run_is_no_finding(store: Store, status: Status) -> None:
+def test_step_cut_at_the_confirm_deadline_is_not_a_finding(store: Store, status: Status) -> None:
     """Also where a check fails because the training was cut."""
     run = in_doubt(store)
     a_child(store)
@@ -94,7 +94,7 @@ def test_a_step_that_was_cut_at_the_end_of_the_confirm_run_is_no_finding(store: 
     assert told(store, run) == ("child", {}, late, "")
 
 
-def test_a_step_that_was_not_started_in_time_is_no_finding(store: Store) -> None:
+def test_step_not_started_in_time_is_not_a_finding(store: Store) -> None:
     run = in_doubt(store)
     a_child(store)
     step(store, TRAIN, ended_at=UNTIL - 1)

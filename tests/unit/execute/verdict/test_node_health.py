@@ -73,7 +73,7 @@ def test_usual_runs_are_healthy(judged: Any) -> None:
     assert health.reason == "probes of 2 nodes: none was slower than usual"
 
 
-def test_one_of_two_nodes_is_slow(judged: Any) -> None:
+def test_slow_node_of_two_is_named(judged: Any) -> None:
     """Its ranks hold up the training of both."""
 
     def slow(one: Number) -> float:

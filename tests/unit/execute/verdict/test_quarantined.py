@@ -89,7 +89,7 @@ def test_a_search_for_the_cause_sees_the_failure(quarantined: Store, trigger: st
     assert run.status is Status.UNCONFIRMED
 
 
-def test_it_blocks_again_after_its_end(quarantined: Store) -> None:
+def test_failure_blocks_again_after_the_quarantine(quarantined: Store) -> None:
     assert quarantined.quarantines.release(1, at=quarantined.now(), who="tom", why="too early")
     assert judged(quarantined, WEEKS + 1, {"inference_time": 2.0}).status is Status.UNCONFIRMED
 
@@ -102,7 +102,7 @@ def test_judging_again_uses_the_quarantines_of_that_time(quarantined: Store) -> 
     assert rejudge(quarantined, run, rules=RULES, references=REFERENCES).status is Status.PASS
 
 
-def test_it_is_confirmed_like_any_other(quarantined: Store) -> None:
+def test_quarantined_failure_is_confirmed_like_any_other(quarantined: Store) -> None:
     run = judged(quarantined, WEEKS + 1, {"inference_time": 2.0})
     results = quarantined.checks.results(run.id)
     assert confirm.suspected(results) == ("v/infer_cpu/cpu",)

@@ -117,7 +117,7 @@ def test_an_unreachable_github_is_temporary() -> None:
     assert caught.value.passing
 
 
-def test_one_comment_is_edited_in_place(client: Client, github: GitHub) -> None:
+def test_comment_is_edited_in_place(client: Client, github: GitHub) -> None:
     marker = "<!-- tipcflow:tipcflow -->"
     github.comments = [{"id": 1, "user": {"login": "mallory"}, "body": f"{marker} forged"}]
     first = client.comment(2, marker, f"{marker}\nfailed")

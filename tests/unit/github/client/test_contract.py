@@ -125,7 +125,7 @@ def test_github_accepts_the_requests_of_the_app(app: App) -> None:
     assert app.payload(delivery.id)
 
 
-def test_what_github_refuses_is_refused_here(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contract_refuses_invalid_requests(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without this, a description that allows everything would pass."""
     monkeypatch.setattr("tipcflow.github.client.client.batches", lambda annotations: [annotations])
     with pytest.raises(TipcflowError, match="422"):

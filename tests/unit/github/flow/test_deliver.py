@@ -125,7 +125,7 @@ def test_defect_of_one_message_does_not_stop_the_others(
     assert left.error.startswith("internal error: KeyError")
 
 
-def test_message_of_a_repository_that_is_no_longer_configured_is_dropped(
+def test_message_of_an_unconfigured_repository_is_dropped(
     store: Store, repositories: Repositories, client: Client
 ) -> None:
     put(store, 1, repository="o/gone")

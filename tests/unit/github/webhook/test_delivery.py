@@ -67,7 +67,7 @@ def test_refused_headers(
     assert (received.cause, received.status) == (cause, status)
 
 
-def test_one_changed_byte_is_refused(opened: bytes, repositories: Repositories) -> None:
+def test_body_with_a_changed_byte_is_refused(opened: bytes, repositories: Repositories) -> None:
     signed = headers("pull_request", opened)
     for at in random.Random(1).sample(range(len(opened)), 50):
         changed = opened[:at] + bytes([opened[at] ^ 1]) + opened[at + 1 :]

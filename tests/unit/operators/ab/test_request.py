@@ -25,7 +25,7 @@ def requested(**given: Any) -> AbRequest:
     return ab_request({**GOOD, **given}, dag_id="ab", dag_run_id="manual__x")
 
 
-def test_each_side_has_its_params() -> None:
+def test_both_sides_have_their_own_params() -> None:
     request = requested(b="main", framework_b="paddlepaddle==3.3.1", seed=7)
     shared = {name: GOOD[name] for name in ("suite", "params_file", "mode", "cluster", "policy")} | {"seed": 7}
     assert request.confs["A"] == {**shared, "suite_ref": "v1"}

@@ -64,6 +64,6 @@ def test_without_a_verdict_there_is_another_one(seen: ChildRun) -> None:
     assert move(seen, ChildRun("success", True, Status.PASS)) == (Move.KEEP, f"{FIRST}~2")
 
 
-def test_it_is_not_started_for_ever() -> None:
+def test_child_run_starts_are_limited() -> None:
     with pytest.raises(InfraError, match=f"was started {MOST_RUNS} times"):
         move(*[ChildRun("failed", True, Status.INFRA_FAILURE)] * MOST_RUNS)

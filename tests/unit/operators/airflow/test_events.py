@@ -48,7 +48,7 @@ def test_nodes_and_legs_do_not_run_into_each_other(log: Lines) -> None:
     assert log.lines == ["node-b | from b", "node-a cpu_onednn_on | leg", "node-a | from a, still a"]
 
 
-def test_what_does_not_end_its_line_is_written_in_the_end_and_once(log: Lines) -> None:
+def test_unfinished_line_is_written_once_at_the_end(log: Lines) -> None:
     task_log = TaskLog(log)
     task_log.take(output("done\nlast words"))
     assert log.lines == ["node-a | done"]
@@ -62,7 +62,7 @@ def test_lines_of_a_windows_tool_and_progress_bars_end_cleanly(log: Lines) -> No
     assert log.lines == ["node-a | one", "node-a | 10%\r20%"]
 
 
-def test_a_progress_bar_that_never_ends_its_line_does_not_grow_for_ever(log: Lines) -> None:
+def test_progress_bar_without_newlines_keeps_only_the_last_state(log: Lines) -> None:
     task_log = TaskLog(log)
     for percent in range(2000):
         task_log.take(output(f"\r{percent:4d} of 2000"))

@@ -83,7 +83,7 @@ def test_only_named_chains_prove_nothing_about_the_others(world: World) -> None:
     )  # fmt: skip
 
 
-def test_no_candidate_chain_is_no_skipped_check(world: World) -> None:
+def test_check_without_candidate_chains_requires_action(world: World) -> None:
     world.repository = world.repository.model_copy(update={"chains": ("typo/**",)})
     world.pull_request("opened")
     world.settle()

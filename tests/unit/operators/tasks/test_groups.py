@@ -23,14 +23,14 @@ def ids(plan: Plan, kind: StepKind, group: int, variants: tuple[str, ...]) -> li
     return [step.id for step in steps_of(plan, kind, group, variants)]
 
 
-def test_each_group_does_its_variant() -> None:
+def test_every_group_runs_its_variant() -> None:
     plan = plan_of("one", "two")
     assert ids(plan, StepKind.TRAIN, 0, ("one", "two")) == ["one_1/train"]
     assert ids(plan, StepKind.TRAIN, 1, ("one", "two")) == ["two_1/train"]
     assert ids(plan, StepKind.EVAL, 1, ("one", "two")) == ["two_1/eval"]
 
 
-def test_it_is_the_name_that_counts_and_not_the_place() -> None:
+def test_groups_match_variants_by_name() -> None:
     assert ids(plan_of("two", "one"), StepKind.TRAIN, 0, ("one", "two")) == ["one_1/train"]
 
 
@@ -39,7 +39,7 @@ def test_repeats_of_a_variant_are_one_tasks_work_in_order() -> None:
     assert ids(plan, StepKind.TRAIN, 1, ("one", "two")) == ["two_1/train", "two_2/train", "two_3/train"]
 
 
-def test_what_the_graph_does_not_know_is_done_by_its_first_group() -> None:
+def test_first_group_runs_unknown_variants() -> None:
     plan = plan_of("one", "new", "newer")
     assert ids(plan, StepKind.TRAIN, 0, ("one", "two")) == ["one_1/train", "new_1/train", "newer_1/train"]
     assert ids(plan, StepKind.TRAIN, 1, ("one", "two")) == []

@@ -105,7 +105,7 @@ def test_params_of_the_generic_dag_are_unknown_to_a_chain() -> None:
     assert (conf.suite, conf.params_file) == ("PaddleClas", "a/b.txt")
 
 
-def test_what_is_left_out_has_its_default() -> None:
+def test_omitted_params_have_defaults() -> None:
     assert read_conf(GOOD, allowed=RUN_PARAMS) == Conf(
         mode="lite_train_lite_infer",
         cluster="local",
@@ -144,7 +144,7 @@ def test_the_cluster_file_of_a_running_demo_is_accepted(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("key", ["cluster", "policy", "suite"])
-def test_a_file_below_home_is_no_configuration(tmp_path: Path, path: str, key: str) -> None:
+def test_file_below_home_is_not_a_configuration(tmp_path: Path, path: str, key: str) -> None:
     file = tmp_path / "home" / path
     (tmp_path / "home" / "nodes" / "0a1b2c").mkdir(parents=True)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def test_a_file_below_home_is_no_configuration(tmp_path: Path, path: str, key: s
     assert "must be a name, not a path" in refusal({key: str(file)}, GENERIC).message
 
 
-def test_a_link_from_the_demos_folder_is_no_configuration(tmp_path: Path) -> None:
+def test_link_from_the_demo_folder_is_not_a_configuration(tmp_path: Path) -> None:
     fetched = tmp_path / "home" / "runs" / "x" / "cluster.yaml"
     fetched.parent.mkdir(parents=True)
     fetched.write_text("nodes: []")
@@ -163,7 +163,7 @@ def test_a_link_from_the_demos_folder_is_no_configuration(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("key", ["cluster", "policy", "suite"])
-def test_a_file_in_the_current_folder_is_no_configuration(
+def test_file_in_the_current_folder_is_not_a_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

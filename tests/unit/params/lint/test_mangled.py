@@ -114,7 +114,7 @@ def run(count: int, seed: int) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_planned_is_never_clean() -> None:
+def test_lint_finds_problems_in_every_unplannable_file() -> None:
     result = run(150, 1)
     assert result["refused"] > 50
     assert result["clean"] > 20

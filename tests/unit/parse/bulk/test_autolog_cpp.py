@@ -47,7 +47,7 @@ TIMES = {
 
 @pytest.mark.parametrize("conf", ["Config", "Conf"])
 @pytest.mark.parametrize("prefix", [LOGGED, GLOG, LITE], ids=["logged", "glog", "lite"])
-def test_one_report(prefix: str, conf: str) -> None:
+def test_cpp_report_is_parsed(prefix: str, conf: str) -> None:
     (block,) = parse_autolog(log(prefix, conf))
     assert block.complete
     assert times((block,)) == [TIMES]
@@ -76,7 +76,7 @@ def test_reports_that_follow_each_other_keep_apart() -> None:
     assert times(blocks[3:]) == [TIMES, TIMES]
 
 
-def test_what_follows_a_report_is_not_part_of_it() -> None:
+def test_lines_after_a_report_are_not_part_of_the_report() -> None:
     (block,) = parse_autolog(log(LOGGED) + f"{LOGGED}The predicts: 3\n{LOGGED}det_time(ms): 4.5\nmodel_name: x\n")
     assert "The predicts" not in block.fields
     assert (block.fields["det_time(ms)"], block.fields["model_name"]) == ("4.5", "rec")

@@ -45,7 +45,7 @@ def test_a_name_with_many_digits_does_not_hide_the_names_with_one() -> None:
 
 
 @pytest.mark.parametrize("form", ["clas", "ocr", "models", "nlp"])
-def test_one_format_alone(form: str) -> None:
+def test_bulk_reading_of_a_single_format(form: str) -> None:
     rng = random.Random(7)
     same(b"\n".join(redrawn(line, rng) for line in LINES * 12), form)
 

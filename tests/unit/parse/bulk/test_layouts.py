@@ -66,7 +66,7 @@ def test_many_logs_of_few_layouts(rng: random.Random, piece: int) -> None:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_each_known_line_in_its_layout(line: bytes) -> None:
+def test_every_known_line_is_read_in_its_layout(line: bytes) -> None:
     rng = random.Random(line)
     same(b"\n".join(same_widths(line, rng) for _ in range(30)), piece=6 * (len(line) + 1))
 
@@ -103,7 +103,7 @@ def test_every_number_of_every_width_round_trips(sign: str, part: int) -> None:
 
 
 @pytest.mark.parametrize("other", [b"/", b":", b" ", b"\xff", b"\x00", b"\x1b", b"a", b"."])
-def test_what_is_nearly_a_layout(other: bytes) -> None:
+def test_lines_similar_to_a_layout(other: bytes) -> None:
     line = b"[Epoch 10, iter: 1000] loss: 0.25, top1: 12.5, batch_cost: 0.25 sec\n"
     near = [line[:at] + other + line[at + 1 :] for at in range(len(line) - 1)]
     same(line * 10 + b"".join(near) + line * 10, piece=len(line) * 10)

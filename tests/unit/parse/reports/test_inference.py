@@ -105,7 +105,7 @@ def test_the_sample_suites_log() -> None:
     assert all(math.isnan(score) for score in log.predictions["0003.png"])
 
 
-def test_who_reported_is_signed() -> None:
+def test_report_names_its_reporter() -> None:
     assert parse_inference(PLAIN + "\nreporter: auto_log 1.2.0\n").reporter == "auto_log 1.2.0"
     assert parse_inference("reporter: auto_log 1.2.0\n").reporter == "", "no report, no reporter"
 

@@ -98,7 +98,7 @@ def test_the_number_of_results_is_bounded() -> None:
         "image_name: a.jpg, class_id: \N{ARABIC-INDIC DIGIT THREE}, prob: 0.5",
     ],
 )
-def test_what_is_not_a_class_is_skipped(line: str) -> None:
+def test_invalid_classes_are_skipped(line: str) -> None:
     assert parse_predictions(line, load_suite("models_step6", CONFIGS).predictions) == {}
 
 

@@ -50,7 +50,7 @@ def test_samples_of_the_runner() -> None:
     assert text.encode()[second.offset :].startswith(b'{"t": 13.0')
 
 
-def test_what_is_known_of_metrics() -> None:
+def test_metrics_have_unit_direction_and_family() -> None:
     assert (metric("ips").unit, metric("ips").better, metric("ips").family) == ("images/s", "higher", "speed")
     assert (metric("CELoss").better, metric("CELoss").family) == ("lower", "quality"), "a loss by its name"
     assert (metric("loss_scale").unit, metric("loss_scale").better) == ("", "none")

@@ -69,7 +69,7 @@ FORMAT = LineFormat(
 )
 
 
-def test_each_value_is_read_once_and_evaluation_comes_first() -> None:
+def test_every_value_is_read_once_and_evaluation_has_priority() -> None:
     line = "eval step acc: 0.5"
     assert values(FORMAT.read(line), line) == [("acc", 0.5, Phase.EVAL)]
     assert FORMAT.recognises("step loss: 1")

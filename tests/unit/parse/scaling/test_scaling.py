@@ -47,7 +47,7 @@ def test_speed_up_is_relative_to_the_median_of_one_device() -> None:
     assert (alone.average_speed, alone.repeats, alone.speeds) == (106.67, 3, {0: 90.0, 1: 100.0, 2: 130.0})
 
 
-def test_without_one_device_there_is_no_speed_up() -> None:
+def test_table_without_a_single_device_has_no_speedup() -> None:
     (row,) = scaled([speed(800.0, 1, 8)], 128)
     assert (row.speedup, row.efficiency) == (None, None)
 

@@ -37,7 +37,7 @@ def test_fewest_nodes_first_and_each_once() -> None:
         ("1n8g", "8 devices per node needed, node node-1 has 4"),
     ],
 )
-def test_what_a_cluster_does_not_have(name: str, why: str) -> None:
+def test_topology_larger_than_the_cluster_is_a_misfit(name: str, why: str) -> None:
     assert misfit(read_topology(name), cluster(4, 2)) == why
 
 

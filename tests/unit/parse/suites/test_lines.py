@@ -77,7 +77,7 @@ def test_every_format_is_documented_with_sample_lines(name: str) -> None:
         "64 bytes from 192.168.0.1: icmp_seq=0 ttl=64 time=0.090 ms",
     ],
 )
-def test_what_measures_nothing_is_not_recognised(line: str) -> None:
+def test_lines_without_measurements_are_not_recognized(line: str) -> None:
     assert list(parse_training(lines_of(line), "auto")) == []
 
 

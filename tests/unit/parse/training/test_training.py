@@ -58,7 +58,7 @@ def test_evaluation_is_in_per_cent() -> None:
     ]
 
 
-def test_what_the_launcher_repeats_is_counted_once() -> None:
+def test_lines_repeated_by_the_launcher_count_once() -> None:
     text = (GOLDEN / "launch_failed.log").read_text()
     assert text.count("[Epoch 1, iter: 1]") == 2
     assert [one.metric for one in read(text)].count("loss") == 1

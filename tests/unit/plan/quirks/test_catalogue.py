@@ -121,7 +121,7 @@ def test_int8_legs_that_only_gan_runs(plan: Make, norm_text: str) -> None:
     assert "quant-unread" not in quirks_of(plan(plain, "whole_infer", dialects=("PaddleGAN",)))
 
 
-def test_one_device_argument_for_each_group(plan: Make, norm_text: str) -> None:
+def test_every_group_has_a_device_argument(plan: Make, norm_text: str) -> None:
     text = edited(edited(norm_text, "gpu_list", "-1|0"), "--use-gpu", "cpu|gpu")
     made = plan(text, dialects=("PaddleClas",))
     assert "paired-unread" in quirks_of(made)

@@ -107,7 +107,7 @@ def test_scripts_that_find_their_peers_themselves(
     assert made.step(step).world_size == 2
 
 
-def test_such_a_script_is_one_process_per_node(
+def test_init_method_script_is_a_single_process_per_node(
     plan: Make, short_text: str, cluster: Callable[..., Cluster]
 ) -> None:
     with pytest.raises(ConfigError, match="one process per node") as caught:

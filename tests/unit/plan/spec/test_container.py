@@ -129,7 +129,7 @@ def test_the_module_that_shows_stacks_precedes_the_images_own(
     assert dict(line.split("=", 1) for line in done.stdout.splitlines())["PYTHONPATH"] == seen
 
 
-def test_what_the_runner_adds_at_the_last_moment_is_passed(tmp_path: Path) -> None:
+def test_variables_added_by_the_runner_reach_the_container(tmp_path: Path) -> None:
     env: dict[str, str] = {}
     prepare(env, str(tmp_path))
     assert set(env) - {"PYTHONPATH"} <= {*JOB_VARIABLES}

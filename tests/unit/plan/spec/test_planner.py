@@ -80,7 +80,9 @@ def test_int8_needs_the_flags_when_they_are_known(
     assert reasons({"avx2"}) == {"the CPU of node a has neither avx512_vnni nor amx_int8, which int8 needs"}
 
 
-def test_one_gpu_per_node_is_still_launched(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
+def test_single_gpu_per_node_uses_the_launcher(
+    plan: Make, short_text: str, cluster: Callable[..., Cluster]
+) -> None:
     made = plan(short_text.replace(";0,1", ";0"), cluster=cluster(slots=1))
     train = steps_of(made, StepKind.TRAIN)[0]
     assert "--nproc_per_node=1" in train.commands["b"].text

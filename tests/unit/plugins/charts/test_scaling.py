@@ -19,6 +19,6 @@ def test_measured_linear_and_previous() -> None:
     assert "previous series" not in single
 
 
-def test_one_topology_has_no_chart() -> None:
+def test_single_topology_has_no_chart() -> None:
     (series,) = listed({"r": a_series(a_topology("1n1g", 1, 100.0), a_topology("1n2g", 2, None))}).series
     assert scaling_chart(series) is None

@@ -85,7 +85,7 @@ def test_a_third_attempt_counts_its_own_lines(node: Node) -> None:
         assert node.counted() == list(iterations)
 
 
-def test_what_another_attempt_wrote_meanwhile_is_known_by_the_bytes_of_the_record(node: Node) -> None:
+def test_foreign_content_is_detected_by_the_recorded_bytes(node: Node) -> None:
     node.append(1, 2, 3)
     node.begin()
     text = node.log.read_text()
@@ -103,7 +103,7 @@ def test_an_overwritten_log_counts_completely(node: Node) -> None:
     assert node.counted() == [1, 2, 3, 4]
 
 
-def test_what_was_seen_is_saved_at_once(node: Node) -> None:
+def test_observed_truncation_is_saved_immediately(node: Node) -> None:
     """A node that is lost writes no record at its end."""
     node.append(1, 2)
     runner = node.begin()
@@ -165,7 +165,7 @@ def test_of_many_logs_a_fast_overwriting_is_detected_by_its_values(node: Node) -
     assert node.counted() == [1, 2]
 
 
-def test_one_that_was_seen_to_shrink_counts_whole(node: Node) -> None:
+def test_truncated_log_counts_completely(node: Node) -> None:
     node.append(1, 2)
     runner = node.begin()
     node.append(mode="w")
@@ -174,7 +174,7 @@ def test_one_that_was_seen_to_shrink_counts_whole(node: Node) -> None:
     assert node.counted() == [1, 2, 1, 2]
 
 
-def test_one_that_was_replaced_counts_whole(node: Node) -> None:
+def test_replaced_log_counts_completely(node: Node) -> None:
     node.append(1, 2)
     node.begin()
     node.log.rename(node.root / "old")

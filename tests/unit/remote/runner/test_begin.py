@@ -30,7 +30,7 @@ def described(bench, *texts, **values):
     return job, text
 
 
-def test_one_call_does_it_all(bench):
+def test_begin_describes_starts_and_watches_in_a_single_call(bench):
     job, text = described(bench, "echo one; echo two > made", artefacts=("made",))
     report = begin(bench, job, text, "--files")
     assert (report[0]["event"], report[0]["state"]) == ("response", "running")
@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_created_is_reported(bench):
         begin(bench, job, text)
 
 
-def test_what_is_sent_along_is_small_regular_and_no_secret(bench):
+def test_inline_files_are_small_regular_and_without_secrets(bench):
     job = bench.job("true", artefacts=("*",))
     spec = json.loads((job / "job.json").read_text())
     names = ("small", "link", "envlog.0", "gone", "large", "next")

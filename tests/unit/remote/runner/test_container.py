@@ -126,14 +126,14 @@ def test_a_container_that_ends_by_itself(bench, engine, contained):
     assert not (job / "container").exists()
 
 
-def test_its_client_is_killed_and_the_container_is_ended(bench, engine, contained):
+def test_orphaned_container_is_ended_with_its_client(bench, engine, contained):
     job = contained(ORPHANED + "exit 4")
     bench.call("start", job)
     record = bench.ended(job)
     assert (record.exit_code, engine.running()) == (4, [])
 
 
-def test_what_runs_inside_is_counted_and_stopped(bench, engine, contained, wait):
+def test_processes_in_the_container_are_counted_and_stopped(bench, engine, contained, wait):
     job = contained(INSIDE)
     bench.call("start", job)
     wait(lambda: engine.running() == ["N1"], "the container")
@@ -146,7 +146,7 @@ def test_what_runs_inside_is_counted_and_stopped(bench, engine, contained, wait)
     assert record.peak_rss_bytes["3"] > 0
 
 
-def test_what_hides_from_us_goes_with_the_container(bench, engine, contained, wait):
+def test_unmarked_processes_end_with_the_container(bench, engine, contained, wait):
     """Without our marks, as for a login that may not look into the container's processes."""
     job = contained("docker run N1 env -i /bin/sleep 300", deadline_s=1.0)
     bench.call("start", job)

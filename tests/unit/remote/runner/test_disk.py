@@ -88,7 +88,7 @@ def test_artefacts_are_listed_on_a_full_disk(small):
     assert [one["path"] for one in listed] == ["made"]
 
 
-def test_what_a_command_did_start_does_not_disturb_the_next_one(tmp_path, monkeypatch):
+def test_processes_of_an_unrecorded_command_are_ended(tmp_path, monkeypatch):
     """The job began, and then the disk had no space for its records."""
     ended = []
 

@@ -216,7 +216,7 @@ def test_the_world_size_that_a_launcher_passed_to_its_processes_is_stored(bench,
     assert bench.end_of((worker % (0, 4)) + (worker % (1, 4)) + "wait").world_size == 4
 
 
-def test_without_a_launcher_there_is_no_world(bench):
+def test_world_size_is_zero_without_a_launcher(bench):
     assert bench.end_of("WORLD_SIZE=7 sleep 0.6").world_size == 0, "without a rank it says nothing"
 
 

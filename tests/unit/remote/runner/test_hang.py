@@ -53,7 +53,7 @@ def iteration(bench, job):
 
 
 @pytest.mark.parametrize("bench", [pytest.param("oldest", marks=pytest.mark.full), "ours"], indirect=True)
-def test_one_of_two_ranks_hangs(bench, wait, port):
+def test_hanging_rank_of_two_is_named(bench, wait, port):
     (bench.root / "work.py").write_text(WORKER)
     job = bench.job(GANG % port, hang_s=1.0, progress=("log/workerlog.*",), hang_wait_s=600.0)
     bench.call("start", job)

@@ -56,7 +56,7 @@ def test_a_worker_that_the_kernel_kills(bench, cgroup):
         (3, 4, None, True),  # we may not read whom it killed
     ],
 )
-def test_whose_end_it_was(monkeypatch, before, now, named, expected):
+def test_oom_kill_is_attributed_to_the_job(monkeypatch, before, now, named, expected):
     monkeypatch.setattr(oom, "kills", lambda: now)
     monkeypatch.setattr(oom, "killed_pids", lambda: named)
     assert oom.killed(before, {7}) is expected

@@ -53,7 +53,7 @@ def test_whole_second_file_systems_get_that_second(tmp_path):
         assert examine(str(tmp_path), "file", since)["fresh"] is fresh, stamp
 
 
-def test_one_that_only_another_user_may_read_is_there(tmp_path):
+def test_output_readable_only_by_another_user_exists(tmp_path):
     file = tmp_path / "file"
     file.write_text("1234")
     file.chmod(0)
@@ -110,7 +110,7 @@ def test_log_gets_the_suites_name_too(bench):
         ("best.pt", b"PK\3\4" + b"1" * 90_000, "cut off: it is an archive"),
     ],
 )
-def test_what_is_damaged(tmp_path, name, content, words):
+def test_damaged_outputs_are_reported(tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content)
     report = examine(str(tmp_path), name, 0).get("damage", "")
     assert bool(report) is bool(words)

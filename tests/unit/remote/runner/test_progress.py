@@ -117,7 +117,7 @@ def test_a_rank_that_never_counted_is_not_the_only_root_cause(progress, root):
     assert progress.silent() == []
 
 
-def test_who_is_behind_is_named_first(progress, root):
+def test_rank_with_the_least_progress_is_named_first(progress, root):
     progress.go(3, writers=["workerlog.0", "workerlog.1"])
     progress.go(1, writers=["workerlog.0"])
     (root / "log" / "workerlog.2").write_text("no word of iterations")
@@ -217,7 +217,7 @@ def test_anything_else_is_progress(progress, root, text):
     assert progress.summary()["log/workerlog.0"]["idle_s"] == 0
 
 
-def test_one_log_with_two_names_and_the_launchers_secrets(progress, root):
+def test_linked_logs_count_once_and_launcher_secrets_are_skipped(progress, root):
     os.link(root.parent / "job" / "logs" / "main.log", root / "log" / "workerlog.0")
     (root / "log" / "workerlog.default.abcdef.log").write_text("the whole environment")
     progress.go(2)

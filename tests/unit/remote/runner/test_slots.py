@@ -40,7 +40,7 @@ def slot_of(bench) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("bench", ["ours"], indirect=True)
-def test_what_sigkill_does_not_end_keeps_the_slot(bench, survivor, monkeypatch, wait):
+def test_process_that_survives_sigkill_keeps_the_slot(bench, survivor, monkeypatch, wait):
     """As a process that waits in the kernel for a disk that is gone: here signals are lost on their way."""
     sent = []
     monkeypatch.setattr("tipcflow.remote.runner.processes.os.kill", lambda *words: sent.append(words))

@@ -110,7 +110,7 @@ def test_a_stopped_runner_is_seen_by_the_age_of_its_heartbeat_though_logs_contin
     bench.ended(job)
 
 
-def test_what_is_opened_for_reading_is_a_regular_file(tmp_path: Path):
+def test_only_regular_files_are_opened_for_reading(tmp_path: Path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "file").write_text("text")

@@ -89,7 +89,7 @@ def test_a_path_with_a_colon_is_left_alone(tmp_path):
     assert env == {"PYTHONPATH": "/own"}
 
 
-def test_what_is_there_stays(tmp_path):
+def test_existing_environment_variables_stay(tmp_path):
     env = {"PYTHONPATH": "/own:/other", "PYTHONFAULTHANDLER": "0"}
     prepare(env, str(tmp_path))
     assert env["PYTHONPATH"] == f"{tmp_path}/python:/own:/other"

@@ -126,7 +126,7 @@ def test_long_lines_and_much_of_them(bench):
     assert text(report) == ("x" * 3_000_000 + "\n") * 3
 
 
-def test_who_is_too_far_behind_gets_the_end(bench):
+def test_slow_reader_gets_the_end_of_the_stream(bench):
     """Three times as much as is ever caught up with; offsets stay those of the file."""
     total = 48 * 1024 * 1024
     job = bench.job(f"seq 1 100000000 | head -c {total}; echo; echo last")

@@ -69,7 +69,7 @@ def test_a_limit_is_known_before_the_noise() -> None:
     assert (row.noise, row.score, row.verdicts) == (None, None, (WORSE,))
 
 
-def test_what_cannot_be_compared_is_not_evaluated() -> None:
+def test_incomparable_metrics_are_not_evaluated() -> None:
     (row,) = rows({SPEED: 1.0}, {SPEED: 1.6}, {SPEED: 1.7}, evaluated=(False, True))
     assert row.verdicts == ("", WORSE)
     (row,) = rows({SPEED: 1.0}, {SPEED: 1.6}, evaluated=(False,))

@@ -41,7 +41,7 @@ def test_a_message_has_reason_since_suspects_owner_and_link() -> None:
     assert message.facts["team"] == "vision"
 
 
-def test_html_is_escaped_and_without_a_site_there_are_no_links() -> None:
+def test_html_is_escaped_and_has_links_only_with_a_site() -> None:
     message = changes_message("vision", [problem("a", "<script>alert(1)</script>\nsecond line")], [], "")
     assert "<script>" not in message.html
     assert "href" not in message.html

@@ -31,7 +31,7 @@ def test_a_sentence_per_build() -> None:
     assert (build.problems, build.new) == ({"broken": 3, "regression": 6, "infrastructure": 9}, {"regression": 6})
 
 
-def test_one_chain_and_an_unknown_build() -> None:
+def test_builds_with_a_single_chain_and_an_unknown_build() -> None:
     old = state("a", framework="", started_at=T0 - 9)
     first, second = builds_of([old, state("b", Status.FAILED)], [problem(state("b", Status.FAILED))])
     assert first.sentence == "0 of 1 chain passes on paddle 3.4.0.dev1122; 1 broken (new)"

@@ -23,7 +23,7 @@ def a_run(build: ModuleType, **changes: object) -> Run:
     return Run.model_validate(known | changes)
 
 
-def test_one_bar_per_try_and_node(build: ModuleType) -> None:
+def test_timeline_has_a_bar_per_attempt_and_node(build: ModuleType) -> None:
     run = a_run(build)
     tried = [attempt(build, 1, ("a", "b"), 1010, 1020), attempt(build, 2, ("a",), 1030, None)]
     drawn = bars(run, tried, now=1090)

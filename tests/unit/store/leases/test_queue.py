@@ -76,7 +76,7 @@ def test_a_pull_request_precedes_a_user_and_a_user_the_weekly_run(queue: Queue) 
     assert (place.position, place.of) == (3, 3)
 
 
-def test_what_comes_free_is_kept_for_who_is_first_but_not_left_idle(queue: Queue) -> None:
+def test_free_slots_are_reserved_for_the_first_run_if_usable(queue: Queue) -> None:
     """`first` wants two nodes of which one is taken: no run overtakes it there, but runs on other nodes may."""
     queue.take("holder", B0)
     queue.wait("first", A0, B0)
@@ -135,7 +135,7 @@ def test_a_dead_waiter_blocks_no_run_and_a_returning_one_keeps_its_place(queue: 
     assert not queue.store.queue.leave("first")
 
 
-def test_who_leaves_the_queue_or_is_released_waits_no_more(queue: Queue) -> None:
+def test_run_that_leaves_the_queue_or_is_released_stops_waiting(queue: Queue) -> None:
     queue.take("holder", A0)
     for run in ("first", "second"):
         queue.wait(run, A0)

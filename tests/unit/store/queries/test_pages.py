@@ -118,7 +118,7 @@ def test_two_runs_of_a_chain_in_the_same_instant(store: Store, pages: ReadonlySt
     assert shown(pages, RunFilter()) == [(a_run().chain, "b", ["a", "b"])]
 
 
-def test_several_runs_in_the_same_instant_are_no_more_than_requested(store: Store, pages: ReadonlyStore) -> None:
+def test_runs_with_equal_times_respect_the_limit(store: Store, pages: ReadonlyStore) -> None:
     for run_id in ("d", "a", "c", "b"):
         store.runs.create(a_run(run_id))
     assert shown(pages, RunFilter(), history=2) == [(a_run().chain, "d", ["c", "d"])]

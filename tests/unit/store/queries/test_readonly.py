@@ -22,7 +22,7 @@ def pages(store: Store, database_url: str) -> ReadonlyStore:
     return ReadonlyStore.of(database_url)
 
 
-def test_it_reads(store: Store, pages: ReadonlyStore) -> None:
+def test_pages_read_a_run(store: Store, pages: ReadonlyStore) -> None:
     run = record_run(store)
     pages.refuse_unusable()
     assert pages.runs.get(run.id) == run
@@ -56,7 +56,7 @@ def test_no_statement_writes(store: Store, pages: ReadonlyStore, statement: str)
     assert store.runs.newest()[0].reason == ""
 
 
-def test_it_sees_what_another_process_commits_meanwhile(store: Store, pages: ReadonlyStore) -> None:
+def test_pages_read_commits_of_other_processes(store: Store, pages: ReadonlyStore) -> None:
     first = record_run(store)
     with store.database.write() as connection:
         connection.execute(text("UPDATE runs SET reason = 'not yet'"))

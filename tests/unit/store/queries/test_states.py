@@ -105,7 +105,7 @@ def test_a_run_that_ended_before_its_environment_was_known(store: Store) -> None
     assert sorted(states(store)) == [("s/alpha/a", "r04"), ("s/alpha/a", "r05")]
 
 
-def test_what_is_running(store: Store) -> None:
+def test_running_and_queued_runs_are_listed(store: Store) -> None:
     run = record_run(store, a_run("done", created_at=T0))
     store.runs.create(a_run("going", created_at=T0 + 100), store.plans.get(run.id))
     store.attempts.open("going", TRAIN, ["node-a"], T0 + 110)

@@ -36,7 +36,7 @@ def test_after_an_attempt_was_closed_comes_the_next(begun: Store) -> None:
     assert begun.members.join(RUN, TRAIN, NODES, T0).attempt == first.attempt + 1
 
 
-def test_what_is_known_of_members_is_seen_by_all(begun: Store) -> None:
+def test_member_states_are_visible_to_all_processes(begun: Store) -> None:
     attempt = begun.members.join(RUN, TRAIN, NODES, T0).attempt
     here = MemberState(node="node-a", released=True, log_bytes={"": 12})
     begun.members.put(RUN, TRAIN, attempt, here)

@@ -58,7 +58,7 @@ def test_a_plan_is_replaced_until_something_was_tried(store: Store) -> None:
         store.plans.replace("unknown", a_plan())
 
 
-def test_what_is_learnt_is_updated(store: Store) -> None:
+def test_learned_facts_of_a_run_are_updated(store: Store) -> None:
     store.runs.create(a_run())
     store.runs.update(
         a_run().id, suite_commit="f00", framework="paddle", environment="cpu", nodes=("x", "y"), seed=3
@@ -70,7 +70,7 @@ def test_what_is_learnt_is_updated(store: Store) -> None:
 
 
 @pytest.mark.parametrize("field", ["id", "status", "ended_at", "created_at", "nonsense"])
-def test_what_a_run_is_does_not_change(store: Store, field: str) -> None:
+def test_identity_of_a_run_cannot_change(store: Store, field: str) -> None:
     store.runs.create(a_run())
     with pytest.raises(ValueError, match=field):
         store.runs.update(a_run().id, **{field: "x"})

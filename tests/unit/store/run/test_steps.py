@@ -144,7 +144,7 @@ def test_the_database_itself_refuses_what_cannot_be(begun: Store, statement: str
         connection.execute(text(statement.format(run=RUN, step=TRAIN)))
 
 
-def test_what_is_cleared_shows_nothing_of_its_legs_either(begun: Store) -> None:
+def test_clearing_a_step_clears_its_legs(begun: Store) -> None:
     begun.steps.set(RUN, INFER, Status.PASS)
     begun.steps.set_leg(RUN, INFER, "cpu_onednn_on", 1, Status.PASS)
     begun.steps.clear(RUN, [INFER])

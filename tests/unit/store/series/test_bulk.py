@@ -165,7 +165,7 @@ def test_a_long_series_takes_little_room() -> None:
     assert len(columns_of(json.loads(packed)[0]).values) == 100_000
 
 
-def test_what_a_run_and_a_later_one_read_of_its_losses_is_the_same(begun: Store) -> None:
+def test_losses_are_sampled_equally_for_every_reader(begun: Store) -> None:
     """However many other numbers there are: a curve that is cut another way would differ from itself."""
     source = np.random.default_rng(1)
     for metric in ("loss", "ips", "lr", "top1", "batch_cost", "reader_cost", "top5"):

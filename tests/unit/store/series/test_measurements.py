@@ -76,7 +76,7 @@ def test_nothing_to_store(begun: Store) -> None:
     assert begun.measurements.add([]) == 0
 
 
-def test_each_part_of_the_key_distinguishes_measurements(begun: Store) -> None:
+def test_every_part_of_the_key_distinguishes_measurements(begun: Store) -> None:
     begun.attempts.close(RUN, TRAIN, 1, a_status(), "", [], T0)
     begun.attempts.open(RUN, TRAIN, ["node-a"], T0)
     one = losses(RUN, [1.0])[0]
@@ -136,7 +136,7 @@ def test_late_samples_find_their_place(begun: Store) -> None:
 @pytest.mark.parametrize(
     "change", [{"attempt": 2}, {"step": "nowhere"}, {"run": "unknown"}, {"node": ""}, {"metric": ""}]
 )
-def test_what_belongs_to_no_attempt_is_refused(begun: Store, change: dict[str, Any]) -> None:
+def test_measurements_without_an_attempt_are_refused(begun: Store, change: dict[str, Any]) -> None:
     with pytest.raises(IntegrityError):
         begun.measurements.add([losses(RUN, [1.0])[0].model_copy(update=change)])
 

@@ -146,7 +146,7 @@ def _child(*words: str) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.process
-def test_one_that_is_killed_while_it_stores_leaves_nothing(training: Training, database_url: str) -> None:
+def test_writer_killed_in_a_transaction_stores_nothing(training: Training, database_url: str) -> None:
     """It dies between two statements of its transaction; who comes then stores all, once."""
     child = _child("die", database_url, RUN, TRAIN, str(BATCH + 10))
     _, result = child.communicate("go\n", timeout=60)
