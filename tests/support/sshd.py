@@ -117,7 +117,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         end = time.monotonic() + 20
         while "Server listening" not in ((folder / "log").read_text() if (folder / "log").exists() else ""):
             assert server.process.poll() is None, (folder / "log").read_text()
-            assert time.monotonic() < end, "sshd did not come up"
+            assert time.monotonic() < end, "sshd did not start"
             time.sleep(0.01)
         return server
 

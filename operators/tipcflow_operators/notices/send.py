@@ -44,7 +44,11 @@ def _connection(name: str) -> Any:
         return Connection.get(name)
     except AirflowException as error:
         raise ConfigError(
-            "Airflow has no such connection", key="connection", found=name, expected="an existing one", hint=_HINT
+            "Airflow has no such connection",
+            key="connection",
+            found=name,
+            expected="the ID of a connection in Airflow",
+            hint=_HINT,
         ) from error
 
 

@@ -27,7 +27,7 @@ def send(title: str, page: Path, text: str, note: Callable[[str], None]) -> list
     """Send a report once; returns one attempt per connection.
 
     A report with the same content is not sent again, so a retry of the task sends no second mail. A failure is an
-    attempt that is not sent, because a mail server that is away does not change the verdict of a chain.
+    attempt that is not sent, because an unavailable mail server does not change the verdict of a chain.
 
     Args:
         page: the report in HTML; next to it, `<name>.md` has it in Markdown, and `<name>.sent` what was sent.

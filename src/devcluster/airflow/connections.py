@@ -26,7 +26,7 @@ def connection_of(node: Node) -> dict[str, object]:
     if not node.connection:
         raise ConfigError("no id for the connection", key=f"nodes.{node.name}.connection")
     if not node.ssh.host:
-        raise ConfigError("no host to make a connection to", key=f"nodes.{node.name}.ssh.host")
+        raise ConfigError("the host is not set", key=f"nodes.{node.name}.ssh.host")
     return {
         "conn_type": "ssh",
         "host": node.ssh.host,
@@ -54,5 +54,5 @@ def _host_key(node: Node) -> str:
         if len(fields) >= 3 and names & set(fields[0].split(",")):
             return f"{fields[1]} {fields[2]}"
     raise ConfigError(
-        "its host key is not known", key=f"nodes.{node.name}.ssh.known_hosts", found=str(path), expected="its line"
+        "no host key of the node", key=f"nodes.{node.name}.ssh.known_hosts", found=str(path), expected="its line"
     )

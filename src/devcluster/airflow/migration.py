@@ -22,7 +22,8 @@ def airflow_version() -> str:
         return version("apache-airflow-core")
     except PackageNotFoundError as error:
         raise InfraError(
-            "Airflow is not installed here", hint="make install, or tipcflow demo --cli, which needs none"
+            "Airflow is not installed here",
+            hint="make install, or tipcflow demo --cli, which does not need Airflow",
         ) from error
 
 

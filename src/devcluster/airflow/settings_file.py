@@ -43,7 +43,7 @@ def read_settings(path: Path) -> list[Setting]:
     try:
         lines = path.read_text().splitlines()
     except OSError as error:
-        raise ConfigError("cannot be read", file=str(path), hint="it holds the settings for Airflow") from error
+        raise ConfigError("cannot be read", file=str(path), hint="the file contains Airflow's settings") from error
     settings: dict[str, Setting] = {}
     why: list[str] = []
     for number, line in enumerate(lines, 1):

@@ -97,7 +97,7 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
         )
     uv = require_uv(home, report)
     python = _fitting_python(uv)
-    report(f"making the nodes' environment {folder} (about 900 MB, once)")
+    report(f"creating the nodes' environment {folder} (about 900 MB, first run only)")
     run_installer(
         [str(uv), "venv", "--quiet", "--clear", "--no-python-downloads", "--python", python, str(folder)],
         what=f"the environment {folder.name}",

@@ -134,7 +134,7 @@ class Backend(ABC):
             readable, _, _ = select.select([stdout], [], [], READY_DEADLINE_S)
             if not readable or not stdout.readline().startswith(b"ready"):
                 raise InfraError(
-                    f"node {node.name} did not come up: {sshd.last_line(node.folder / 'init.log')}", node=node.name
+                    f"node {node.name} did not start: {sshd.last_line(node.folder / 'init.log')}", node=node.name
                 )
 
     def config(self, node: LocalNode, *, isolated: bool) -> dict[str, object]:

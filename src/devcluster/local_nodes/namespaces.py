@@ -118,7 +118,7 @@ class Namespaces(Backend):
         assert self._switch.stdout is not None
         readable, _, _ = select.select([self._switch.stdout], [], [], READY_DEADLINE_S)
         if not readable or not self._switch.stdout.readline().startswith(b"ready"):
-            raise InfraError("the switch of the local nodes did not come up")
+            raise InfraError("the switch of the local nodes did not start")
         return pid
 
     def start(self, node: LocalNode) -> None:

@@ -126,7 +126,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float) -
     """Wait for a condition.
 
     Args:
-        what: the failure in words without the time limit, such as `sshd did not end`.
+        what: the failure as text without the time limit, such as `sshd did not end`.
 
     Raises:
         InfraError: the condition is still false at the deadline; the message is `what` and the time limit.

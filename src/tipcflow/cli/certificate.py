@@ -45,7 +45,7 @@ def show(
 
     if as_json and form is not Format.JSON:
         raise ConfigError(
-            "contradict each other", key="--json, --format", found=form.value, expected="one of them"
+            "cannot be combined", key="--json, --format", found=form.value, expected="one of the two options"
         )
     with Store.open() as store:
         stored_run = store.runs.find(run)

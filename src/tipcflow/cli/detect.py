@@ -58,7 +58,7 @@ def detect(
 def _results(
     all_series: "list[Series]", metric: str, rules: "Policy"
 ) -> "Iterator[tuple[list[Alert], list[int] | None]]":
-    """The alerts of each series, and the unconfirmed points; None from the detector, which knows none."""
+    """The alerts of each series, and the unconfirmed points; None for the detector alone, which reports none."""
     from tipcflow.check.baseline.run_by_run import judge_run_by_run, number_name
     from tipcflow.check.detect import judge_series
 

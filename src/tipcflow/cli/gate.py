@@ -74,7 +74,7 @@ def _run(store: "Store", of: str) -> Run:
         if matches:
             only_chain(chains, of, key="CHAIN|RUN")
         raise ConfigError(
-            "is neither a chain nor a run", key="CHAIN|RUN", found=of, hint="`tipcflow runs`"
+            "no chain or run has this name", key="CHAIN|RUN", found=of, hint="`tipcflow runs`"
         ) from error
 
 

@@ -106,7 +106,7 @@ def message_and_expected(error: ErrorDetails) -> tuple[str, str]:
     """Return (message, expected value) of a validation error.
 
     Returns:
-        The expected value is '' if the message states it, as that of a validator of ours.
+        The expected value is '' if the message states it, as a validator of tipcflow does.
     """
     if error["type"] == "missing":
         return "is required", ""

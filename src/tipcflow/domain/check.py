@@ -111,7 +111,7 @@ class Facts(Frozen):
         ranks: step id -> reports of its training processes, over all nodes.
         lines: step id -> number of recognized lines of its training logs.
         progress: step id -> the last printed progress of its ranks.
-        cut: step id -> the unread part of its files, in words.
+        cut: step id -> the unread part of its files, as text.
         failures: step id -> why its last attempt failed, for failed steps.
     """
 

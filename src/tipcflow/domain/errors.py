@@ -28,7 +28,7 @@ class ConfigError(TipcflowError):
     """Params, suite, cluster or trigger are invalid; nothing was started.
 
     Args:
-        message: what is wrong, in words.
+        message: what is wrong, as text.
         file: the invalid file ('' for a command-line argument).
         line: 1-based physical line, 0 when unknown.
         key: the key, slot or argument.
@@ -64,7 +64,7 @@ class InfraError(TipcflowError):
     """A problem of a node, the network, a disk, an environment, a host key or a login; the model is not the cause.
 
     Args:
-        message: what happened, in words, with the node's name if one is affected.
+        message: what happened, as text, with the node's name if one is affected.
         node: the affected node's name, '' if none.
         passing: whether the node was unreachable, which may be temporary; false for a refused login or a wrong
             host key.

@@ -42,7 +42,7 @@ class Expectation(Frozen):
         metric: name of a metric, or of the check that gives a proof; '' for other evidence.
         source: `plan`: every step of this kind prints or writes it; `peers`: another rank or leg of the same
             kind has it; `history`: all of the last accepted runs had it.
-        because: the reason, in words.
+        because: the reason, as text.
         epochs, iterations: length of the training in the params file; 0 if it declares none.
     """
 

@@ -267,7 +267,7 @@ class RanksDocument(Root[dict[str, tuple[RankReport, ...]]]):
 
 
 class CutDocument(Root[dict[str, tuple[str, ...]]]):
-    """Step -> the unread part of its files, in words."""
+    """Step -> the unread part of its files, as text."""
 
     NAME: ClassVar[str] = "cut"
     root: dict[str, tuple[str, ...]] = {}
@@ -363,7 +363,7 @@ class JudgementDocument(Fields):
 
 
 class LeftoversDocument(Root[tuple[str, ...]]):
-    """What was left of the run on its nodes, in words."""
+    """What was left of the run on its nodes, as text."""
 
     NAME: ClassVar[str] = "leftovers"
     root: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ def split_blocks(text: str, *, file: str, dialect: Dialect) -> list[Block]:
         name = lines[start].text.strip("= ")
         if name in by_name:
             raise ConfigError(
-                "two blocks have one name",
+                "duplicate name of a block",
                 file=file,
                 line=lines[start].number,
                 key="title",

@@ -34,7 +34,7 @@ def check_layout(lines: tuple[TextLine, ...], *, file: str, layout: Layout) -> N
     if len(lines) < layout.lines and len(lines) not in layout.stops:
         last = lines[-1].number if lines else 0
         raise ConfigError(
-            "the file ends too early",
+            "unexpected end of file",
             file=file,
             line=last,
             key=layout.at(len(lines)),

@@ -85,7 +85,7 @@ class FileKind(Frozen):
 
     @property
     def what(self) -> str:
-        """Return the kind in words."""
+        """Return the kind as text."""
         return WHAT[self.kind]
 
 

@@ -105,7 +105,7 @@ def _own(name: str) -> Layout:
     source = own_layout(name)
     data = _layout_data(name, ())
     if source is None:  # cannot happen: _layout_data has found it
-        raise ConfigError("there is no such layout", key="layout", found=name)
+        raise ConfigError("unknown layout", key="layout", found=name)
     try:
         return Layout.model_validate({"name": name, **data})
     except ValidationError as error:
@@ -121,7 +121,7 @@ def _layout_data(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
         own_source = own_layout(name)
         if own_source is None:
             expected = f"one of {', '.join(shipped_layouts())}, or a file in dialects/layouts"
-            raise ConfigError("there is no such layout", key="layout", found=name, expected=expected)
+            raise ConfigError("unknown layout", key="layout", found=name, expected=expected)
         source = own_source
     base = source.data.get("extends")
     data = {key: value for key, value in source.data.items() if key != "extends"}

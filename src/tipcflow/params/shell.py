@@ -43,7 +43,7 @@ _SINGLE = re.compile(r"'[^']*'")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 # No rule matches a text without one of these characters, and most slots have none.
 _ACTIVE = re.compile(r"[;&`$<>()\"'#~\\*?{]")
-# Effect, view (text outside all quotes | outside single quotes), pattern, characters, effect in words, whether it
+# Effect, view (text outside all quotes | outside single quotes), pattern, characters, effect as text, whether it
 # breaks the command
 _RULES = (
     (

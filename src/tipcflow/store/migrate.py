@@ -22,7 +22,7 @@ class WrongSchemaError(ConfigError):
 
 
 def head() -> str:
-    """The newest revision that this code knows."""
+    """The newest revision of this version of tipcflow."""
     return HEAD
 
 
@@ -64,7 +64,7 @@ def upgrade(url: str, revision: str = HEAD) -> str:
 
 
 def downgrade(url: str, revision: str = "base") -> str:
-    """Take a database back to a revision, `base` for nothing at all: **its data is lost**."""
+    """Downgrade a database to a revision; `base` drops all tables: **the data is lost**."""
     return _migrate(url, revision, up=False)
 
 
@@ -114,7 +114,7 @@ def refuse_newer(url: str, revision: str) -> None:
 
 
 def revisions() -> list[str]:
-    """All revisions that this code knows, oldest first."""
+    """All revisions of this version of tipcflow, oldest first."""
     if HEAD == "0001":
         return [HEAD]
     from alembic.script import ScriptDirectory

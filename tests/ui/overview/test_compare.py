@@ -78,7 +78,7 @@ def test_the_form(browser: TestClient, slower: None) -> None:
     ("query", "message"),
     [
         ("run=run-11&run=nothing", "no such run"),
-        ("run=run-11&run=run-1", "3 runs begin like that"),
+        ("run=run-11&run=run-1", "3 runs have this prefix"),
         ("run=run-11&run=run-11", "a run cannot be compared with itself"),
         ("run=run-11&run=other", "runs of different chains cannot be compared"),
         ("run=run-08&run=run-09&run=run-10&run=run-11", "number of runs"),

@@ -51,7 +51,7 @@ def test_a_short_history_names_what_is_missing(tipcflow: Callable[..., Any], hom
     assert "5 more runs needed" in tipcflow("gate", chain, "--policy", "weekly").out
 
 
-@pytest.mark.parametrize(("word", "result"), [("nonsense", "is neither a chain nor a run"), ("latest", "")])
+@pytest.mark.parametrize(("word", "result"), [("nonsense", "no chain or run has this name"), ("latest", "")])
 def test_an_empty_result(tipcflow: Callable[..., Any], home: Any, word: str, result: str) -> None:
     found = tipcflow("gate", word)
     assert found.code == 2

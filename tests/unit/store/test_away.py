@@ -1,4 +1,4 @@
-"""A database server that is away for a while, and one that never was there."""
+"""A database server that is unavailable for a while, and one that never existed."""
 
 import threading
 import time

@@ -50,7 +50,7 @@ class DegradedNode:
 
     @property
     def slowdown(self) -> str:
-        """The slowest probe and its factor, in words."""
+        """The slowest probe and its factor, as text."""
         return f"probe {self.probe.removeprefix('probe.')} {self.factor:.2f}x slower"
 
 

@@ -73,7 +73,7 @@ class Noise:
 
     @property
     def has_outliers(self) -> bool:
-        """Whether any run was far off, of these or of those that the prior knows."""
+        """Whether any run, including those in the prior, is an outlier."""
         return self.outliers > _OUTLIER_RATE
 
 

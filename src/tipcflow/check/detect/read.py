@@ -36,7 +36,7 @@ def read_series(lines: Iterable[str], *, file: str) -> Iterator[Series]:
 
 
 class _Line:
-    """One line being read; knows its place."""
+    """A line and its position."""
 
     def __init__(self, file: str, number: int) -> None:
         self.file, self.number = file, number

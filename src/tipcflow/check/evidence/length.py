@@ -15,7 +15,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class ShortLog:
-    """A rank whose log ends too early, or that trained too long, in words."""
+    """A rank whose log ends too early, or that trained too long, as text."""
 
     node: str
     rank: int

@@ -25,7 +25,7 @@ class Missing:
     """A missing piece of evidence.
 
     Attributes:
-        what: what is missing, in words, without the step.
+        what: what is missing, as text, without the step.
         status: `failed` if the model's code should have produced it, `infra_failure` if tipcflow lost it,
             `unconfirmed` if it is unknown whether what is printed was computed.
     """
@@ -119,7 +119,7 @@ def _of_files(facts: Facts, step: Step) -> Iterator[str]:
 
 
 def file_damage(output: OutputFile) -> str:
-    """Why a file that was written cannot be what it should be, in words; '' when nothing speaks against it."""
+    """Why a file that was written cannot be what it should be, as text; '' if the file is plausible."""
     if output.damage:
         return output.damage
     if output.size == 0:

@@ -47,7 +47,7 @@ def ran_evidence(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
 def pieces_of(facts: Facts, context: CheckContext) -> tuple[Expectation, ...]:
     """Return the evidence that the run must produce, by its plan, its suite and its history: as recorded when the
-    plan was made, and as computed now. A history that has become shorter since takes nothing away."""
+    plan was made, and as computed now. A history that has become shorter since does not remove requirements."""
     history = [past for past in context.history if past.found or past.medians]
     now = expected(facts.plan, context.prints, history, min_history=context.policy.min_history)
     keys, planned = {piece.key for piece in now}, {(step.id, "") for step in facts.plan.steps}

@@ -20,7 +20,7 @@ class Divergence:
 
     Attributes:
         where: node and rank.
-        what: both values in words; of a length how many iterations there are.
+        what: both values as text; of a length how many iterations there are.
         by_length: whether one only ends earlier.
     """
 

@@ -113,7 +113,7 @@ def _of_step(past: PastRun, step: Step) -> Curves:
 
 
 def _differences(facts: Facts, past: PastRun, context: CheckContext) -> dict[str, str]:
-    """What is not the same -> both values in words."""
+    """What is not the same -> both values as text."""
     current = (facts.plan.seed, context.framework(facts), context.suite_sha256)
     earlier = (past.seed, past.framework, past.suite_sha256)
     names = ("seed", "framework", "suite")

@@ -1,7 +1,7 @@
 """Is the run's environment class known, and does the chain have a history in it?
 
-Facts of a node that are missing would put the run into a class of its own, where nothing is compared: that is no
-new environment but a loss of ours.
+Without these facts, a run would be in an environment class of its own, where nothing is compared with it; but
+missing facts are not a new environment.
 """
 
 from tipcflow.check.context import CheckContext
@@ -14,7 +14,7 @@ _PARTS = frozenset({"machine", "gpus"})
 
 
 def environment_class(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result when something is wrong: facts that are missing, or a history that was left behind."""
+    """One result when something is wrong: missing facts, or a history in another class."""
     missing = [
         f"node {fact.node} did not report its {' and '.join(sorted(_PARTS.intersection(fact.unfinished)))} in time"
         for fact in facts.node_facts

@@ -90,7 +90,7 @@ def set_state_of(
         raise ConfigError("unknown state", key="STATE", found=state, expected=f"one of {known}")
     chosen = AlertState(state)
     if chosen not in OPEN_STATES and not because.strip():
-        raise ConfigError("is empty", key="--because", expected=f"the reason why the alert is {state}")
+        raise ConfigError("is empty", key="--because", expected="a reason")
     with Store.open() as store:
         alerts = alerts_named(store, number, group=group)
         changed = set_state(store, alerts, chosen, who=account_name(who), why=because.strip(), owner=owner.strip())

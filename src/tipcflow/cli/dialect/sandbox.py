@@ -218,7 +218,7 @@ class Sandbox:
             return
         if "/" in match[1]:
             raise ConfigError(
-                "the script would run this interpreter itself", file=params, key="python", found=match[1],
+                "this interpreter would run outside of the sandbox", file=params, key="python", found=match[1],
                 expected="a name without a folder, for example python3",
             )  # fmt: skip
         if not (self._bin / match[1]).exists():

@@ -180,5 +180,5 @@ def _owner(pid: int) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         words = []
-    command = " ".join([os.path.basename(words[0]), *words[1:]]).strip() if words else "?"  # noqa: PTH119
-    return f"process {pid} ({command[:60]})"
+    command = " ".join([os.path.basename(words[0]), *words[1:]]).strip() if words else ""  # noqa: PTH119
+    return f"process {pid} ({command[:60]})" if command else f"process {pid}"

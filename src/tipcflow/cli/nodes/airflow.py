@@ -29,7 +29,7 @@ def add_connection(node: Node, cluster: str, home: Path, key_file: str) -> bool:
     airflow = running_airflow(home)
     if airflow is None:
         typer.echo(
-            f"an Airflow elsewhere needs a connection {node.connection}: type SSH, host {node.ssh.host}, port "
+            f"any other Airflow needs the connection {node.connection}: type SSH, host {node.ssh.host}, port "
             f"{node.ssh.port}, login {node.ssh.user}, with private_key and host_key in its extra field; with "
             "TIPCFLOW_AIRFLOW_URL and a login this command creates it"
         )

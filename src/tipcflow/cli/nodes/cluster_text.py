@@ -29,7 +29,7 @@ def check_new(cluster: Cluster | None, node: Node, file: Path) -> None:
         for what in ("name", "address"):
             if getattr(other, what) == getattr(node, what):
                 raise ConfigError(
-                    f"the cluster has a node of this {what}",
+                    f"a node with this {what} is already in the cluster",
                     file=str(file),
                     key=f"nodes.{what}",
                     found=getattr(node, what),

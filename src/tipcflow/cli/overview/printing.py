@@ -12,7 +12,7 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
 def print_for_programs(overview: BaseModel, *, as_json: bool, as_csv: bool) -> bool:
-    """Print an overview as JSON or CSV; return whether one of them was wanted."""
+    """Print an overview as JSON or CSV; return whether either was requested."""
     from tipcflow.report.overview.text import csv_of
 
     if as_json:

@@ -71,7 +71,7 @@ def as_dict(chain: PlannedChain, result: Fit, limits: Limits) -> dict[str, objec
 
 @dataclass(frozen=True)
 class Past:
-    """What the database knows about a chain.
+    """Stored durations and predictions of a chain.
 
     Attributes:
         predictions: of runs of pull requests, newest first: run, status, predicted and real seconds.

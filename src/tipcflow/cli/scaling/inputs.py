@@ -98,7 +98,11 @@ class Inputs:
         if results.speeds:
             if self._rule != PRINTED:
                 raise ConfigError(
-                    "holds results, not times", file=name, key="--rule", found=self._rule, expected="training logs"
+                    "contains results but no times",
+                    file=name,
+                    key="--rule",
+                    found=self._rule,
+                    expected="training logs",
                 )
             for speed in results.speeds:
                 self.speeds.append(speed if speed.repeat else self._next(speed))

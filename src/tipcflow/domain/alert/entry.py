@@ -82,7 +82,7 @@ class Alert(Frozen):
         owner: the user or team that works on it; '' without one.
         first: the first run that reports it; `first_at` is the start of that run.
         last_good: the newest green run before it; '' without one.
-        suspects: what changed between these two runs, in words.
+        suspects: what changed between these two runs, as text.
         metrics: the metrics that moved together.
         newest, newest_at: the newest run that reports it, of `runs` runs.
         gone: the run in which the level had returned; '' while it has not.

@@ -43,7 +43,7 @@ def origin_of(run: Run, nodes: Iterable[NodeFacts]) -> Origin:
 
 
 def changes(before: Origin, now: Origin) -> list[str]:
-    """Return the changes between two runs, in words, without facts that are unknown for either run."""
+    """Return the changes between two runs, as text, without facts that are unknown for either run."""
     phrases = [_framework(before.framework, now.framework), _suite(before, now)]
     phrases.append(_differ("nodes" if len(now.nodes) > 1 else "node", before.nodes, now.nodes))
     phrases += [_differ("GPU driver", before.drivers, now.drivers), _differ("CUDA", before.cuda, now.cuda)]

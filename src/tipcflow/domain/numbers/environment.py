@@ -78,7 +78,7 @@ def image_name(image: str) -> str:
 
 
 def differences(key: str, other: str) -> list[str]:
-    """Return the parts in which two environments differ, in words; empty for the same class."""
+    """Return the parts in which two environments differ, as text; empty for the same class."""
     first, second = EnvironmentClass.of(key), EnvironmentClass.of(other)
     return [
         f"{called} {getattr(second, name) or 'unknown'} instead of {getattr(first, name) or 'unknown'}"

@@ -143,7 +143,7 @@ def _alert_of(store: "Store", moved: Moved, run: Run, known: Sequence[Alert]) ->
 
 
 def _holds(alert: Alert, moved: Moved) -> bool:
-    """Whether a present alert still covers a metric: what a user called expected or invalid has its size."""
+    """Whether an open alert covers a metric. An alert marked expected or invalid covers changes up to its size."""
     if alert.state not in _SETTLED:
         return True
     known = next(each for each in alert.metrics if each.id == moved.id)

@@ -21,7 +21,7 @@ class AlertGroup(_Model):
 
     Attributes:
         number: of the first alert of the group, which may not be listed.
-        title: what changed, in words, or the chain of the only alert.
+        title: what changed, as text, or the chain of the only alert.
         alerts: the listed ones, the newest first.
     """
 

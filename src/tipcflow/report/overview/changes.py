@@ -68,7 +68,7 @@ class ChangeGroup(_Model):
     """The changes that began with one change of framework and suite.
 
     Attributes:
-        title: the change in words.
+        title: the change as text.
         suite: the suite whose commit changed; '' if only the framework changed, or nothing.
         first_at, last_at: start of the first and of the last run that first reported one.
         worse, better: number of chains; `still` counts those with an open change for the worse.

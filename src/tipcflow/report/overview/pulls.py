@@ -25,7 +25,7 @@ class MetricChange(_Model):
 
     @property
     def text(self) -> str:
-        """The change in words."""
+        """The change as text."""
         return f"{' '.join(filter(None, (self.metric, self.leg)))} {percent(self.change)}"
 
 

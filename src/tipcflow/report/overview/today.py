@@ -55,7 +55,7 @@ class Problem(_Model):
         is_new: whether its first bad run is within the period of new problems.
         last_good, last_good_at: the last green run before it; '' and None if it never passed.
         first_bad, first_bad_at: the first run since then with the same kind of problem.
-        suspects: what changed between these two runs, in words.
+        suspects: what changed between these two runs, as text.
     """
 
     chain: str

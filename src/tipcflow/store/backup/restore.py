@@ -79,7 +79,9 @@ def _refuse_itself(url: str, file: Path) -> None:
     parsed = normal_url(url)
     database = Path(parsed.database or "")
     if parsed.get_backend_name() == "sqlite" and database.is_file() and database.samefile(file):
-        raise ConfigError("this is the database itself", key="FILE", found=str(file), expected="a backup of it")
+        raise ConfigError(
+            "the backup is the database itself", key="FILE", found=str(file), expected="a backup of it"
+        )
 
 
 def _refuse_unsuitable(url: str, replace: bool) -> None:

@@ -46,7 +46,7 @@ class Locks(Part):
 
 
 def _session(engine: Engine, stack: contextlib.ExitStack) -> Connection:
-    """Return a connection that `stack` closes; wait for a server that is away."""
+    """Return a connection that `stack` closes; wait for an unavailable server."""
     return stack.enter_context(connected(engine)).execution_options(isolation_level="AUTOCOMMIT")
 
 

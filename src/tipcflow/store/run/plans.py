@@ -33,7 +33,7 @@ class Plans(Part):
         return None if body is None else Plan.model_validate(body, extra="ignore")
 
     def replace(self, run_id: str, plan: Plan) -> None:
-        """Put another plan in place of a run's plan, as long as nothing was tried.
+        """Replace the plan of a run before its first attempt.
 
         Raises:
             ConfigError: when there is no such run, or a step was tried already.
@@ -41,7 +41,7 @@ class Plans(Part):
         with self._write() as connection:
             reason_of(connection, run_id)
             if connection.execute(select(attempts.c.step).where(attempts.c.run == run_id).limit(1)).first():
-                raise ConfigError("the run has begun, its plan stays", key="run", found=run_id)
+                raise ConfigError("the run has started: its plan cannot be replaced", key="run", found=run_id)
             # Statuses of legs that never started belong to the replaced plan.
             connection.execute(delete(legs).where(legs.c.run == run_id))
             connection.execute(delete(steps).where(steps.c.run == run_id))

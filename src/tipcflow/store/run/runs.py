@@ -85,7 +85,7 @@ class Runs(Part):
         listed = [run.id for run in matches[:_LISTED]]
         more = [f"and {len(matches) - _LISTED} more"] if len(matches) > _LISTED else []
         raise ConfigError(
-            f"{len(matches)} runs begin like that",
+            f"{len(matches)} runs have this prefix",
             key="run",
             found=prefix,
             expected="more of the id",

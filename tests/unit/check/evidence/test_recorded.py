@@ -13,7 +13,7 @@ def judged(build: ModuleType, *recorded: Expectation) -> CheckResult:
 
 
 def test_evidence_expected_by_the_plan_is_required(build: ModuleType) -> None:
-    """A history that is shorter when the run is judged takes nothing away; another plan does."""
+    """A history that is shorter when the run is judged does not remove requirements; another plan does."""
     gone = Expectation(
         kind=Evidence.METRIC, step=build.TRAIN, metric="top9", source=Source.HISTORY, because="five runs had it"
     )

@@ -50,6 +50,6 @@ def test_a_second_node_of_a_name_or_address_is_refused(what: str, hint: str) -> 
     other = Node(name="x", address="192.0.2.9", python="/p", workspace="/w").model_copy(
         update={what: getattr(NEW, what)}
     )
-    with pytest.raises(ConfigError, match=f"the cluster has a node of this {what}") as caught:
+    with pytest.raises(ConfigError, match=f"a node with this {what} is already in the cluster") as caught:
         check_new(Cluster(name="lab", nodes=(other,)), NEW, Path("lab.yaml"))
     assert hint in str(caught.value)

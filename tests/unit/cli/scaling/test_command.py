@@ -124,7 +124,7 @@ def test_a_log_that_is_too_short(tipcflow: Command, tmp_path: Path) -> None:
         ),
         (("missing.log", *B), "missing.log: cannot be read: No such file or directory"),
         (("no-such-run", *B), "is neither a file nor a run; found 'no-such-run'"),
-        ((str(SEED), *B, "--rule", "time"), "holds results, not times"),
+        ((str(SEED), *B, "--rule", "time"), "contains results but no times"),
         ((str(GOLDEN / "train_models.log"), *B), "has no topology in its path"),
         (
             (str(GOLDEN / "launch_failed.log"), *B, "--rule", "tea"),

@@ -47,13 +47,13 @@ def test_an_unknown_host_key_is_an_error_never_an_unchecked_connection(tmp_path:
     known = tmp_path / "known_hosts"
     known.write_text(line + "\n")
     with pytest.raises(
-        ConfigError, match=r"nodes.a.ssh.known_hosts: its host key is not known; found '.*known_hosts'"
+        ConfigError, match=r"nodes.a.ssh.known_hosts: no host key of the node; found '.*known_hosts'"
     ):
         connections_env(cluster(known))
 
 
 def test_a_node_that_only_airflow_knows_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nodes.a.ssh.host: no host to make a connection to"):
+    with pytest.raises(ConfigError, match=r"nodes.a.ssh.host: the host is not set"):
         connections_env(cluster(tmp_path / "none", host=""))
 
 

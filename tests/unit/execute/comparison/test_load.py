@@ -81,7 +81,7 @@ def test_other_environments_are_listed_and_not_evaluated(store: Store) -> None:
     [
         (["run-00"], "number of runs; found '1'; expected 2 or 3"),
         (["run-00"] * 4, "number of runs; found '4'; expected 2 or 3"),
-        (["run-00", "run-0"], "2 runs begin like that"),
+        (["run-00", "run-0"], "2 runs have this prefix"),
         (["run-00", "run-00"], "a run cannot be compared with itself; found 'run-00'"),
         (["run-00", "nothing"], "no such run"),
         (

@@ -247,7 +247,7 @@ def test_wrong_files_are_refused(elsewhere: str, tmp_path: Path) -> None:
 
 def test_a_database_is_not_restored_from_itself(tmp_path: Path) -> None:
     make_backup(tmp_path)
-    with pytest.raises(ConfigError, match="this is the database itself"):
+    with pytest.raises(ConfigError, match="the backup is the database itself"):
         restore(f"sqlite:///{tmp_path / 'made.db'}", tmp_path / "made.db", replace=True)
 
 

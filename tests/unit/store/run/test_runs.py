@@ -51,7 +51,7 @@ def test_a_plan_is_replaced_until_something_was_tried(store: Store) -> None:
     store.steps.set(a_run().id, INFER, Status.BLOCKED)
     assert store.plans.get(a_run().id) == a_plan()
     store.attempts.open(a_run().id, TRAIN, ["node-a"], T0)
-    with pytest.raises(ConfigError, match="has begun"):
+    with pytest.raises(ConfigError, match="has started"):
         store.plans.replace(a_run().id, a_plan(steps=()))
     assert store.plans.get(a_run().id) == a_plan()
     with pytest.raises(ConfigError, match="no such run"):
@@ -124,7 +124,7 @@ def test_a_run_is_found_by_its_first_characters(store: Store) -> None:
         store.runs.find("20261_")
     with pytest.raises(ConfigError, match="no such run"):
         store.runs.find("")
-    with pytest.raises(ConfigError, match="2 runs begin like that") as caught:
+    with pytest.raises(ConfigError, match="2 runs have this prefix") as caught:
         store.runs.find("20261121")
     assert "20261121t09-a\n    20261121t09-ab" in str(caught.value) or "20261121t09-ab\n    20261121t09-a" in str(
         caught.value
