@@ -16,8 +16,10 @@ _MODULES = {
         "sqlalchemy",
     ),
     "analysis": ("numpy", "pandas", "regex"),
-    "airflow": ("airflow", "asyncssh", "fastapi"),
+    "airflow": ("airflow", "asyncssh", "fastapi", "github", "jinja2", "prometheus_client", "requests"),
 }
+# Commands that start local nodes or a local Airflow, whichever module they lack first.
+_LOCAL_COMMANDS = ("demo", "local", "airflow")
 
 
 def missing_extra(error: ImportError) -> str:
@@ -26,5 +28,6 @@ def missing_extra(error: ImportError) -> str:
     command = next((word for word in sys.argv[1:2] if not word.startswith("-")), "")
     for extra, modules in _MODULES.items():
         if module in modules:
+            extra = "devcluster" if command in _LOCAL_COMMANDS else extra
             return f"tipcflow {command} requires the extra {extra!r}: pip install 'tipcflow[{extra}]'"
     return ""

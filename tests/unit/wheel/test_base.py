@@ -74,7 +74,8 @@ def test_trigger_queries_the_given_airflow(base: Path, tmp_path: Path) -> None:
         (["gate", "20000101t000000-none-00000000"], "run"),
         (["nodes"], "run"),
         (["db", "upgrade"], "run"),
-        (["demo", "--cli"], "run"),
+        (["demo", "--cli"], "devcluster"),
+        (["local", "up"], "devcluster"),
         (["parse", str(PARAMS)], "analysis"),
     ],
 )
