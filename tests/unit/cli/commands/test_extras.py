@@ -7,7 +7,7 @@ import pytest
 
 from tipcflow.cli.extras import missing_extra
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize(
