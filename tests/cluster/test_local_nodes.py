@@ -132,7 +132,7 @@ def test_two_sets_of_nodes_do_not_meet(make_nodes: Callable[..., LocalNodes], tm
     assert ssh(first.cluster.node("a"), "true").returncode == 0
 
 
-def test_broken_sshd_is_named_with_its_own_words(
+def test_broken_sshd_is_reported_with_the_original_message(
     make_nodes: Callable[..., LocalNodes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from devcluster.local_nodes import sshd

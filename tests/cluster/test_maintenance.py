@@ -96,7 +96,7 @@ def test_maintenance_ends_leftovers_of_an_ended_run_and_frees_slots(tasks: Tasks
     assert tasks.site.left_behind() == []
 
 
-def test_folders_of_ended_runs_go_when_it_is_time(tasks: Tasks) -> None:
+def test_folders_of_ended_runs_are_removed_after_the_retention(tasks: Tasks) -> None:
     tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE)

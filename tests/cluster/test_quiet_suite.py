@@ -73,7 +73,7 @@ def test_node_b_leaves_at_once(site: certify.Site) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("probe", [True, False])
-def test_four_loners(site: certify.Site, probe: bool) -> None:
+def test_four_separate_ranks_fail_the_group_check(site: certify.Site, probe: bool) -> None:
     # Without the probe the connections show the training, if it is long enough to be observed.
     rewrite(site.suite / "train.py", INIT, "" if probe else WORKS)
     configure_quiet(site, probe=probe)

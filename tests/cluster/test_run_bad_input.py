@@ -47,7 +47,7 @@ def assert_ends(site: Site, outcome: Outcome, status: Status, *words: str) -> No
         ({"params": "test_tipc/configs/toy/none.txt"}, ("no such params file", "none.txt")),
     ],
 )
-def test_wrong_argument(site: Site, options: dict[str, str], words: tuple[str, ...]) -> None:
+def test_invalid_argument_is_a_config_error(site: Site, options: dict[str, str], words: tuple[str, ...]) -> None:
     assert_ends(site, site.run(**options), Status.CONFIG_ERROR, *words)
 
 
@@ -61,13 +61,13 @@ def test_suite_ref_that_does_not_exist(site: Site) -> None:
 
 
 @pytest.mark.full
-def test_missing_line(site: Site) -> None:
+def test_missing_line_of_params_is_a_config_error(site: Site) -> None:
     site.edit_params("fpgm_train:null\n", "")
     assert_ends(site, site.run(), Status.CONFIG_ERROR, "train_infer_python.txt:")
 
 
 @pytest.mark.full
-def test_shifted_line(site: Site) -> None:
+def test_shifted_line_of_params_is_a_config_error(site: Site) -> None:
     site.edit_params("--use-gpu:True\nnull:null\n", "null:null\n--use-gpu:True\nnull:null\n")
     assert_ends(site, site.run(), Status.CONFIG_ERROR, "train_infer_python.txt:")
 
@@ -125,7 +125,7 @@ def test_another_framework_than_requested(site: Site, node_python: Path) -> None
 
 
 @pytest.mark.full
-def test_key_refused(site: Site, tmp_path: Path) -> None:
+def test_refused_key_is_an_infra_failure(site: Site, tmp_path: Path) -> None:
     key = tmp_path / "other_key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     site.configure_node("b", ssh__identity_file=str(key))
@@ -139,7 +139,7 @@ def test_wrong_host_key(own_site: Site) -> None:
 
 
 @pytest.mark.full
-def test_unreachable_node(own_site: Site) -> None:
+def test_unreachable_node_is_an_infra_failure(own_site: Site) -> None:
     own_site.nodes.cut("b")
     outcome = own_site.run()
     assert outcome.run.status is Status.INFRA_FAILURE, outcome.output

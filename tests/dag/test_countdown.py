@@ -94,7 +94,7 @@ def test_a_clock_that_is_set_meanwhile_changes_nothing(
     assert 90 < after <= before <= 100
 
 
-def test_without_its_database_it_still_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_ends_without_the_database(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def away() -> float:
         raise InfraError("the database is away")
 

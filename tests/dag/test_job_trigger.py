@@ -133,7 +133,7 @@ def test_others_hear_of_a_controller_before_their_lease_ends(
     assert max(after - before for before, after in pairwise(heard)) < lease_s
 
 
-def test_alone_it_is_watched_without_a_break(requested: list[tuple[str, str]]) -> None:
+def test_single_job_is_watched_without_a_break(requested: list[tuple[str, str]]) -> None:
     me = [[NODES[0].model_dump(mode="json"), JOB]]
     assert a_trigger(peers_every_s=2.0, peers=me)._watch_s(0.0) == triggers.WATCH_S
 

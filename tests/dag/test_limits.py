@@ -84,7 +84,7 @@ def test_a_task_that_exceeds_its_limit_leaves_its_job_alone() -> None:
     assert part.stopped == ["stopped from Airflow"], "a user stops it as ever"
 
 
-def test_a_resumed_task_has_its_whole_time_again() -> None:
+def test_resumed_task_has_the_full_time_limit() -> None:
     operator = StepOperator(task_id="train", kind="train", execution_timeout=SHORT)
     for _ in range(3):
         run(operator, lambda context: time.sleep(0.2))

@@ -121,7 +121,7 @@ def test_nothing_skips_the_teardowns(dag: DAG) -> None:
     assert dag.fail_fast is False
 
 
-def test_a_task_that_dies_with_its_worker_is_tried_again(dag: DAG) -> None:
+def test_task_of_a_killed_worker_is_retried(dag: DAG) -> None:
     if dag.dag_id == "maintenance":
         assert {task.retries for task in dag.tasks} == {0}
         return

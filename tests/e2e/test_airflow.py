@@ -54,7 +54,9 @@ def test_a_wrong_request_is_a_config_error_and_starts_nothing(
 
 @pytest.mark.full
 @pytest.mark.parametrize("conf", [{"cluster": "nowhere"}, {"framework": "paddle == banana"}, {"seed": -1}])
-def test_the_form_refuses_it_before_a_run_is_made(scheduler: Scheduler, conf: dict[str, object]) -> None:
+def test_form_refuses_invalid_params_before_a_run_is_created(
+    scheduler: Scheduler, conf: dict[str, object]
+) -> None:
     with scheduler.site.store() as store:
         before = store.runs.newest()
     with pytest.raises(TipcflowError, match=str(next(iter(conf.values())))):

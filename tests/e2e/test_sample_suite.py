@@ -190,7 +190,7 @@ def test_weights_that_are_not_there(suite: Path, python: Run) -> None:
     ("word", "code"),
     [("fp31", 2), ("fp16", 3), ("int8", 3)],
 )
-def test_unavailable_precisions(exported: Path, python: Run, word: str, code: int) -> None:
+def test_unavailable_precisions_are_refused(exported: Path, python: Run, word: str, code: int) -> None:
     done = python(f"deploy/inference_python/infer.py --model-dir={exported} --precision={word}")
     assert done.returncode == code, done.stdout
     assert word in done.stdout

@@ -17,7 +17,7 @@ BUILDS = "/certification/api/builds"
 RELEASE = {"framework": "paddlepaddle==3.4.0"}
 
 
-def test_a_run(machine: TestClient, store: Store) -> None:
+def test_api_returns_a_run(machine: TestClient, store: Store) -> None:
     run = record_run(store)
     report = machine.get(f"{API}/{run.id}").json()
     assert report["run"]["status"] == "pass"
@@ -32,7 +32,7 @@ def test_no_such_run(machine: TestClient, store: Store) -> None:
     assert (response.status_code, response.json()) == (404, {"detail": "no such run: nothing"})
 
 
-def test_runs(machine: TestClient, store: Store) -> None:
+def test_api_lists_runs(machine: TestClient, store: Store) -> None:
     run = record_run(store)
     report = machine.get(API, params={"chain": run.chain, "limit": 5}).json()
     assert ([one["id"] for one in report["runs"]], report["total"]) == ([run.id], 1)

@@ -58,7 +58,7 @@ def test_a_log_that_was_compressed_reads_as_before(browser: TestClient, run: str
 MAIN = "norm_train_cpu%2Ftrain/node-a/logs/main.log"
 
 
-def test_a_log(browser: TestClient, run: str) -> None:
+def test_tail_returns_a_log(browser: TestClient, run: str) -> None:
     response = browser.get(f"/certification/runs/{run}/tail", params={"file": MAIN})
     assert (response.status_code, response.text) == (200, "red\nover\nend\n")
     assert response.headers["content-type"].startswith("text/plain")
@@ -102,7 +102,7 @@ LOGS = MAIN.rpartition("/")[0]
     ],
 )
 @pytest.mark.parametrize("route", ["tail", "file"])
-def test_nothing_else(browser: TestClient, run: str, file: str, route: str) -> None:
+def test_other_files_are_not_served(browser: TestClient, run: str, file: str, route: str) -> None:
     response = browser.get(f"/certification/runs/{run}/{route}", params={"file": file})
     assert response.status_code == 404
     assert SECRET not in response.text

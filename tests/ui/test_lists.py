@@ -44,7 +44,7 @@ def history(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("path", "name"), [("/", "chains"), ("/runs", "runs"), ("/runs?chain=none", "nothing")])
-def test_golden(browser: TestClient, history: None, path: str, name: str) -> None:
+def test_list_pages_equal_golden_files(browser: TestClient, history: None, path: str, name: str) -> None:
     assert look(browser, path).text == (GOLDEN / f"list_{name}.txt").read_text(encoding="utf-8")
 
 
@@ -67,7 +67,7 @@ def test_the_strip_leads_to_each_run(browser: TestClient, history: None) -> None
         ("status=running", []),
     ],
 )
-def test_filters(browser: TestClient, history: None, query: str, ids: list[str]) -> None:
+def test_run_list_applies_filters(browser: TestClient, history: None, query: str, ids: list[str]) -> None:
     links = look(browser, f"/runs?{query}").attributes("a", "href")
     assert [link[-1] for link in links if "/runs/2026" in link] == ids
 
@@ -97,7 +97,9 @@ def test_a_page_at_a_time(browser: TestClient, store: Store) -> None:
 
 
 @pytest.mark.parametrize("query", ["status=nonsense", "page=0", "page=x", "page=9999999999999999999999"])
-def test_invalid_queries(browser: TestClient, machine: TestClient, store: Store, query: str) -> None:
+def test_invalid_queries_show_a_message(
+    browser: TestClient, machine: TestClient, store: Store, query: str
+) -> None:
     assert "Invalid request" in look(browser, f"/?{query}", 422).text
     assert machine.get(f"/certification/runs?{query}").status_code == 422
 
@@ -130,7 +132,7 @@ def test_the_settings_are_wrong(browser: TestClient, home: Path, monkeypatch: py
     assert "hidden" not in seen.text
 
 
-def test_headers(browser: TestClient, machine: TestClient, store: Store) -> None:
+def test_responses_have_security_headers(browser: TestClient, machine: TestClient, store: Store) -> None:
     run = record_run(store)
     for client, path in ((browser, "/"), (browser, f"/runs/{run.id}"), (machine, "/api/runs"), (browser, "/x")):
         headers = client.get(f"/certification{path}").headers
@@ -143,7 +145,7 @@ def test_headers(browser: TestClient, machine: TestClient, store: Store) -> None
             assert "frame-ancestors 'self'" in policy
 
 
-def test_assets(browser: TestClient) -> None:
+def test_assets_are_served(browser: TestClient) -> None:
     for name in (
         "app.css",
         "app.js",

@@ -54,7 +54,7 @@ def test_does_the_newest_build_pass_on_all_models(page: chromium.Page) -> None:
     assert re.search(r"\d chains share the change", text(page, "#new"))
 
 
-def test_since_when_is_a_chain_slower_and_which_change_did_it(page: chromium.Page) -> None:
+def test_user_finds_when_a_chain_became_slower_and_the_change(page: chromium.Page) -> None:
     menu(page, "changes")
     assert "generated_clas/ResNet" in text(page)
     assert "+11.0 %" in text(page)

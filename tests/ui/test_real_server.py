@@ -77,7 +77,7 @@ def routes(app: FastAPI, run: Run) -> list[tuple[str, str]]:
     ]
 
 
-def test_every_route(served: server.ApiServer, page_app: FastAPI, run: Run) -> None:
+def test_every_route_requires_a_login(served: server.ApiServer, page_app: FastAPI, run: Run) -> None:
     token = served.token()
     logins: list[dict[str, str]] = [{}, {"Cookie": f"_token={token}"}, {"Authorization": f"Bearer {token}"}]
     found: dict[tuple[str, str], list[int]] = {}
@@ -182,7 +182,9 @@ def test_the_page_follows_a_run(page: chromium.Page, served: server.ApiServer, w
     page.wait("!document.body.dataset.running")
 
 
-def test_inside_airflow(page: chromium.Page, served: server.ApiServer, run: Run) -> None:
+def test_page_inside_airflow_follows_theme_and_navigation(
+    page: chromium.Page, served: server.ApiServer, run: Run
+) -> None:
     """The page is in the navigation; it follows Airflow's colors; the way to the DAG run leaves the frame."""
     inside = "document.querySelector('iframe[title=Certification]')?.contentDocument"
     page.show(1280, 800, "dark")

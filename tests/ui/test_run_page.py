@@ -98,7 +98,7 @@ def without_plan(store: Store, _: Path) -> Run:
 
 
 @pytest.mark.parametrize("made", [passed, failed, without_plan])
-def test_golden(browser: TestClient, store: Store, home: Path, made: object) -> None:
+def test_run_pages_equal_golden_files(browser: TestClient, store: Store, home: Path, made: object) -> None:
     seen = read(page(browser, made(store, home)))  # type: ignore[operator]
     assert seen.problems == []
     golden = GOLDEN / f"run_{made.__name__}.txt"  # type: ignore[attr-defined]
@@ -151,7 +151,7 @@ def test_a_forged_certificate_is_reported(browser: TestClient, store: Store, hom
     assert "the certificate was modified" in read(page(browser, run)).text
 
 
-def test_curves(machine: TestClient, store: Store, home: Path) -> None:
+def test_api_returns_the_curves_of_a_run(machine: TestClient, store: Store, home: Path) -> None:
     run = failed(store, home)
     (curve,) = machine.get(f"/certification/api/runs/{run.id}/curves").json()["curves"]
     assert curve == {
@@ -161,7 +161,7 @@ def test_curves(machine: TestClient, store: Store, home: Path) -> None:
     }  # fmt: skip
 
 
-def test_the_way_to_its_dag_run(browser: TestClient, store: Store, airflow_app: object) -> None:
+def test_run_page_links_the_dag_run(browser: TestClient, store: Store, airflow_app: object) -> None:
     """The run's id is made of the DAG run's, so the page finds it in Airflow's own database."""
     from datetime import UTC, datetime
 

@@ -27,5 +27,5 @@ def case(nodes: LocalNodes, tmp_path: Path) -> Iterator[Case]:
 
 
 @pytest.mark.parametrize("fault", [param(fault, "cli") for fault in FAULTS if "cli" in fault.doors])
-def test_fault(case: Case, fault: Fault) -> None:
+def test_cli_run_reports_the_fault(case: Case, fault: Fault) -> None:
     judged(case, fault)

@@ -80,7 +80,7 @@ def test_a_rank_that_never_comes_is_named(suite: Path, port: int, script: str) -
         (("--timeout", "0"), 2, "expected seconds, such as 60, found '0'"),
     ],
 )
-def test_wrong_options(suite: Path, words: tuple[str, ...], code: int, message: str) -> None:
+def test_invalid_options_end_with_a_message(suite: Path, words: tuple[str, ...], code: int, message: str) -> None:
     found, out = run(suite, "mmmg_mnist.py", *words)
     assert (found, message in out) == (code, True), out
     assert "Traceback" not in out

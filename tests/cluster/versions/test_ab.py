@@ -81,7 +81,7 @@ def test_equal_commits_are_the_same(ab_nodes: LocalNodes, tmp_path: Path) -> Non
     assert done.stdout.splitlines()[-1].startswith("same within 2.0%: 1 of 1 metrics; every metric is decided (")
 
 
-def test_ctrl_c_ends_it_with_what_is_known_and_nothing_left(ab_nodes: LocalNodes, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_comparison_with_the_known_results(ab_nodes: LocalNodes, tmp_path: Path) -> None:
     history = Compared(Site(tmp_path, ab_nodes))
     with (tmp_path / "out").open("w") as out:
         running = subprocess.Popen(

@@ -239,7 +239,7 @@ def test_a_retried_task_starts_nothing_twice(world: World) -> None:
     assert world.sides == "AB"
 
 
-def test_b_that_fails_ends_it(world: World) -> None:
+def test_failure_of_side_b_ends_the_comparison(world: World) -> None:
     world.check()
     result = world.compare(lambda side: Status.FAILED if side == "B" else 1.0)
     assert result["status"] == "failed"
@@ -261,7 +261,7 @@ def test_a_broken_pair_is_repeated_and_two_in_a_row_end_the_task_until_it_is_cle
     assert world.sides == "AAA"
 
 
-def test_a_stopped_run_ends_it_until_it_is_cleared(world: World) -> None:
+def test_stopped_run_ends_the_task_until_cleared(world: World) -> None:
     world.conf = {"metric": ["batch_cost"]}
     world.check()
     waits = world.go_on(world.end(world.go_on(), 1.0))

@@ -194,7 +194,7 @@ def test_the_confirm_run_does_what_was_requested(world: World) -> None:
 
 
 @pytest.mark.parametrize("conf", [{}, {"confirms": ""}, {"confirms": 7}, {"confirms": "x", "mode": "y"}])
-def test_by_hand_it_is_a_config_error(world: World, conf: Any) -> None:
+def test_confirm_run_without_a_request_is_a_config_error(world: World, conf: Any) -> None:
     with pytest.raises(ConfigError, match="this DAG is started by task `judge`"):
         resolve(world, "other", **conf)
 

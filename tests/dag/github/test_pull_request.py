@@ -53,7 +53,7 @@ def test_dag_has_a_schedule_only_with_a_repository(
     assert not without.timetable.can_be_scheduled
 
 
-def test_without_work_it_defers(configs: Path) -> None:
+def test_task_without_work_defers(configs: Path) -> None:
     (task,) = pull_request_dag(configs).tasks
     with pytest.raises(TaskDeferred) as caught:
         task.execute(CONTEXT)

@@ -31,7 +31,7 @@ def test_the_dag_runs_every_hour_and_its_tasks_do_not_wait_for_each_other() -> N
     assert timedelta(0) < first.run_after - datetime.now(UTC) <= timedelta(hours=1)
 
 
-def test_every_task_does_its_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_task_runs_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
     monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "")

@@ -67,7 +67,7 @@ def mail_connection(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_MAIL", json.dumps(content))
 
 
-def test_a_mail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notice_is_sent_as_mail(monkeypatch: pytest.MonkeyPatch) -> None:
     mail = Mail(connection="mail", to=("one@example.org", "two@example.org"), sender="tipcflow@example.org")
     with mail_server() as server:
         mail_connection(monkeypatch, server.port)
@@ -83,7 +83,7 @@ def test_a_mail(monkeypatch: pytest.MonkeyPatch) -> None:
             send(Team(name="vision", mail=mail), MESSAGE)
 
 
-def test_a_webhook(hook: Hook) -> None:
+def test_notice_is_sent_to_a_webhook(hook: Hook) -> None:
     send(Team(name="vision", webhook="hook"), MESSAGE)
     ((headers, body),) = hook.requests
     assert headers["Authorization"] == "Bearer s3cret"

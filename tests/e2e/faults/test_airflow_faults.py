@@ -23,5 +23,5 @@ def case(scheduler: Scheduler, tmp_path: Path) -> Iterator[AirflowCase]:
 
 
 @pytest.mark.parametrize("fault", [param(fault, "airflow") for fault in FAULTS if "airflow" in fault.doors])
-def test_fault(case: AirflowCase, fault: Fault) -> None:
+def test_airflow_run_reports_the_fault(case: AirflowCase, fault: Fault) -> None:
     judged(case, fault)

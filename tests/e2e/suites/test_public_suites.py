@@ -65,7 +65,7 @@ def test_paddleseg_trains_and_exports(public: PublicSite, tmp_path: Path) -> Non
     assert re.search(r"export: pass|loss\.finite train 2 losses, all finite", outcome.output), outcome.output
 
 
-def test_paddleclas(public: PublicSite) -> None:
+def test_paddleclas_runs_unmodified(public: PublicSite) -> None:
     public.serve(IMAGENET, imagenet())
     public.configure("PaddleClas", arguments={"train": "-o Arch.pretrained=False"})
     outcome = public.run("PaddleClas", MOBILENET)

@@ -139,7 +139,7 @@ def test_names_of_chains(browser: TestClient, store: Store, chain: str) -> None:
     assert "No run has a metric that the policy evaluates." in seen.text
 
 
-def test_the_lists_and_the_run_page_link_to_it(browser: TestClient, runs: None) -> None:
+def test_lists_and_run_page_link_to_the_chain(browser: TestClient, runs: None) -> None:
     for path in ("/", "/runs/run-11"):
         links = read(browser.get(f"/certification{path}").text).attributes("a", "href")
         assert [link for link in links if link.startswith(f"/certification/chains/{CHAIN}")]

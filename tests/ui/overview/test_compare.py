@@ -66,7 +66,7 @@ def test_compare_page_links_json_and_csv(browser: TestClient, machine: TestClien
     assert report["metrics"][0]["metric"] == "batch_cost"
 
 
-def test_the_form(browser: TestClient, slower: None) -> None:
+def test_compare_form_requests_two_or_three_runs(browser: TestClient, slower: None) -> None:
     for query in ("", "run=run-11", "run=run-11&run=&run="):
         seen = look(browser, query)
         assert "Enter two or three runs" in seen.text
@@ -99,7 +99,7 @@ def test_a_run_without_anything(browser: TestClient, store: Store, slower: None)
     assert "not planned" in seen.text
 
 
-def test_the_run_page_links_to_it(browser: TestClient, slower: None, store: Store) -> None:
+def test_run_page_links_to_the_comparison(browser: TestClient, slower: None, store: Store) -> None:
     put_run(store, 13)
     links = read(browser.get("/certification/runs/run-13").text).attributes("a", "href")
     assert [link for link in links if "/compare?" in link] == [

@@ -111,7 +111,7 @@ def test_quarantines_show_who_fixes_what_until_when(
     assert "released by ann: fixed" in seen.text
 
 
-def test_ab_comparisons(browser: TestClient, machine: TestClient, store: Store) -> None:
+def test_page_lists_ab_comparisons(browser: TestClient, machine: TestClient, store: Store) -> None:
     now = store.now()
     run = record_run(store, a_run("a1", created_at=now - HOUR, trigger="ab"))
     metric = {

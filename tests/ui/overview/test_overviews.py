@@ -132,7 +132,7 @@ def test_gaps_filter_chains(browser: TestClient, history: None) -> None:
         "matrix?page=0",
     ],
 )
-def test_invalid_queries(browser: TestClient, history: None, query: str) -> None:
+def test_invalid_queries_show_a_message(browser: TestClient, history: None, query: str) -> None:
     assert "Invalid request" in look(browser, query, 422).text
 
 

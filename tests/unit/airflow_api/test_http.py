@@ -23,7 +23,7 @@ def test_a_call_continues_without_a_response(scripted) -> None:
     assert script.paths() == ["POST /auth/token", *[f"GET {PATH}"] * 4]
 
 
-def test_the_deadline_ends_it_and_the_last_reason_is_reported(scripted) -> None:
+def test_deadline_ends_the_wait_and_reports_the_last_reason(scripted) -> None:
     airflow, script = scripted({PATH: [httpx.ConnectError("Connection refused")]}, deadline_s=0.3)
     with pytest.raises(InfraError, match=r"http://airflow\.test is unavailable: Connection refused"):
         airflow.dag("s.m.f")

@@ -109,7 +109,7 @@ def test_two_versions_need_no_search() -> None:
     assert (assessment.certain, assessment.best.versions, assessment.best.probability) == (True, (1,), 1.0)
 
 
-def test_wrong_use() -> None:
+def test_invalid_arguments_of_a_search_are_refused() -> None:
     with pytest.raises(ValueError, match="a good and a bad"):
         Search(1, exact)
     with pytest.raises(ValueError, match="weights"):

@@ -49,7 +49,9 @@ def names(found: Fit) -> tuple[list[str], list[str], list[str]]:
         ([10, 12, 14, 16, 18], 14, 14 + 2 * 1.4826 * 2, 5),
     ],
 )
-def test_estimates(seconds: list[float], middle: float, planned: float, runs: int) -> None:
+def test_estimates_use_the_middle_of_past_durations(
+    seconds: list[float], middle: float, planned: float, runs: int
+) -> None:
     found = estimate(seconds, 180)
     assert (found.seconds, found.runs) == (middle, runs)
     assert found.planned == pytest.approx(planned)

@@ -334,7 +334,7 @@ def test_the_good_day_is_green(build: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
-def test_no_defect_is_without_its_day(defect: str) -> None:
+def test_every_defect_has_a_date(defect: str) -> None:
     """Each is met by a check, by a named difference of the plan, or by both; and no day belongs to none."""
     days, quirks = DEFECTS[defect]
     assert days or defect in BY_PLAN_ALONE

@@ -78,7 +78,7 @@ def test_a_covered_failure_does_not_block_and_is_named_first(facts: Facts, build
     assert quarantined(results) == (7,)
 
 
-def test_certificate_and_reports_show_it(facts: Facts, build: ModuleType) -> None:
+def test_certificate_and_reports_show_the_quarantine(facts: Facts, build: ModuleType) -> None:
     status, reason, results = judged(facts, quarantine(the_failure(facts, "parity.onednn")))
     run = build.run(status=status, reason=reason)
     made = certificate(facts, run, results)

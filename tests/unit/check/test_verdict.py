@@ -128,7 +128,7 @@ def test_a_node_that_cannot_be_reached_is_not_the_models_fault(build: ModuleType
     assert reason.startswith("prepare: node alpha cannot reach node beta")
 
 
-def test_cancelled(build: ModuleType) -> None:
+def test_verdict_of_a_cancelled_run(build: ModuleType) -> None:
     facts = build.facts(
         step_status={"prepare": PASS, build.TRAIN: Status.CANCELLED},
         leg_status={},
@@ -242,7 +242,7 @@ def two_on_a_gpu(facts: Facts) -> tuple[Leg, ...]:
     return tuple(leg.model_copy(update={"id": f"gpu_{number}", "device": "gpu"}) for number in range(2))
 
 
-def test_deadline(build: ModuleType) -> None:
+def test_verdict_of_a_step_over_its_deadline(build: ModuleType) -> None:
     facts = build.facts(
         records=replaced(build, build.TRAIN, reason=EndReason.DEADLINE, exit_code=None),
         step_status={**build.facts().step_status, build.TRAIN: FAILED},

@@ -57,7 +57,7 @@ def numbers(found: dict[str, PastRun]) -> dict[str, float]:
     return {name: one.medians[KEY] for name, one in found.items() if KEY in one.medians}
 
 
-def test_accepted_runs_make_it_by_themselves(next_week: Any) -> None:
+def test_accepted_runs_create_a_baseline(next_week: Any) -> None:
     with Store.open() as store:
         found, pins = next_week(store)
     assert numbers(found) == {"run-0": 0.1, "run-1": 0.1, "run-2": 0.1, "run-4": 0.21}
@@ -107,7 +107,9 @@ def test_a_pin_stays_next_to_the_history(next_week: Any, tipcflow: Callable[...,
         (["run-77", "--because", "x"], "run-77"),
     ],
 )
-def test_refused(next_week: Any, tipcflow: Callable[..., Any], words: list[str], message: str) -> None:
+def test_invalid_baseline_decisions_are_refused(
+    next_week: Any, tipcflow: Callable[..., Any], words: list[str], message: str
+) -> None:
     result = tipcflow("baseline", "accept", *words)
     assert (result.code, message in result.err) == (2, True), result.err
     with Store.open() as store:

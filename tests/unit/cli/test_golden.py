@@ -56,7 +56,7 @@ def test_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: P
     assert json.loads(tipcflow("golden", "show", run, "--json").out)["run"] == run
 
 
-def test_refused(tipcflow: Callable[..., Any], home: Path, configs: Path) -> None:
+def test_invalid_golden_commands_are_refused(tipcflow: Callable[..., Any], home: Path, configs: Path) -> None:
     with Store.open() as store:
         failed = record_failure(store, home).id
         good = record_run(store).id

@@ -61,7 +61,7 @@ def test_single_log_is_printed_unchanged(failed: str, tipcflow: Callable[..., An
     assert tipcflow("logs", "latest", "train", "--node", "node-a").out == "epoch 1\nValueError: \ufffd\n"
 
 
-def test_a_leg(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
+def test_logs_prints_the_log_of_a_leg(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
     folder = home / "runs" / failed / safe_name(INFER) / "node-a" / "logs"
     folder.mkdir(parents=True)
     for leg in ("cpu_onednn_on", "cpu_onednn_off"):

@@ -20,7 +20,7 @@ nodes:
 """
 
 
-def test_good_file() -> None:
+def test_valid_file_is_loaded() -> None:
     cluster = parse_yaml(GOOD, Cluster, file="lab.yaml")
     assert cluster.node("a").slots == 1
 
@@ -38,7 +38,7 @@ def test_good_file() -> None:
         ("", 0, "", ["is empty"]),
     ],
 )
-def test_bad_file(text: str, line: int, key: str, words: list[str]) -> None:
+def test_invalid_file_is_an_error_with_its_line(text: str, line: int, key: str, words: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_yaml(text, Cluster, file="lab.yaml")
     assert caught.value.file == "lab.yaml"
@@ -56,7 +56,7 @@ def test_a_rule_for_several_keys_speaks_in_its_own_words() -> None:
     assert "{" not in str(caught.value)
 
 
-def test_missing_file(tmp_path: Path) -> None:
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_yaml(tmp_path / "no.yaml", Cluster)
 
@@ -99,7 +99,7 @@ def test_unknown_suite_lists_the_known_ones(tmp_path: Path) -> None:
         ("subfolder: ./\nwhole_repository: true\n", "whole_repository needs subfolder"),
     ],
 )
-def test_wrong_suite(extra: str, words: str) -> None:
+def test_invalid_suite_is_an_error(extra: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         parse_yaml("name: s\nfolder: x\ndialects: [d]\n" + extra, Suite, file="s.yaml")
 

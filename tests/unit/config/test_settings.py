@@ -106,7 +106,7 @@ def test_a_password_is_not_in_what_is_printed(settings: Callable[..., Settings],
         ("", ""),
     ],
 )
-def test_safe_url(url: str, shown: str) -> None:
+def test_safe_url_hides_the_password(url: str, shown: str) -> None:
     assert safe_url(url) == shown
 
 

@@ -82,7 +82,7 @@ def test_nested_use_keeps_the_handlers_until_the_outer_end() -> None:
         send(signal.SIGTERM)
 
 
-def test_off_the_main_thread_it_does_nothing() -> None:
+def test_signal_hold_does_nothing_off_the_main_thread() -> None:
     gate, seen = InterruptGuard(), []
 
     def work() -> None:

@@ -175,7 +175,7 @@ def test_secrets_go_where_the_entrypoint_takes_them_out(
         assert passwords == f"/var/lib/airflow/{entrypoint.PASSWORDS_FILE}"
 
 
-def test_all_workers_share_one_home_and_pages_cannot_write_it(services: Mapping[str, Any]) -> None:
+def test_workers_share_a_home_that_pages_cannot_write(services: Mapping[str, Any]) -> None:
     for name in ("worker", "triggerer"):
         assert "home:/var/lib/tipcflow:rw" in services[name]["volumes"]
         assert services[name]["environment"]["TIPCFLOW_DATABASE_URL"].startswith("postgresql://tipcflow:")
@@ -256,7 +256,7 @@ def test_the_images_of_a_version_can_be_kept(root: Path, env_file: Path, tmp_pat
     assert images == {"tipcflow-airflow:1.2.3", "tipcflow-node:1.2.3"}
 
 
-def test_everything_that_runs_is_watched_and_waits_for_what_it_needs(services: Mapping[str, Any]) -> None:
+def test_every_service_has_a_health_check_and_dependencies(services: Mapping[str, Any]) -> None:
     assert [name for name, service in services.items() if "healthcheck" not in service] == ["init"]
     for name, service in services.items():
         for needed, how in service.get("depends_on", {}).items():

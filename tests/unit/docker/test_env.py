@@ -18,7 +18,7 @@ def make(root: Path, path: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([root / "docker/env.sh", path], capture_output=True, text=True, timeout=60)
 
 
-def test_only_the_owner_may_read_it(env_file: Path) -> None:
+def test_env_file_is_readable_only_by_the_owner(env_file: Path) -> None:
     assert env_file.stat().st_mode & 0o777 == 0o600
 
 

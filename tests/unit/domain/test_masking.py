@@ -17,7 +17,7 @@ def examples() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("text", "shown"), examples())
-def test_examples(text: str, shown: str) -> None:
+def test_secrets_in_text_are_masked(text: str, shown: str) -> None:
     assert mask(text) == shown
     assert mask(shown) == shown, "masking twice shows the same"
 

@@ -47,7 +47,7 @@ def test_infra_failure_before_training_keeps_its_name() -> None:
     assert found is Status.INFRA_FAILURE
 
 
-def test_exit_codes() -> None:
+def test_every_status_has_an_exit_code() -> None:
     assert {word.value: exit_code(word) for word in Status if word is not Status.BLOCKED} == {
         "pass": 0,
         "improvement": 0,

@@ -103,7 +103,7 @@ def test_the_benchmark_section_is_known_by_its_keys() -> None:
         (["epoch:2"], 1, "train_benchmark_params"),
     ],
 )
-def test_a_wrong_line_of_it_is_one_error(lines: list[str], line: int, key: str) -> None:
+def test_invalid_line_of_the_section_is_an_error(lines: list[str], line: int, key: str) -> None:
     with pytest.raises(ConfigError) as report:
         benchmark(*lines)
     assert (report.value.file, report.value.line, report.value.key) == ("f.txt", line, key)

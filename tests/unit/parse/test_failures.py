@@ -34,7 +34,7 @@ def test_a_worker_that_failed_because_of_a_peer_is_a_collateral_failure() -> Non
         "epoch 1: 3 samples failed to load, Pod failed is only quoted\n",
     ],
 )
-def test_no_failure(text: str) -> None:
+def test_log_without_a_failure_gives_none(text: str) -> None:
     assert parse_launch(text) is None
 
 

@@ -63,7 +63,7 @@ def message(plan: Make, text: str, mode: str, cluster: Cluster) -> str:
     return str(caught.value)
 
 
-def test_messages_are_as_they_were_read_and_approved(
+def test_messages_equal_the_golden_file(
     plan: Make, short_text: str, norm_text: str, cluster: Callable[..., Cluster]
 ) -> None:
     texts = {"short": short_text, "norm": norm_text}

@@ -109,7 +109,7 @@ def test_a_new_token_is_in_force_when_the_connection_is_read_again(
 
 
 @pytest.mark.parametrize("days", ["0", "91", "-1", "x", "1.5", "", "٣", "9" * 5000])
-def test_wrong_days(client: TestClient, store: Store, days: str) -> None:
+def test_invalid_number_of_days_is_refused(client: TestClient, store: Store, days: str) -> None:
     response = client.get("/metrics", params={"days": days}, headers=AUTHORIZED)
     assert response.status_code == 422
     assert response.json()["detail"].endswith("expected a whole number from 1 to 90")

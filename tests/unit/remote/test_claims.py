@@ -62,7 +62,7 @@ def test_a_workspace_that_cannot_be_written_has_no_claims_and_takes_none(node: N
     assert done.returncode != 0
 
 
-def test_of_many_at_once_one_gets_it(node: Node) -> None:
+def test_concurrent_claims_have_a_single_winner(node: Node) -> None:
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda number: take(node, f"run-{number}", 0), range(6)))
     assert sum(not others for others in answers) == 1

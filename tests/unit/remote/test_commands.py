@@ -69,7 +69,7 @@ SHELLS = [shell for shell in ("sh", "bash", "zsh", "fish") if shutil.which(shell
 
 
 @pytest.mark.parametrize("name", [*EVERY, *RUNNER])
-def test_golden(name, monkeypatch):
+def test_commands_equal_golden_files(name, monkeypatch):
     monkeypatch.setattr(paths, "runner_name", lambda: "runner-0123456789ab.py")
     text = EVERY[name] if name in EVERY else RUNNER[name]()
     assert text + "\n" == (GOLDEN / f"{name}.sh").read_text()
@@ -99,7 +99,7 @@ def node(request, tmp_path):
     return Node(name="a", address="10.0.0.1", python=str(python), workspace=str(folder / "work"))
 
 
-def test_workspace(shell, node):
+def test_workspace_is_created_repeatedly_without_an_error(shell, node):
     shell(commands.make_workspace(node))
     shell(commands.make_workspace(node))
     assert names_in(node.workspace) == ["bin", "jobs", "runs", "slots", "suites"]

@@ -29,7 +29,7 @@ def made(build: ModuleType, **changes: object) -> dict[str, Any]:
     return certificate(facts, run, results, files=FILES, versions={"tipcflow": "0.1.0"})
 
 
-def test_golden(build: ModuleType) -> None:
+def test_certificate_equals_the_golden_file(build: ModuleType) -> None:
     assert as_text(made(build)) == (GOLDEN / "certificate.json").read_text()
 
 

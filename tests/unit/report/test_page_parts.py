@@ -82,7 +82,7 @@ def test_results_worst_first_equal_results_together() -> None:
     )
 
 
-def test_again(build: ModuleType) -> None:
+def test_command_to_reproduce_a_run(build: ModuleType) -> None:
     run = a_run(build, suite="my suite", suite_commit="c0ffee", seed=7, compat="bash", mode="lite", cluster="c")
     plan = build.plan(params_file="a b.txt", repeats=3, diagnose=True)
     assert rerun_command(run, plan) == (
@@ -102,7 +102,7 @@ def test_every_word_of_a_run_has_a_meaning() -> None:
     assert meaning(None) == NO_STATUS
 
 
-def test_reasons(build: ModuleType) -> None:
+def test_reasons_of_a_run_are_split_into_parts(build: ModuleType) -> None:
     run = a_run(build, reason="a: b; c; d", status=Status.FAILED)
     judged = JudgementDocument(status=Status.FAILED, reason="a: b; c; d", parts=("a: b; c", "d"))
     assert reasons(run, judged) == ["a: b; c", "d"]

@@ -72,19 +72,19 @@ def check(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "facts"), [("good", good), ("bad", bad)])
-def test_markdown(build: ModuleType, name: str, facts: object) -> None:
+def test_markdown_equals_golden_files(build: ModuleType, name: str, facts: object) -> None:
     made = facts(build)  # type: ignore[operator]
     check(f"{name}.md", markdown(made, *judged(made, build)))
 
 
 @pytest.mark.parametrize(("name", "facts"), [("good", good), ("bad", bad)])
-def test_junit(build: ModuleType, name: str, facts: object) -> None:
+def test_junit_report_equals_golden_files(build: ModuleType, name: str, facts: object) -> None:
     made = facts(build)  # type: ignore[operator]
     check(f"{name}.xml", junit(made, *judged(made, build)))
 
 
 @pytest.mark.parametrize(("name", "facts"), [("good", good), ("bad", bad)])
-def test_tables(build: ModuleType, name: str, facts: object) -> None:
+def test_tables_equal_golden_files(build: ModuleType, name: str, facts: object) -> None:
     made = facts(build)  # type: ignore[operator]
     check(f"{name}_tables.txt", tables(made, judged(made, build)[1]))
 

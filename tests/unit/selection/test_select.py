@@ -79,7 +79,7 @@ def test_unreadable_files_stop_nothing(path: str, text: str) -> None:
     assert B in choice.chains
 
 
-def test_imports() -> None:
+def test_imported_files_select_chains() -> None:
     assert chosen("net/arch/blocks.py") == {A: Because.NEEDED, B: Because.NEEDED}
     assert chosen("net/data/loader.py") == {A: Because.NEEDED, B: Because.NEEDED}
     assert chosen("tools/helper.py") == {C: Because.NEEDED}
@@ -174,7 +174,7 @@ def test_unreadable_files_and_circles_end() -> None:
         ("aab.py", "a+b.py", False),
     ],
 )
-def test_globs(path: str, glob: str, same: bool) -> None:
+def test_globs_match_paths(path: str, glob: str, same: bool) -> None:
     assert bool(matches(path, (glob,))) == same
 
 

@@ -45,6 +45,27 @@ def test_words_that_are_never_written(house: ModuleType) -> None:
         assert not house.NEVER.search(line), line
 
 
+def test_phrases_over_a_line_break_are_found(house: ModuleType) -> None:
+    text = "# The node waited in\n# vain.\n\nThere is\nno run.\nThe step is no\n\nlist."
+    assert list(house._phrases(house.NEVER, text)) == [(1, "in vain")]
+
+
+@pytest.mark.parametrize(
+    ("name", "phrases"),
+    [
+        ("a_rank_hangs_in_vain", ["in vain"]),
+        ("it_covers_nothing", ["it"]),
+        ("what_is_no_series", ["what", "is no s"]),
+        ("a_step_waits_for_want_of_a_node", ["for want of"]),
+        ("step_is_no_longer_listed_and_stops_itself", []),
+    ],
+)
+def test_names_of_tests_follow_the_word_lists(house: ModuleType, name: str, phrases: list[str]) -> None:
+    tree = ast.parse(f"def test_{name}():\n    pass\n\n\ndef {name}():\n    pass\n")
+    expected = [f"t.py:1: {phrase!r} in test_{name} (glossary in CONTRIBUTING.md)" for phrase in phrases]
+    assert list(house._test_names(Path("t.py"), tree)) == expected
+
+
 def test_docstrings_and_comments_of_tests_have_a_word_list_of_their_own(house: ModuleType, tmp_path: Path) -> None:
     file = tmp_path / "test_m.py"
     file.write_text(

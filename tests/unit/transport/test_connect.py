@@ -39,7 +39,7 @@ def refusal(node, **settings):
     return str(caught.value)
 
 
-def test_good_login(server):
+def test_valid_login_runs_commands(server):
     transport = connect(server.node())
     assert transport.run("echo $((6*7))").stdout == b"42\n"
     transport.close()
@@ -74,17 +74,17 @@ def test_changed_host_key(server):
     assert f"ssh-keygen -f {server.folder}/known_hosts -R '[127.0.0.1]:{server.port}'" in result
 
 
-def test_refused_key(server):
+def test_refused_key_is_an_infra_failure(server):
     result = refusal(server.node(identity_file=str(server.folder / "stranger")))
     assert f"refuses the login with {server.folder}/stranger" in result
     assert "authorized_keys" in result
 
 
-def test_missing_key(server):
+def test_missing_key_file_is_named(server):
     assert "key file not found: /no/such/key" in refusal(server.node(identity_file="/no/such/key"))
 
 
-def test_encrypted_key(server, monkeypatch):
+def test_encrypted_key_without_an_agent_is_reported(server, monkeypatch):
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     key = server.folder / "locked"
     shutil.copy(server.folder / "id", key)
@@ -92,7 +92,7 @@ def test_encrypted_key(server, monkeypatch):
     assert f"{key} is encrypted" in refusal(server.node(identity_file=str(key)))
 
 
-def test_closed_port(server):
+def test_closed_port_is_reported(server):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         assert "refuses connections: no SSH server is running there" in refusal(
@@ -156,7 +156,7 @@ def test_a_server_that_hangs_up_is_tried_again(server):
     assert seen == [0, 1, 2]
 
 
-def test_max_startups(make_server):
+def test_logins_over_max_startups_are_retried(make_server):
     """Sixteen logins at once through a server that takes three: all get in, some later."""
     server = make_server("MaxStartups 3", "LoginGraceTime 30")
     failures = []
@@ -201,7 +201,7 @@ def test_host_key_alias(server, tmp_path):
     connect_client(server.node(alias="trainer"), config_file=config).close()
 
 
-def test_proxy_command(server, tmp_path):
+def test_login_uses_the_proxy_command(server, tmp_path):
     config = tmp_path / "config"
     pipe = tmp_path / "pipe"
     pipe.write_text(PIPE)
@@ -209,7 +209,7 @@ def test_proxy_command(server, tmp_path):
     connect_client(server.node(alias="trainer"), config_file=config).close()
 
 
-def test_every_message(server):
+def test_connection_messages_equal_the_golden_file(server):
     """What a user reads, whole, with what differs from run to run replaced by names."""
     (server.folder / "empty").write_text("")
     (server.folder / "other").write_text((server.folder / "known_hosts").read_text())
@@ -240,7 +240,7 @@ def test_failing_proxy_command(server, tmp_path):
     assert "no SSH server responds through: /bin/false" in result
 
 
-def test_jump_host(make_server, tmp_path):
+def test_login_uses_the_jump_host(make_server, tmp_path):
     inner, outer = make_server(), make_server()
     own = tmp_path / "own_config"
     own.write_text(
@@ -259,7 +259,7 @@ def test_jump_host(make_server, tmp_path):
     assert "Accepted publickey" in (outer.folder / "log").read_text()
 
 
-def test_broken_configuration(server, tmp_path):
+def test_invalid_ssh_configuration_is_reported(server, tmp_path):
     config = tmp_path / "config"
     config.write_text("Host\n  Port\n")
     assert f"cannot read {config}" in refusal(server.node(alias="trainer"), config_file=config)

@@ -43,11 +43,11 @@ def test_much_on_stderr_does_not_block(transport):
     assert (done.exit_code, len(done.stdout)) == (0, 8_000_000)
 
 
-def test_killed_command(transport):
+def test_killed_command_has_exit_code_minus_1(transport):
     assert transport.run("kill -9 $$").exit_code == -1
 
 
-def test_time_limit(transport):
+def test_command_over_the_time_limit_is_an_infra_failure(transport):
     with pytest.raises(InfraError, match="node a: no response within"):
         transport.run("sleep 60", timeout=0.3)
     assert transport.run("true").exit_code == 0
@@ -133,7 +133,7 @@ def test_errors_of_the_reader_stay_its_own(transport):
         raise FileNotFoundError("mine")
 
 
-def test_lost_connection(server):
+def test_lost_connection_is_an_infra_failure(server):
     transport = connect(server.node())
     with transport.stream("echo a; sleep 60") as lines:
         assert next(lines) == b"a"
@@ -181,7 +181,7 @@ def test_get_of_a_missing_file(transport, tmp_path):
     assert list(tmp_path.glob("copy*")) == []
 
 
-def test_get_many(transport, tmp_path):
+def test_get_many_fetches_files_with_unusual_names(transport, tmp_path):
     root = tmp_path / "remote root"
     (root / "logs").mkdir(parents=True)
     (root / "log").mkdir()

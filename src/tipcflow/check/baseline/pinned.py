@@ -19,8 +19,8 @@ _BY_RUNNER = frozenset({"peak_rss", "peak_gpu", "wall_time"})
 
 
 def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result per pinned (step, leg, metric); one that the run did not measure, though the step ended
-    well, is `failed`.
+    """One result per pinned (step, leg, metric); one without a value of this run is `failed` if the step
+    passed.
 
     Compared is the median of this run and the two before it with the pinned value; a change beyond the metric's
     floor counts. This alone finds a drift that is too slow for the other rules, whose history drifts along.

@@ -17,7 +17,7 @@ CONFIGS = Path(__file__).parents[4] / "configs"
 
 
 @pytest.mark.parametrize("path", sorted((CONFIGS / "policies").glob("*.yaml")), ids=lambda path: path.stem)
-def test_policies(path: Path) -> None:
+def test_shipped_policies_are_valid(path: Path) -> None:
     policy = load_yaml(path, Policy)
     assert policy.name == path.stem
     assert policy.min_history >= 5
@@ -30,7 +30,7 @@ def test_the_pull_request_policy_keeps_its_budget() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((CONFIGS / "references").glob("*.yaml")), ids=lambda path: path.stem)
-def test_references(path: Path) -> None:
+def test_shipped_references_are_valid(path: Path) -> None:
     references = load_yaml(path, References)
     assert references.suite == path.stem
     assert references.references

@@ -58,9 +58,7 @@ def duration(build: ModuleType, seconds: float) -> list[Measurement]:
         ("epoch_time", 10.0),
     ],
 )
-def test_ten_times_slower_is_not_green_whatever_the_log_calls_it(
-    build: ModuleType, name: str, worse: float, policy: str
-) -> None:
+def test_training_ten_times_slower_is_never_green(build: ModuleType, name: str, worse: float, policy: str) -> None:
     before = [*build.series((2.0,) * 9, name), *duration(build, 20.0)]
     now = [*build.series((2.0 * worse,) * 9, name), *duration(build, 200.0)]
     (result,) = gating(build, now, before, policy)

@@ -53,7 +53,7 @@ def test_two_runs_alone_need_a_larger_score_among_many_outliers() -> None:
     assert [one.index for one in alerts(quiet, DetectRule(ask=2.2, first=50))] == [41], "three are a row"
 
 
-def test_without_confirm_runs_it_takes_a_second_run() -> None:
+def test_change_without_confirm_runs_requires_a_second_run() -> None:
     (found,) = alerts(series(noisy(100, 40, 1) + noisy(93, 20, 2)))
     assert (found.index, found.confirmed) == (41, False)
 

@@ -61,7 +61,7 @@ def without(build: ModuleType, *metrics: str, step: str = "") -> tuple[object, .
     )
 
 
-def test_a_good_run_has_it_all(build: ModuleType) -> None:
+def test_complete_run_has_all_evidence(build: ModuleType) -> None:
     result = judged(build.facts(**with_length(build, epochs=2)))
     assert (result.status, result.values["expected"]) == (PASS, 8)
     states = {piece["state"] for piece in evidence_section(build.facts(), CheckContext())}
@@ -120,7 +120,7 @@ def test_evidence_that_runs_kept_is_expected_again(build: ModuleType) -> None:
     assert result.reason.startswith(f"leg {build.ON}: the log has no prediction; each of the last 5 accepted runs")
 
 
-def test_a_leg_without_what_its_sisters_print(build: ModuleType) -> None:
+def test_leg_without_the_metrics_of_other_legs_is_named(build: ModuleType) -> None:
     kept = {f"{build.INFER}/{build.OFF}": build.predictions()[f"{build.INFER}/{build.OFF}"]}
     result = judged(build.facts(predictions=kept))
     assert result.reason == f"leg {build.ON}: the log has no prediction; 1 other legs have one"
@@ -359,7 +359,7 @@ def test_removed_declarations_come_first_in_the_reason(build: ModuleType) -> Non
     assert reason.startswith(gone)
 
 
-def test_a_policy_allows_it_and_the_verdict_still_reports_it(build: ModuleType) -> None:
+def test_verdict_reports_removals_that_the_policy_allows(build: ModuleType) -> None:
     facts, context = removed(build, removed="allow")
     status, reason = verdict(facts, judge(facts, context))
     assert status is PASS

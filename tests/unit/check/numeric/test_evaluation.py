@@ -54,7 +54,7 @@ def judged(facts: Facts) -> list[CheckResult]:
         ("loss", (0.001,), (0.01,), PASS),
     ],
 )
-def test_far_worse(
+def test_evaluation_far_worse_than_the_training_fails(
     build: ModuleType, name: str, own: tuple[float, ...], last: tuple[float, ...], status: Status
 ) -> None:
     (result,) = judged(evaluated(build, own, last, name))

@@ -163,7 +163,7 @@ def test_a_loss_that_does_not_fall_fails_where_earlier_runs_fell(build: ModuleTy
         ((1.0, 9.0, 1.0, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 2.0, 0.1, 2.0), FAILED),
     ],
 )
-def test_falling(build: ModuleType, curve: tuple[float, ...], status: Status) -> None:
+def test_loss_must_fall_over_a_training(build: ModuleType, curve: tuple[float, ...], status: Status) -> None:
     (result,) = loss_falling(build.with_losses(curve), CheckContext())
     assert result.status is status, result.reason
 

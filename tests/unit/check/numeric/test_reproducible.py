@@ -14,7 +14,7 @@ from tipcflow.domain import CurveKey, LossKey, PastRun, Status, losses_of
 PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
 
 
-def test_equal_losses(build: ModuleType) -> None:
+def test_equal_losses_are_reproducible(build: ModuleType) -> None:
     (result,) = loss_reproducible(build.facts(), build.loss_context(build.past()))
     assert (result.status, result.reason) == (
         PASS,

@@ -43,7 +43,7 @@ def test_equal_within_tolerance(build: ModuleType) -> None:
         (None, "1 images have predictions on one side only, first b.png"),
     ],
 )
-def test_different(build: ModuleType, row: tuple[float, ...] | None, words: str) -> None:
+def test_different_predictions_fail_parity(build: ModuleType, row: tuple[float, ...] | None, words: str) -> None:
     result = judged(with_scores(build, b=row))
     assert result.status is FAILED
     assert result.reason.startswith(words)

@@ -96,7 +96,7 @@ def test_a_score_that_is_not_finite_fails_the_run(build: ModuleType, where: str)
     assert verdict(facts, results)[0] is FAILED
 
 
-def test_other_images(build: ModuleType) -> None:
+def test_different_images_leave_parity_open(build: ModuleType) -> None:
     results = judged(with_network(build, build.EXPORT, d=(0.1, 0.8, 0.1)))
     assert {one.status for one in results} == {OPEN}
     assert results[0].reason.startswith("not the same images as in v/export: 1 images")

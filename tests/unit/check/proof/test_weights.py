@@ -54,7 +54,9 @@ def test_an_honest_run(build: ModuleType) -> None:
         ({"first": ()}, OPEN, "the probe saw no step of an optimizer: changes not proven"),
     ],
 )
-def test_trainings(build: ModuleType, changes: dict[str, Any], status: Status, why: str) -> None:
+def test_training_must_change_weights(
+    build: ModuleType, changes: dict[str, Any], status: Status, why: str
+) -> None:
     result = judged(probed(build, {**TRAINED, **changes}, EXPORTED))[0]
     assert (result.status, result.reason) == (status, why)
 
@@ -88,7 +90,7 @@ def test_trainings(build: ModuleType, changes: dict[str, Any], status: Status, w
         ({"saved": (), "last": ()}, {}, OPEN, "the probe saw no parameters of the training: content not proven"),
     ],
 )
-def test_exports(
+def test_export_must_contain_the_trained_weights(
     build: ModuleType, training: dict[str, Any], export: dict[str, Any], status: Status, why: str
 ) -> None:
     result = judged(probed(build, {**TRAINED, **training}, {**EXPORTED, **export}))[1]

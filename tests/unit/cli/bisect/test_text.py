@@ -25,7 +25,7 @@ def measured(*, skipped: dict[int, str] | None = None, values: dict[int, list[fl
     return Measured(values, {place: [RUN] * len(several) for place, several in values.items()}, skipped or {})
 
 
-def test_the_search(tmp_path: Path) -> None:
+def test_opening_describes_the_search(tmp_path: Path) -> None:
     search = bisection(tmp_path)
     assert opening(search) == (
         "s/m/f, batch_cost train: 4 commits after 00000000 'Change 0' up to 44444444 'Change 4'"
@@ -36,7 +36,7 @@ def test_the_search(tmp_path: Path) -> None:
     assert line == "run 6: 11111111 'Change 1'; 2 of 4 commits left"
 
 
-def test_a_value(tmp_path: Path) -> None:
+def test_output_names_the_commit_of_a_changed_value(tmp_path: Path) -> None:
     with open_store(tmp_path / "v.db") as store:
         run = record_run(store)
         search = Bisection(
@@ -69,7 +69,7 @@ def test_several_indistinguishable_commits(tmp_path: Path) -> None:
     assert lines[0] == "99%: one of 2 commits: 22222222 'Change 2', 33333333 'Change 3' (5 runs, 7:30)"
 
 
-def test_undecided(tmp_path: Path) -> None:
+def test_output_of_an_undecided_search(tmp_path: Path) -> None:
     assessment = Assessment((Candidate((2,), 0.6), Candidate((1,), 0.4)), False, (1,))
     lines = found_lines(
         bisection(tmp_path), Progress(measured(), assessment, None, "the limit of 5 runs is reached")
@@ -83,7 +83,7 @@ def test_undecided(tmp_path: Path) -> None:
     assert found_lines(bisection(tmp_path), nothing) == ["undecided: run run-1 was cancelled (0 runs, 0.0 s)"]
 
 
-def test_a_failure(tmp_path: Path) -> None:
+def test_output_names_the_commit_of_a_failure(tmp_path: Path) -> None:
     assessment = Assessment((Candidate((2,), 0.972),), True, ())
     values = {0: [0.0, 0.0], 2: [1.0, 0.0], 4: [1.0]}
     lines = found_lines(bisection(tmp_path, FAILURE), Progress(measured(values=values), assessment, None))

@@ -23,7 +23,7 @@ def runs(home: Path, database: Path) -> None:
         put_run(store, 9, status=Status.REGRESSION, slower=1.7)
 
 
-def test_the_page(runs: None, tipcflow: Callable[..., Any]) -> None:
+def test_chain_page_equals_the_golden_file(runs: None, tipcflow: Callable[..., Any]) -> None:
     assert tipcflow("chain", "mobilenet").out == (GOLDEN / "chain.txt").read_text()
 
 
@@ -44,7 +44,9 @@ def test_json_and_csv_have_the_same_values(runs: None, tipcflow: Callable[..., A
         (("mobilenet", "--json", "--csv"), "give either --json or --csv"),
     ],
 )
-def test_bad_input(runs: None, tipcflow: Callable[..., Any], arguments: tuple[str, ...], message: str) -> None:
+def test_invalid_input_is_an_error(
+    runs: None, tipcflow: Callable[..., Any], arguments: tuple[str, ...], message: str
+) -> None:
     shown = tipcflow("chain", *arguments)
     assert (shown.code, shown.out) == (2, "")
     assert message in shown.err

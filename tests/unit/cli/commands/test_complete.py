@@ -77,7 +77,7 @@ def answers(questions: Sequence[Mapping[str, str]]) -> list[list[str]]:
     return list(json.loads(ended.stdout))
 
 
-def test_bash(stored: None) -> None:
+def test_bash_completes_commands_and_options(stored: None) -> None:
     given = answers([requested(words) for words in BASH])
     first = {words: choices[: len(BASH[words])] for words, choices in zip(BASH, given, strict=True)}
     assert first == BASH

@@ -28,14 +28,14 @@ def slower(home: Path, database: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_the_page(slower: None, width: int) -> None:
+def test_compare_page_equals_the_golden_file(slower: None, width: int) -> None:
     with Store.open() as store:
         compared = compare_runs(store, ["run-11", "latest"], policy="weekly", config_dir=settings().config_dir)
     text = "\n".join(page(compared, width=width)) + "\n"
     assert text == (GOLDEN / f"compare-{width}.txt").read_text()
 
 
-def test_everything(slower: None, tipcflow: Callable[..., Any]) -> None:
+def test_compare_with_all_prints_every_section(slower: None, tipcflow: Callable[..., Any]) -> None:
     shown = tipcflow("compare", "run-11", "latest", "--all").out
     assert "suite content" not in shown
     assert "lite_train_lite_infer" in shown
@@ -61,7 +61,9 @@ def test_json_and_csv_have_the_same_numbers(slower: None, tipcflow: Callable[...
         (("run-00", "run-01", "--json", "--csv"), "give either --json or --csv"),
     ],
 )
-def test_bad_input(slower: None, tipcflow: Callable[..., Any], arguments: tuple[str, ...], message: str) -> None:
+def test_invalid_input_is_an_error(
+    slower: None, tipcflow: Callable[..., Any], arguments: tuple[str, ...], message: str
+) -> None:
     shown = tipcflow("compare", *arguments)
     assert (shown.code, shown.out) == (2, "")
     assert message in shown.err

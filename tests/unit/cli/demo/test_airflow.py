@@ -52,7 +52,7 @@ def _raise_once() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def test_a_part_that_dies_while_it_stays_up_is_an_error(stack: SimpleNamespace) -> None:
+def test_component_that_ends_during_the_demo_is_an_error(stack: SimpleNamespace) -> None:
     def dead() -> None:
         raise InfraError("Airflow's triggerer ended with exit code 1")
 

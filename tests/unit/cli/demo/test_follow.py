@@ -120,7 +120,7 @@ def test_ctrl_c_marks_the_run_as_failed_and_waits_for_its_end(tmp_path: Path, st
     assert "SIGINT: stopping the run and cleaning up" in display.seen
 
 
-def test_ctrl_c_when_it_had_just_ended_leaves_it_as_it_is(tmp_path: Path, stack: Stack) -> None:
+def test_signal_after_the_end_of_a_run_cancels_nothing(tmp_path: Path, stack: Stack) -> None:
     event_writer(tmp_path, DAG_RUN.run)(Event(Kind.NOTE, "judging"))
     display = Display("judging", lambda: signal.raise_signal(signal.SIGTERM))
     airflow = Airflows(**{ONE: states("success")})
@@ -144,7 +144,7 @@ def test_a_run_has_a_deadline(tmp_path: Path, stack: Stack, monkeypatch: pytest.
         watch(Airflows(**{ONE: states("running")}), stack, tmp_path, Display())
 
 
-def test_a_dead_component_ends_it(tmp_path: Path, stack: Stack) -> None:
+def test_dead_component_ends_the_demo(tmp_path: Path, stack: Stack) -> None:
     event_writer(tmp_path, DAG_RUN.run)(Event(Kind.NOTE, "training"))
     display = Display("training", lambda: setattr(stack, "dead", "scheduler"))
     with pytest.raises(InfraError, match="Airflow's scheduler ended"):

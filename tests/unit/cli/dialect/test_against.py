@@ -35,7 +35,7 @@ def suite(folder: Path, change: Callable[[list[str]], None] = lambda lines: None
 
 
 @pytest.mark.process
-def test_equal_commands(tipcflow: Callable[..., Any], tmp_path: Path) -> None:
+def test_equal_commands_pass_the_check(tipcflow: Callable[..., Any], tmp_path: Path) -> None:
     done = tipcflow("dialect", "check", DIALECT, "--against", str(suite(tmp_path)))
     assert done.code == 0, done.err
     assert f"{PARAMS}  {MODE}: 5 commands, equal" in done.out
@@ -67,7 +67,9 @@ def test_the_first_difference_is_shown(tipcflow: Callable[..., Any], tmp_path: P
         (["no.txt", "--against", "{root}"], ["no.txt", "no such params file or folder"]),
     ],
 )
-def test_bad_input(tipcflow: Callable[..., Any], tmp_path: Path, options: list[str], words: list[str]) -> None:
+def test_invalid_input_is_an_error(
+    tipcflow: Callable[..., Any], tmp_path: Path, options: list[str], words: list[str]
+) -> None:
     root = str(suite(tmp_path / "suite"))
     done = tipcflow("dialect", "check", DIALECT, *(each.replace("{root}", root) for each in options))
     assert done.code == 2
@@ -94,5 +96,5 @@ A, B = Recorded("python a.py  -x", ".", None), Recorded("python b.py", "deploy",
         ),
     ],
 )
-def test_differences(ran: list[Recorded], planned: list[Recorded], words: str) -> None:
+def test_first_difference_of_commands_is_named(ran: list[Recorded], planned: list[Recorded], words: str) -> None:
     assert first_difference(ran, planned) == words

@@ -59,7 +59,7 @@ def bring(tipcflow: Import, repo: Path, tmp_path: Path, monkeypatch: pytest.Monk
     return lambda *more: tipcflow("import", str(repo), "--suite", "PaddleOCR", *more)
 
 
-def test_the_report_is_as_it_was_read_and_approved(bring: Import, tmp_path: Path) -> None:
+def test_report_equals_the_golden_file(bring: Import, tmp_path: Path) -> None:
     result = bring()
     assert (result.code, result.err) == (0, "")
     page = result.out.replace(str(tmp_path), "HERE")

@@ -79,7 +79,7 @@ def golden(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120, None])
-def test_the_tables(view: View, width: int | None) -> None:
+def test_nodes_tables_equal_golden_files(view: View, width: int | None) -> None:
     lines = list(lines_of(view, width=width))
     golden(
         f"nodes-{width}.txt",

@@ -29,7 +29,7 @@ NAMES = [
         ("", []),
     ],
 )
-def test_matching(text: str, expected: list[int]) -> None:
+def test_chains_are_matched_by_part_of_the_name(text: str, expected: list[int]) -> None:
     assert matching_chains(NAMES, text) == [NAMES[at] for at in expected]
 
 

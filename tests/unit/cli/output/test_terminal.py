@@ -47,13 +47,15 @@ def runs(database: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["runs"], ["show", "latest"], ["plan", "--help"]])
-def test_colors(runs: None, words: list[str]) -> None:
+def test_terminal_receives_colors(runs: None, words: list[str]) -> None:
     assert "\x1b[" in on_terminal(words)
 
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 @pytest.mark.parametrize("words", [["runs"], ["show", "latest"], ["suites"]])
-def test_no_colors(runs: None, words: list[str], variables: dict[str, str]) -> None:
+def test_terminal_without_color_support_receives_plain_text(
+    runs: None, words: list[str], variables: dict[str, str]
+) -> None:
     result = on_terminal(words, **variables)
     assert result
     assert "\x1b" not in result

@@ -44,7 +44,7 @@ def _listed(command: str, facts: Any) -> list[str]:
     return [row["chain"] for row in facts["problems" if command == "today" else "chains"]]
 
 
-def test_changes(tipcflow: Callable[..., Any], history: None) -> None:
+def test_changes_lists_regressed_metrics(tipcflow: Callable[..., Any], history: None) -> None:
     lines = tipcflow("changes", "--direction", "worse").out.splitlines()
     assert " became worse with " in lines[0]
     assert lines[2].startswith("framework 3.4.0.dev")
@@ -59,7 +59,7 @@ def test_changes(tipcflow: Callable[..., Any], history: None) -> None:
     assert "--state: unknown value; found 'new'; expected one of open, accepted, over" in wrong.err
 
 
-def test_matrix(tipcflow: Callable[..., Any], history: None) -> None:
+def test_matrix_lists_models_by_version(tipcflow: Callable[..., Any], history: None) -> None:
     lines = tipcflow("matrix", "--columns", "3").out.splitlines()
     assert lines[0].endswith(" of 10 models pass")
     assert lines[2].split() == ["MODEL", "a", "b", "c"]
@@ -76,7 +76,7 @@ def test_matrix(tipcflow: Callable[..., Any], history: None) -> None:
     assert tipcflow("matrix", "--chain", "nothing").out == "no matching models\n"
 
 
-def test_today(tipcflow: Callable[..., Any], history: None) -> None:
+def test_today_lists_new_problems(tipcflow: Callable[..., Any], history: None) -> None:
     lines = tipcflow("today").out.splitlines()
     assert " chains pass on paddlepaddle-gpu 3.4.0.dev" in lines[0]
     (new,) = [line for line in lines if line.startswith("new in the last 7 days (")]
@@ -86,7 +86,7 @@ def test_today(tipcflow: Callable[..., Any], history: None) -> None:
     assert tipcflow("today", "--chain", "nothing").err.splitlines()[-1] == "no matching chains"
 
 
-def test_coverage(tipcflow: Callable[..., Any], history: None) -> None:
+def test_coverage_lists_gaps(tipcflow: Callable[..., Any], history: None) -> None:
     out = tipcflow("coverage").out
     assert "10 ran" in out
     assert "TensorRT is not installed on the node" in out
@@ -97,14 +97,16 @@ def test_coverage(tipcflow: Callable[..., Any], history: None) -> None:
     assert "--gap: is not a gap; found 'nothing'; expected one of no framework, never run" in wrong.err
 
 
-def test_flaky(tipcflow: Callable[..., Any], history: None) -> None:
+def test_flaky_lists_chains_with_different_outcomes(tipcflow: Callable[..., Any], history: None) -> None:
     lines = tipcflow("flaky").out.splitlines()
     assert lines[0].endswith("of 10 chains with repeated runs ended differently in the last 90 days")
     assert any(line.startswith("INFRASTRUCTURE (95 %)") for line in lines)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_without_runs(tipcflow: Callable[..., Any], database: Path, command: str) -> None:
+def test_overviews_without_runs_print_a_message(
+    tipcflow: Callable[..., Any], database: Path, command: str
+) -> None:
     result = tipcflow(command)
     assert result.code == 0
     if command == "today":

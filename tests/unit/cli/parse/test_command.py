@@ -32,7 +32,7 @@ def metrics(result: Any) -> dict[str, Any]:
     return {one["metric"]: one for one in file["metrics"]}
 
 
-def test_json_document(tipcflow: Command, log: Path) -> None:
+def test_parse_prints_a_json_document(tipcflow: Command, log: Path) -> None:
     result = tipcflow("parse", str(log), "--json")
     assert (result.code, result.err) == (0, "")
     (file,) = json.loads(result.out)["files"]
@@ -46,7 +46,7 @@ def test_json_document(tipcflow: Command, log: Path) -> None:
     assert metrics(result)["ips"]["unit"] == "samples/s"
 
 
-def test_page(tipcflow: Command) -> None:
+def test_parse_page_equals_the_golden_file(tipcflow: Command) -> None:
     result = tipcflow("parse", *(str(GOLDEN / name) for name in ("train_models.log", "launch_failed.log")))
     assert result.code == 0
     assert result.out.replace(str(GOLDEN), "GOLDEN") == (GOLDEN / "page.txt").read_text()
@@ -72,7 +72,7 @@ def test_csv_has_one_row_per_sample(tipcflow: Command, log: Path) -> None:
     assert {(row["rank"], row["format"], row["epoch"]) for row in rows} == {("3", "clas", "1")}
 
 
-def test_gzipped_files(tipcflow: Command, log: Path, tmp_path: Path) -> None:
+def test_parse_reads_gzipped_files(tipcflow: Command, log: Path, tmp_path: Path) -> None:
     zipped = tmp_path / "log.gz"
     zipped.write_bytes(gzip.compress(log.read_bytes()))
     assert metrics(tipcflow("parse", str(zipped), "--json"))["loss"]["n"] == 5
@@ -95,7 +95,7 @@ def test_bad_inputs_are_named_and_others_parsed(tipcflow: Command, log: Path, tm
         assert "loss" in result.out
 
 
-def test_unknown_format(tipcflow: Command, log: Path) -> None:
+def test_parse_refuses_an_unknown_format(tipcflow: Command, log: Path) -> None:
     result = tipcflow("parse", str(log), "--format", "tea")
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith(

@@ -120,7 +120,7 @@ def test_the_list_releases_what_has_its_clean_runs(tipcflow: Callable[..., Any])
         (("list", "--chain", "nothing"), "--chain: no run of a chain with this name"),
     ],
 )
-def test_wrong_input(tipcflow: Callable[..., Any], arguments: tuple[str, ...], text: str) -> None:
+def test_invalid_input_is_an_error(tipcflow: Callable[..., Any], arguments: tuple[str, ...], text: str) -> None:
     if arguments[0] == "add":
         given = dict.fromkeys(arguments)
         arguments += () if "--owner" in given else ("--owner", "kernels")
@@ -134,7 +134,7 @@ def test_wrong_input(tipcflow: Callable[..., Any], arguments: tuple[str, ...], t
 
 
 @pytest.mark.usefixtures("runs")
-def test_twice(tipcflow: Callable[..., Any]) -> None:
+def test_second_quarantine_of_a_failure_is_refused(tipcflow: Callable[..., Any]) -> None:
     tipcflow(*ADD)
     result = tipcflow(*ADD)
     assert result.code == 2

@@ -81,7 +81,7 @@ def log(
 
 
 @pytest.mark.parametrize("every", [1, 10])
-def test_training_logs(tipcflow: Command, tmp_path: Path, every: int) -> None:
+def test_scaling_reads_training_logs(tipcflow: Command, tmp_path: Path, every: int) -> None:
     logs = [
         log(tmp_path, "1n1g", ips=100.0, cost=1.28, every=every),
         log(tmp_path, "2n4g", ips=700.0, cost=1.6, every=every),
@@ -132,7 +132,7 @@ def test_a_log_that_is_too_short(tipcflow: Command, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_input(tipcflow: Command, arguments: tuple[str, ...], message: str) -> None:
+def test_invalid_input_is_an_error(tipcflow: Command, arguments: tuple[str, ...], message: str) -> None:
     result = tipcflow("scaling", *arguments)
     assert result.code == 2
     assert message in result.err

@@ -60,7 +60,7 @@ def test_json_and_csv(tipcflow: Callable[..., Any], database: Path) -> None:
     assert (both.code, both.out) == (2, "")
 
 
-def test_nothing_matches(tipcflow: Callable[..., Any], database: Path) -> None:
+def test_list_without_matches_prints_a_message(tipcflow: Callable[..., Any], database: Path) -> None:
     put(database)
     out = tipcflow("scaling", "list", "--chain", "nothing").out
     assert out == "no scaling chain in the last 365 days; `tipcflow scaling run` measures one\n"

@@ -46,11 +46,11 @@ def rows() -> list[Scaled]:
     return scaled(results.speeds, 128)
 
 
-def test_published_dictionary(rows: list[Scaled]) -> None:
+def test_dictionary_equals_the_published_one(rows: list[Scaled]) -> None:
     assert seed_dictionary(rows) == DICTIONARY
 
 
-def test_published_table(rows: list[Scaled]) -> None:
+def test_table_equals_the_published_one(rows: list[Scaled]) -> None:
     assert seed_table(rows) == TABLE
 
 

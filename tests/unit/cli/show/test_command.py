@@ -45,7 +45,7 @@ def _golden(name: str, text: str, home: Path) -> None:
 
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("which", ["20261121", "20261122"])
-def test_the_page(failed: str, home: Path, which: str, width: int) -> None:
+def test_show_pages_equal_golden_files(failed: str, home: Path, which: str, width: int) -> None:
     lines = page(*shown(which), width=width)
     _golden(f"show-{which}-{width}.txt", "\n".join(lines) + "\n", home)
 
@@ -120,7 +120,7 @@ def test_an_unknown_run_is_a_config_error_with_the_latest_runs(
     )
 
 
-def test_runs_filters(failed: str, tipcflow: Callable[..., Any]) -> None:
+def test_runs_command_applies_filters(failed: str, tipcflow: Callable[..., Any]) -> None:
     assert [one["id"] for one in json.loads(tipcflow("runs", "--json").out)] == [failed, a_run().id]
     assert [one["id"] for one in json.loads(tipcflow("runs", "--json", "--status", "pass").out)] == [a_run().id]
     assert json.loads(tipcflow("runs", "--json", "-n", "1").out)[0]["status"] == "failed"

@@ -72,7 +72,7 @@ def test_an_invalid_file_is_named(tmp_path: Path, text: str, words: str) -> None
         (Quiet(days=("saturday", "sunday"), timezone=BERLIN), "2026-11-30T00:00", False),
     ],
 )
-def test_quiet_hours(quiet: Quiet, time: str, covered: bool) -> None:
+def test_quiet_hours_cover_times(quiet: Quiet, time: str, covered: bool) -> None:
     assert quiet.covers(at(time)) is covered
 
 

@@ -62,7 +62,7 @@ def test_lines_are_reported_as_they_arrive() -> None:
     assert messages == ["one", "two"]
 
 
-def test_missing_installer() -> None:
+def test_missing_installer_is_an_infra_failure() -> None:
     with pytest.raises(InfraError, match="no-such-tool is not installed"):
         run_installer(["no-such-tool"], what="it", folder=HOME, report=no_lines)
 

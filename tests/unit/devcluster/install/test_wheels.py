@@ -25,7 +25,7 @@ def no_source(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_pinned_versions() -> None:
+def test_pinned_versions_are_read_from_requirements() -> None:
     assert pinned(TORCH, "torch") == "2.13.0+cpu"
     assert pinned(ROOT / "requirements" / "node-autolog.txt", "auto-log") == "1.2.0"
     assert pinned(TORCH, "auto-log") == ""

@@ -28,7 +28,7 @@ def of_this_process(**fields: object) -> Record:
     ],
     ids=["starting", "running", "failed", "pid of another process", "no process"],
 )
-def test_condition(made: Record, condition: str) -> None:
+def test_condition_follows_from_the_owning_process(made: Record, condition: str) -> None:
     assert made.condition == condition
 
 

@@ -31,7 +31,7 @@ def test_the_metrics_in_words() -> None:
 
 
 @pytest.mark.parametrize("state", list(AlertState))
-def test_states(state: AlertState) -> None:
+def test_every_alert_state_has_a_meaning(state: AlertState) -> None:
     made = alert(moved("ips", 0.8), state=state)
     assert made.is_open is (state in OPEN_STATES)
     assert MEANINGS[state]

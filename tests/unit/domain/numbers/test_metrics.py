@@ -20,12 +20,12 @@ from tipcflow.domain.numbers.metrics import is_loss, objective
         "bboxloss",
     ],
 )
-def test_a_loss(name: str) -> None:
+def test_names_of_losses_are_recognized(name: str) -> None:
     assert is_loss(name)
 
 
 @pytest.mark.parametrize("name", ["loss_scale", "lossless", "lr", "top1", "loss_weight", "LossScaling"])
-def test_no_loss(name: str) -> None:
+def test_other_names_are_not_losses(name: str) -> None:
     assert not is_loss(name)
 
 

@@ -37,7 +37,7 @@ from tipcflow.domain.numbers.units import (
         (50 * 3600, "2 d 2 h"),
     ],
 )
-def test_durations(seconds: float | None, text: str) -> None:
+def test_durations_are_formatted(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
 
 
@@ -63,7 +63,7 @@ def test_times_are_utc_and_invalid_times_are_omitted() -> None:
     assert [utc(epoch) for epoch in (None, math.nan, 1e300)] == ["", "", ""]
 
 
-def test_sizes() -> None:
+def test_sizes_are_formatted() -> None:
     assert [size(count) for count in (0, 1023, 1024, 5000, 3 << 20, 5 << 30, 3 << 40)] == [
         "0 B",
         "1023 B",
@@ -75,7 +75,7 @@ def test_sizes() -> None:
     ]
 
 
-def test_limits() -> None:
+def test_time_limits_are_formatted() -> None:
     shown = {
         5: "5 s",
         2.5: "2.5 s",
@@ -113,7 +113,7 @@ def test_a_time_to_the_minute_names_its_zone() -> None:
         (4.0, "+400 %"),
     ],
 )
-def test_percent(change: float | None, text: str) -> None:
+def test_percentages_are_formatted(change: float | None, text: str) -> None:
     assert percent(change) == text
 
 

@@ -29,7 +29,7 @@ def test_signature_is_the_reason_code_with_parameters() -> None:
     assert coded() != coded(code=ReasonCode.OTHER_SCORES)
 
 
-def test_neither_the_sentence_nor_its_numbers_and_runs_are_part_of_it() -> None:
+def test_signature_excludes_sentence_numbers_and_runs() -> None:
     losses = {"first_divergent": 3, "code": "other_losses"}
     one = result("loss.reproducible", "from iteration 3 on", values=losses | {"compared_with": "run a"})
     other = result("loss.reproducible", "elsewhere", values=losses | {"first_divergent": 7, "compared_with": "b"})
@@ -43,13 +43,13 @@ def test_a_code_survives_the_database_as_text() -> None:
     assert signature_of(stored) == "no_fall"
 
 
-def test_how_a_change_was_confirmed_is_not_part_of_it() -> None:
+def test_signature_excludes_how_a_change_was_confirmed() -> None:
     suspected = result("speed.ips", "90, not confirmed: too late", status=Status.UNCONFIRMED)
     confirmed = result("speed.ips", "90, and the confirm run measured 91", status=Status.REGRESSION)
     assert signature_of(suspected) == signature_of(confirmed) == "worse than earlier runs"
 
 
-def test_an_applied_quarantine_keeps_it() -> None:
+def test_applied_quarantine_keeps_the_signature() -> None:
     known = result(reason="quarantined: x", values={"max_abs": 1.0, "quarantine_signature": "score differs"})
     assert signature_of(known) == "score differs"
 
@@ -67,7 +67,7 @@ def test_an_applied_quarantine_keeps_it() -> None:
         ({"value": 1.0, "flag": True}, None),
     ],
 )
-def test_sizes(values: dict[str, Any], size: float | None) -> None:
+def test_size_of_a_result_is_its_deviation(values: dict[str, Any], size: float | None) -> None:
     assert size_of(result(values=values)) == (size if size is None else pytest.approx(size))
 
 

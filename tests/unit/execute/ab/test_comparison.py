@@ -109,14 +109,14 @@ def test_noise_that_decides_nothing_ends_at_the_limit(store: Store) -> None:
     assert (progress.is_decided, progress.why) == (False, "the limit of 5 pairs is reached")
 
 
-def test_a_used_budget_ends_it(store: Store) -> None:
+def test_used_budget_ends_the_comparison(store: Store) -> None:
     progress = compared(store, noisy(1.0, 0.2), budget_s=0.0001)
     assert progress.why == "the budget of 0.0001 s is used up"
     assert progress.counted == 0
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.CONFIG_ERROR])
-def test_a_side_that_fails_ends_it(store: Store, status: Status) -> None:
+def test_failing_side_ends_the_comparison(store: Store, status: Status) -> None:
     progress = compared(store, lambda label: status if label == "B" else 1.0)
     assert (progress.failed, progress.compared) == ("B", ())
     assert progress.why == f"run run-2 of B is {status.value}: it is {status.value}"

@@ -74,7 +74,7 @@ def test_broken_pairs_end_it_only_in_a_row_and_since_it_was_resumed(fresh: Fresh
     assert progress(fresh(), broken, broken, since=2).why == ""
 
 
-def test_a_stopped_pair_ends_it_until_it_is_resumed(fresh: Fresh) -> None:
+def test_stopped_pair_ends_the_comparison_until_resumed(fresh: Fresh) -> None:
     stopped = progress(fresh(), (1.0, 1.0), (Status.CANCELLED,))
     assert (stopped.why, len(stopped.pairs)) == ("stopped by a user", 1)
     assert progress(fresh(), (1.0, 1.0), (Status.CANCELLED,), since=2).why == ""

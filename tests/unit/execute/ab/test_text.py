@@ -98,7 +98,7 @@ def test_a_failed_side() -> None:
     assert result(failed)[0].startswith("undecided: run run-1a of A is failed")
 
 
-def test_json() -> None:
+def test_comparison_as_json() -> None:
     data = result_json(A, B, Limits(), progress(SLOWER, why="every metric is decided", count=6))
     assert (data["a"], data["b"], data["decided"]) == ("v1 (11111111)", "main (22222222)", True)
     (metric,) = data["metrics"]

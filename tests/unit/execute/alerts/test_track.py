@@ -112,13 +112,13 @@ def test_alert_ends_when_the_level_returns_and_reopens(store: Store) -> None:
     assert kinds(store) == ["opened", "seen", "gone", "reopened"]
 
 
-def test_long_after_its_end_it_is_another_regression(store: Store) -> None:
+def test_regression_long_after_an_alert_opens_another_alert(store: Store) -> None:
     judged(store, 2, {"batch_cost": 1.2})
     judged(store, 3, {"batch_cost": GREEN})
     assert judged(store, 34, {"batch_cost": 1.2})[0].number == 2
 
 
-def test_an_accepted_baseline_makes_it_expected(store: Store) -> None:
+def test_accepted_baseline_makes_the_alert_expected(store: Store) -> None:
     judged(store, 2, {"batch_cost": 1.2})
     line = {"chain": "sample/a/train", "mode": a_run().mode, "environment": "cpu", "run": "a-02"}
     value = {"step": "v/train", "leg": "", "metric": "batch_cost", "value": 1.2, "unit": "s"}

@@ -43,7 +43,7 @@ def test_the_suites_budget_replaces_the_policys() -> None:
     assert budget_of(request(), own, POLICY).seconds == 60
 
 
-def test_a_confirmation_run_has_a_deadline_of_its_own() -> None:
+def test_confirm_run_has_a_deadline_of_its_own() -> None:
     requested = request(confirms="run-1", ends_at=5000.0)
     assert budget_of(requested, SUITE, POLICY, attempts=attempts(1000.0)) == Budget(180, 5000.0)
 

@@ -92,7 +92,7 @@ def test_not_when_the_budget_has_no_room(store: Store) -> None:
     assert result.then == "not retried: 59 s of the run's budget left; last attempt took 60 s"
 
 
-def test_not_before_every_node_is_empty_of_it(store: Store) -> None:
+def test_retry_waits_until_every_node_is_empty(store: Store) -> None:
     mine = f"{a_run().id}/{TRAIN}/1"
     other = f"{a_run().id}/{INFER}/1"
     rules = policy(communication=1)

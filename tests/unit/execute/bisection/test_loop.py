@@ -119,7 +119,7 @@ def test_commits_that_cannot_be_measured_are_skipped_and_named(store: Store) -> 
     assert "failed: it is failed" in progress.measured.skipped.values()
 
 
-def test_a_failure(store: Store) -> None:
+def test_bisection_of_a_failure_finds_the_commit(store: Store) -> None:
     progress, chain = search(store, lambda place: Status.FAILED if place >= 9 else 1.0, name=FAILURE)
     assert progress.assessment is not None
     assert progress.assessment.best.versions == (9,)
@@ -170,14 +170,14 @@ def test_several_legs_with_the_metric_are_named(store: Store) -> None:
         list(bisection.run())
 
 
-def test_a_cluster_that_does_not_work_ends_it(store: Store) -> None:
+def test_unusable_cluster_ends_the_bisection(store: Store) -> None:
     with pytest.raises(
         InfraError, match="2 runs in a row are infra_failure; the last one, run-2: it is infra_failure"
     ):
         search(store, lambda place: Status.INFRA_FAILURE)
 
 
-def test_a_cancelled_run_ends_it(store: Store) -> None:
+def test_cancelled_run_ends_the_bisection(store: Store) -> None:
     progress, chain = search(store, lambda place: Status.CANCELLED)
     assert (progress.why, chain.executed) == ("run run-1 was cancelled", [16])
 

@@ -56,7 +56,7 @@ def test_chains_that_the_repository_may_not_run_are_not_selected(configs: Path) 
     assert names(configs) == [CHAINS[1]]
 
 
-def test_no_section(configs: Path) -> None:
+def test_missing_section_builds_is_an_error(configs: Path) -> None:
     add(configs, "r")
     with pytest.raises(
         ConfigError, match="repositories: builds: no repository declares the chains of a framework"
@@ -64,7 +64,7 @@ def test_no_section(configs: Path) -> None:
         names(configs)
 
 
-def test_unknown_framework(configs: Path) -> None:
+def test_unknown_framework_is_an_error(configs: Path) -> None:
     add(configs, "s", builds={"paddlepaddle-gpu": ["**"]})
     words = "of this framework; found 'torch'; expected one of paddlepaddle, paddlepaddle-gpu"
     with pytest.raises(ConfigError, match=words):
@@ -85,7 +85,7 @@ def test_framework_of_another_suite(configs: Path) -> None:
         ({"mode": "no_such_mode"}, "expected a chain in configs/chains"),
     ],
 )
-def test_empty_selection(configs: Path, fields: dict[str, str], words: str) -> None:
+def test_glob_without_a_chain_is_an_error(configs: Path, fields: dict[str, str], words: str) -> None:
     """A glob without a chain is an error even if others have one: a renamed chain must not be forgotten."""
     add(configs, "s", **fields, builds={"paddlepaddle": ["**/missing", "**/train_other"]})
     line = 7 + len(fields)
@@ -97,7 +97,7 @@ NONE = "0" * 64
 WHEEL = "https://x.example/toyframe-1.0-py3-none-any.whl"
 
 
-def test_requested_build(tmp_path: Path) -> None:
+def test_requested_build_is_a_release_or_a_wheel(tmp_path: Path) -> None:
     release = requested_build("PaddlePaddle_GPU==3.4.0", "", "", home=tmp_path, hosts="")
     assert release == FrameworkBuild(name="paddlepaddle-gpu", version="3.4.0")
     wheel = requested_build("", WHEEL, NONE, home=tmp_path, hosts="*.example")

@@ -49,7 +49,7 @@ def test_comparison_lists_differences_and_regressions(store: Store) -> None:
     assert [row.statuses for row in made.legs] == [("pass", "pass")] * 2
 
 
-def test_three_runs(store: Store) -> None:
+def test_comparison_of_three_runs(store: Store) -> None:
     weeks(store, 3)
     made = compared(store, "run-00", "run-01", "run-02")
     assert {len(row.values) for row in made.metrics} == {3}
@@ -106,7 +106,7 @@ def test_the_history_includes_the_run_itself(store: Store) -> None:
     assert not any(past.losses for past in history), "curves are not read"
 
 
-def test_predecessors(store: Store) -> None:
+def test_predecessors_of_a_run_are_found(store: Store) -> None:
     weeks(store, 2)
     failed = put_run(store, 2, status=Status.REGRESSION)
     latest = put_run(store, 3)

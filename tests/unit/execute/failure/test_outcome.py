@@ -73,7 +73,7 @@ def record(**values: object) -> ExitRecord:
         ),
     ],
 )
-def test_status_of(values: dict[str, object], tail: str, status: Status, words: str) -> None:
+def test_status_of_an_exit_record(values: dict[str, object], tail: str, status: Status, words: str) -> None:
     found, reason = status_of(record(**values), diagnose_logs(tail, {}))
     assert found is status
     assert words in reason
@@ -107,7 +107,7 @@ def test_a_step_of_which_no_leg_can_run_is_not_run() -> None:
     assert legs_outcome(legs, Outcome(Status.PASS)) == Outcome(Status.NOT_RUN, "no GPU")
 
 
-def test_a_lost_node_outweighs_the_legs_it_took_along() -> None:
+def test_lost_node_is_the_root_cause_of_failed_legs() -> None:
     legs = [Outcome(Status.PASS), Outcome(Status.BLOCKED, "not started")]
     step = Outcome(Status.INFRA_FAILURE, "node a was lost")
     assert legs_outcome(legs, step) == step

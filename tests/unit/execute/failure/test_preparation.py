@@ -27,7 +27,7 @@ def test_a_missing_file_is_the_failed_download_on_that_node() -> None:
 
 
 @pytest.mark.parametrize("kind", [FailureClass.CODE_ERROR, FailureClass.OOM_HOST])
-def test_another_failure_stays_what_it_is(kind: FailureClass) -> None:
+def test_other_failures_keep_their_class(kind: FailureClass) -> None:
     assert attributed_to_preparation(failed(kind), SUSPICIONS) == failed(kind)
 
 

@@ -36,7 +36,7 @@ class Connects:
         return self.made[-1]  # type: ignore[return-value]
 
 
-def test_the_first_request_waits_for_it() -> None:
+def test_first_request_waits_for_the_connection() -> None:
     connects = Connects()
     session = NodeSession(NODE, connects)
     session.connect_ahead()

@@ -126,7 +126,7 @@ def test_a_link_that_breaks_again_and_again_continues_where_it_was(
     assert _names(here) == ["log"]
 
 
-def test_however_little_arrives_it_continues(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
+def test_slow_fetch_continues_with_any_progress(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
     there, here = folders
     data = os.urandom(EACH + 11 * 1000)
     (there / "log").write_bytes(data)

@@ -68,7 +68,7 @@ def test_a_change_begins_after_a_run_without_it_and_lasts(store: Store) -> None:
     )
 
 
-def test_a_judged_run_without_it_ends_it_and_a_failed_run_does_not(store: Store) -> None:
+def test_evaluated_run_without_the_change_ends_the_change(store: Store) -> None:
     for day, status in enumerate((P, R, F, R, P, R)):
         put(store, day, status)
     assert report(load_changes(store, now=NOW)) == [
@@ -122,7 +122,7 @@ def test_runs_of_pull_requests_begin_no_change(store: Store) -> None:
     assert report(load_changes(store, now=NOW)) == []
 
 
-def test_a_decision_accepts_it(store: Store) -> None:
+def test_decision_accepts_a_change(store: Store) -> None:
     put(store, 1, P)
     run = put(store, 2, R)
     known = {"chain": "s/alpha/a", "mode": "lite_train_lite_infer", "step": TRAIN, "environment": "gpu"}

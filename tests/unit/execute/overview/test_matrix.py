@@ -65,7 +65,7 @@ def test_the_newest_run_of_a_build_counts(runs: Store) -> None:
     ("by", "columns"),
     [("environment", ("cpu", "gpu")), ("mode", ("lite_train_lite_infer",)), ("variant", ())],
 )
-def test_other_columns(runs: Store, by: By, columns: tuple[str, ...]) -> None:
+def test_matrix_has_other_columns_on_request(runs: Store, by: By, columns: tuple[str, ...]) -> None:
     matrix = load_matrix(runs, Grid(by=by))
     assert matrix.columns == columns
     if by == "environment":
@@ -90,14 +90,14 @@ def test_variants_have_the_worst_of_their_steps(store: Store) -> None:
         (Grid(suite="none"), []),
     ],
 )
-def test_rows(runs: Store, grid: Grid, models: list[str]) -> None:
+def test_matrix_rows_are_filtered(runs: Store, grid: Grid, models: list[str]) -> None:
     matrix = load_matrix(runs, grid)
     assert (list(rows(matrix)), matrix.total) == (models, len(models))
     if grid.problems:
         assert (matrix.models, matrix.passing) == (3, 1)
 
 
-def test_parts(runs: Store) -> None:
+def test_matrix_is_split_into_pages(runs: Store) -> None:
     assert load_matrix(runs, Grid(columns=2)).columns == ("paddle 3", "paddle 2")
     part = load_matrix(runs, limit=1, offset=1)
     assert (list(rows(part)), part.total) == (["gamma"], 3)

@@ -129,7 +129,7 @@ def test_old_states_are_stale(store: Store) -> None:
         (Scope(cluster="other"), []),
     ],
 )
-def test_scope(store: Store, scope: Scope, chains: list[str]) -> None:
+def test_today_is_limited_to_a_scope(store: Store, scope: Scope, chains: list[str]) -> None:
     put(store, 8, Status.FAILED)
     put(store, 9, Status.FAILED, "t/beta/a")
     assert sorted(each.chain for each in load_today(store, scope, now=NOW).problems) == chains
@@ -149,7 +149,7 @@ def configs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_gaps(store: Store, configs: Path) -> None:
+def test_coverage_lists_gaps_of_chains(store: Store, configs: Path) -> None:
     for day in range(5, 10):
         put(store, day, Status.PASS)
     put(store, 1, Status.FAILED, "t/other/a")

@@ -49,7 +49,7 @@ def in_doubt(store: Store, *answers: CheckResult) -> Any:
     return run
 
 
-def test_suspected_metrics() -> None:
+def test_suspected_metrics_select_steps_and_legs() -> None:
     answers = [answer(), answer(), answer(INFER, LEG), answer(asks=False), answer(INFER, "x", gating=False)]
     assert confirm.suspected(answers) == (f"{INFER}/{LEG}", TRAIN)
 
@@ -246,7 +246,7 @@ def test_in_another_mode_only_speeds_of_like_batches_count(store: Store, ips: fl
     assert missing == ("is pass" if speeds else f"different batch size in {TRAIN}")
 
 
-def test_waited_for_until_it_has_ended_or_is_late(store: Store) -> None:
+def test_confirm_run_is_awaited_until_the_end_or_the_deadline(store: Store) -> None:
     run = in_doubt(store, answer())
     store.documents.put(run.id, ConfirmationDocument(run="child", keys=(TRAIN,), until=T0 + 60))
     assert confirm.is_awaited(store, run.id, T0)

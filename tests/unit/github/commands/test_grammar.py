@@ -31,7 +31,7 @@ SHA = "a" * 40
         ("\n\n/tipc help", Help()),
     ],
 )
-def test_valid_commands(comment: str, command: Command) -> None:
+def test_valid_commands_are_parsed(comment: str, command: Command) -> None:
     assert parse(comment) == command
 
 

@@ -139,7 +139,7 @@ def written(scene: PullFacts, repository: Repository) -> str:
 
 @pytest.mark.parametrize("name", SCENES)
 @pytest.mark.parametrize("gate", ["required", "advisory"])
-def test_texts(name: str, gate: str, repository: Repository) -> None:
+def test_report_texts_equal_golden_files(name: str, gate: str, repository: Repository) -> None:
     chosen = repository.model_copy(update={"gate": gate})
     text = written(SCENES[name], chosen)
     file = GOLDEN / f"{name}.{gate}.md"
@@ -172,7 +172,7 @@ def test_every_golden_file_has_a_scene() -> None:
         (None, "action_required", "neutral"),
     ],
 )
-def test_conclusions(status: Status | None, required: str, advisory: str) -> None:
+def test_conclusion_follows_from_status_and_gate(status: Status | None, required: str, advisory: str) -> None:
     one = facts(State.DONE, ChainFacts("c", status=status))
     assert (conclusion(one, "required"), conclusion(one, "advisory")) == (required, advisory)
 

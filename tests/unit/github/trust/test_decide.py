@@ -131,7 +131,7 @@ def test_a_late_event_of_an_older_commit_starts_nothing(repository: Repository) 
         (group(base_ref="refs/heads/other"), Do.REPORT, Why.BRANCH),
     ],
 )
-def test_events(event: Event, do: Do, why: Why, repository: Repository) -> None:
+def test_every_event_has_a_decision(event: Event, do: Do, why: Why, repository: Repository) -> None:
     found = last(event, repository)
     assert (found.do, found.why) == (do, why)
     if do is Do.REPORT:
@@ -290,7 +290,7 @@ def test_a_wrong_command_gets_a_reply(repository: Repository) -> None:
     assert "/tipc approve" in last(comment("/tipc help"), repository).reply
 
 
-def test_buttons(repository: Repository) -> None:
+def test_buttons_start_and_repeat_attempts(repository: Repository) -> None:
     writer = with_(KNOWN, permission="write", previous=(Previous(HEAD, 1, "head"),))
     for event in (pressed(), pressed("rerun")):
         assert last(event, repository, writer).key == RunKey(NAME, 2, HEAD, 2)

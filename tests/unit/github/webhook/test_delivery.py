@@ -59,7 +59,7 @@ def test_a_signed_delivery_is_accepted(opened: bytes, repositories: Repositories
         ({"event": "star"}, Cause.UNUSED, 202),
     ],
 )
-def test_refused_headers(
+def test_deliveries_with_invalid_headers_are_refused(
     opened: bytes, repositories: Repositories, changes: dict[str, str], cause: Cause, status: int
 ) -> None:
     received = receive(headers("pull_request", opened, **changes), opened, repositories, SECRETS)

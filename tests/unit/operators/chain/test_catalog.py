@@ -149,7 +149,7 @@ def test_an_id_of_no_chain_finds_none(configs: Path, dag_id: str) -> None:
         ([], []),
     ],
 )
-def test_groups(variants: list[str], groups: list[str]) -> None:
+def test_variants_are_grouped_by_name(variants: list[str], groups: list[str]) -> None:
     assert group_ids(variants) == groups
 
 

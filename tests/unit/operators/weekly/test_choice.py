@@ -28,7 +28,7 @@ def test_all_chains_of_all_suites(tmp_path: Path) -> None:
         (["clas/resnet[0-9]0/*"], [NAMES[1]]),
     ],
 )
-def test_globs(globs: list[str], chosen: list[str]) -> None:
+def test_globs_select_chains(globs: list[str], chosen: list[str]) -> None:
     assert chosen_chains(globs, NAMES) == chosen
 
 

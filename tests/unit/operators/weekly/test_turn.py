@@ -14,7 +14,7 @@ def test_the_first_do_not_wait(at_once: int) -> None:
 
 
 @pytest.mark.parametrize("word", ["success", "failed", "skipped", "upstream_failed", "removed"])
-def test_a_chain_that_has_ended_makes_room_whatever_became_of_it(word: str) -> None:
+def test_ended_chain_frees_a_place_for_any_status(word: str) -> None:
     assert ahead_of(3, states("deferred", None, word, "running"), 3) == 0
 
 

@@ -137,7 +137,7 @@ def test_no_engine_line(text: str) -> None:
         "a\t{" * 3,
     ],
 )
-def test_no_prediction(text: str) -> None:
+def test_text_without_predictions_gives_none(text: str) -> None:
     assert parse_predictions(text) == {}
 
 

@@ -45,7 +45,7 @@ def test_default_topologies_fit_the_largest_cluster_of_the_published_table() -> 
     assert [name for name in DEFAULT if misfit(read_topology(name), cluster(8, 8, 8, 8))] == []
 
 
-def test_batch_sizes() -> None:
+def test_batch_size_per_device_of_a_topology() -> None:
     topology = read_topology("2n2g")
     assert batch_per_device(topology, per_device=128, in_total=0) == 128
     assert batch_per_device(topology, per_device=0, in_total=128) == 32

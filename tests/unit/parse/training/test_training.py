@@ -103,7 +103,7 @@ def test_last_training_line_is_a_whole_one() -> None:
     assert last_training_line("x" * 100_000 + "\n" + LINE + "\n") == LINE
 
 
-def test_rank_line() -> None:
+def test_rank_line_describes_the_rank() -> None:
     (report,) = parse_ranks(LOG, node="beta")
     assert (report.node, report.rank, report.world_size, report.backend, report.device, report.seed) == (
         "beta", 1, 2, "gloo", "cpu", 2026,

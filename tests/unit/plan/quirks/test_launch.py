@@ -40,7 +40,9 @@ def started(made: Plan, step: str, tmp_path: Path) -> list[tuple[list[str], dict
     return messages
 
 
-def test_ips(plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+def test_launch_with_ips_on_every_node(
+    plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
     made = plan(short_text, cluster=cluster(), start_port=20032)
     common = ["-m", "paddle.distributed.launch", "--ips=10.77.0.1,10.77.0.2"]
     for place, (words, env) in enumerate(started(made, f"{FLEET}/train", tmp_path), start=1):
@@ -49,7 +51,9 @@ def test_ips(plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_p
         assert env == {"PADDLE_DISTRI_BACKEND": "gloo"}
 
 
-def test_master(plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+def test_launch_with_a_master_on_every_node(
+    plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
     made = plan(short_text, cluster=cluster(), start_port=20032, launch=Launch.MASTER)
     for rank, (words, env) in enumerate(started(made, f"{FLEET}/train", tmp_path)):
         assert words[:7] == [
@@ -60,7 +64,7 @@ def test_master(plan: Make, short_text: str, cluster: Callable[..., Cluster], tm
 
 
 @pytest.mark.parametrize(("device", "env"), [("cpu", {}), ("gpu", {"CUDA_VISIBLE_DEVICES": "0,1"})])
-def test_torchrun(
+def test_launch_with_torchrun_on_every_node(
     plan: Make,
     short_text: str,
     cluster: Callable[..., Cluster],

@@ -40,7 +40,7 @@ def contrast(text: Color, behind: Color) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_the_formula() -> None:
+def test_contrast_formula_equals_known_values() -> None:
     assert contrast((0, 0, 0), (1, 1, 1)) == pytest.approx(21)
     assert contrast((0x76 / 255,) * 3, (1, 1, 1)) == pytest.approx(4.54, abs=0.01)
 
@@ -57,7 +57,7 @@ def test_status_words_on_their_own_tint(name: str, theme: str) -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", ["text", "dim", "link"])
-def test_text(name: str, theme: str) -> None:
+def test_contrast_of_text_is_sufficient(name: str, theme: str) -> None:
     for below in BEHIND:
         value = contrast(color(name, theme), color(below, theme))
         assert value >= LEAST, f"{name} on {below}: {value:.2f}"

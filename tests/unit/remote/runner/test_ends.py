@@ -134,7 +134,7 @@ def test_a_helper_that_is_just_ending_is_not_a_leftover(bench):
     assert (bench.root / "copy.txt").read_text() == "text\n"
 
 
-def test_deadline(bench):
+def test_job_over_its_deadline_is_ended(bench):
     record = bench.end_of("sleep 300 & sleep 300", deadline_s=0.5)
     assert (record.reason, record.message) == (EndReason.DEADLINE, "not done within 0.5 s")
     assert record.duration_s < 10

@@ -35,7 +35,7 @@ git_version = '0123abcd'
 """
 
 
-def test_this_machine(bench):
+def test_facts_describe_this_machine(bench):
     before = time.time()
     report = bench.call("facts", bench.workspace, "--python", sys.executable)
     assert before - 1 < report.pop("clock") < time.time() + 1
@@ -222,7 +222,7 @@ def test_version_of_cudnn(tmp_path, files, version):
     assert cudnn_version(str(tmp_path)) == version
 
 
-def test_container_engines(monkeypatch):
+def test_facts_list_container_engines(monkeypatch):
     """The line of docker 28.2.2; that of NVIDIA's tool is not recorded: it needs a GPU's driver."""
     printed = {
         "docker": "Docker version 28.2.2, build e6534b4\n",

@@ -28,7 +28,7 @@ def test_two_members_begin_together(bench):
     assert abs(began[0] - began[1]) < 1.0
 
 
-def test_barrier_timeout(bench):
+def test_member_without_go_ends_with_barrier_timeout(bench):
     record = bench.end_of("touch ran", barrier=True, barrier_s=0.3)
     assert (record.reason, record.message) == (EndReason.BARRIER_TIMEOUT, "no go within 0.3 s")
     assert not (bench.root / "ran").exists()

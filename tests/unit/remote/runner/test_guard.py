@@ -78,7 +78,7 @@ def test_a_killed_runners_job_is_ended_by_its_guard(bench, wait, hidden):
 @OURS
 @pytest.mark.parametrize("group", ["with a control group", "without"])
 @pytest.mark.parametrize("who", ["list", "reap", "next job"])
-def test_without_its_guard_it_is_found_by_who_looks_next(bench, wait, hidden, group, who):
+def test_job_without_a_guard_is_found_by_the_next_command(bench, wait, hidden, group, who):
     job, runner, daemon = hidden
     wait(lambda: daemon in listed(job), "list")
     if group == "without":

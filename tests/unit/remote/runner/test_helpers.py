@@ -62,7 +62,7 @@ def test_reap_ends_a_silent_upload_and_spares_one_that_just_began(bench, stalled
     assert uploads(bench) == []
 
 
-def test_reap_ends_what_has_outlived_its_deadline(bench, wait):
+def test_reap_ends_jobs_over_the_deadline(bench, wait):
     marks = {"TIPCFLOW_HELPER": "fetch", "TIPCFLOW_FOR": str(bench.workspace), "TIPCFLOW_DEADLINE": "1"}
     late = subprocess.Popen(["sleep", "300"], env={**os.environ, **marks})
     other = subprocess.Popen(["sleep", "300"], env={**os.environ, **marks, "TIPCFLOW_FOR": "/elsewhere"})

@@ -84,7 +84,7 @@ def test_parameter_servers_are_noticed(bench):
     assert bench.end_of("sleep 0.1", step="eval").observed.ranks == ()
 
 
-def test_addresses():
+def test_addresses_of_peers_are_recognized():
     assert [host(text) for text in ("10.0.0.1:80", "[::1]:80", "[::ffff:10.0.0.1]:80")] == [
         "10.0.0.1",
         "::1",

@@ -75,7 +75,7 @@ def test_artefacts_are_listed_without_the_launchers_environment(bench):
     ]
 
 
-def test_secret_names():
+def test_names_of_secret_files_are_recognized():
     assert is_secret("a/envlog.0")
     assert is_secret("backup_env.1.json")
     assert is_secret("a/default.kqzvbd.log")

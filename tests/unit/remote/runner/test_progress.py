@@ -25,7 +25,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "expected"), LINES)
-def test_last_iteration(line, expected):
+def test_last_iteration_of_a_line_is_read(line, expected):
     assert iteration_of(line.encode()) == expected
 
 

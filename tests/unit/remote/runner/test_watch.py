@@ -55,7 +55,7 @@ def test_a_second_watch_continues_where_the_first_was_cut(bench):
     assert [(one["offset"], one["size"], one["data"]) for one in report] == [(4, 6, "456789")]
 
 
-def test_returns_after_its_time_and_keeps_the_job_alive(bench):
+def test_watch_returns_after_the_time_limit_and_the_job_continues(bench):
     job = bench.job("sleep 300", lease_s=2.0)
     bench.call("start", job)
     report = events(bench, job, "--for", "3.5")

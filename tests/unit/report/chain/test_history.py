@@ -38,7 +38,7 @@ def test_the_most_direct_speed_and_the_largest_rank() -> None:
         ("loss", "", Group.OTHER),
     ],
 )
-def test_groups(name: str, leg: str, group: Group) -> None:
+def test_metrics_are_grouped_by_step_and_leg(name: str, leg: str, group: Group) -> None:
     assert group_of(MetricKey(TRAIN, leg, name)) is group
 
 

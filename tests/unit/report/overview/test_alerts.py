@@ -36,7 +36,7 @@ def test_groups_are_titled_by_what_they_share() -> None:
     assert make_alerts(listed[3:], at=1.0).sentence == "1 alert of 1 chain with 1 cause: 1 new"
 
 
-def test_filters() -> None:
+def test_alert_filters_select_states() -> None:
     assert states_of("open") == (AlertState.NEW, AlertState.ACKNOWLEDGED)
     assert states_of("all") == tuple(AlertState)
     assert states_of("fixed") == (AlertState.FIXED,)

@@ -31,7 +31,7 @@ def a_change(**fields: object) -> Change:
         ),
     ],
 )
-def test_sentence(changes: list[dict[str, object]], sentence: str) -> None:
+def test_changes_are_summarized_in_a_sentence(changes: list[dict[str, object]], sentence: str) -> None:
     assert make_changes([a_change(**fields) for fields in changes], at=0, days=1).sentence == sentence
 
 

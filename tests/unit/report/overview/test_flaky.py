@@ -13,7 +13,7 @@ from tipcflow.report.overview.today import GREEN
     # Of the R function prop.test without continuity correction.
     [(0, 10, 0.0, 0.2775), (1, 10, 0.0179, 0.4042), (5, 10, 0.2366, 0.7634), (81, 263, 0.2553, 0.3662)],
 )
-def test_wilson_intervals(hits: int, runs: int, low: float, high: float) -> None:
+def test_wilson_intervals_equal_known_values(hits: int, runs: int, low: float, high: float) -> None:
     rate = wilson(hits, runs)
     assert (rate.low, rate.high) == pytest.approx((low, high), abs=5e-5)
 

@@ -45,7 +45,7 @@ def test_a_nodes_clock_does_not_move_its_bar_out_of_the_attempt(build: ModuleTyp
 
 
 @given(st.floats(0.001, 1e9), st.integers(2, 12))
-def test_ticks(span: float, most: int) -> None:
+def test_timeline_ticks_are_evenly_spaced(span: float, most: int) -> None:
     marks = ticks(span, most=most)
     assert marks[0] == 0
     assert 1 <= len(marks) <= most

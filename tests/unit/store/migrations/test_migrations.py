@@ -175,7 +175,7 @@ def test_another_kind_of_database_is_refused(url: str) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_sqlite_settings(tmp_path: Path) -> None:
+def test_sqlite_connections_have_the_settings(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'deep' / 'er' / 'x.db'}"
     with Store.open(url) as store, store.database.read() as connection:
         requested = {

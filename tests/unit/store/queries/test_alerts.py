@@ -51,7 +51,7 @@ def test_alerts_are_changed_metrics_of_runs_since(store: Store) -> None:
         (Status.CONFIG_ERROR, False),
     ],
 )
-def test_judged_runs(store: Store, status: Status, is_judged: bool) -> None:
+def test_only_judged_runs_are_listed(store: Store, status: Status, is_judged: bool) -> None:
     put(store, 1, Status.PASS)
     put(store, 3, status)
     put(store, 2, Status.PASS, chain="s/beta/a")
@@ -62,7 +62,7 @@ def test_judged_runs(store: Store, status: Status, is_judged: bool) -> None:
     assert store.alerts.chains_of(["r01", "r02", "r99"]) == {"r01": "s/alpha/a", "r02": "s/beta/a"}
 
 
-def test_decisions(store: Store) -> None:
+def test_baseline_decisions_are_listed(store: Store) -> None:
     run = put(store, 1, Status.PASS)
     for day in (1, 3):
         store.baselines.accept_one(

@@ -22,7 +22,7 @@ def test_only_runs_that_started_a_step_in_the_period(store: Store) -> None:
     assert store.node_use.clusters() == ["local", "other"]
 
 
-def test_lost_nodes(store: Store) -> None:
+def test_lost_nodes_are_listed(store: Store) -> None:
     run = record_run(store, a_run("r1", created_at=T0), status=Status.INFRA_FAILURE)
     failure = Failure(failure_class=FailureClass.NODE_LOST, node="node-b")
     store.documents.put(run.id, FailuresDocument({"s": failure}))

@@ -41,7 +41,7 @@ def test_cached_values_are_those_that_checks_compare(store: Store) -> None:
     assert exact[SPEED] == 1.0
 
 
-def test_without_a_document_they_come_from_summaries(store: Store) -> None:
+def test_metric_values_without_a_document_come_from_summaries(store: Store) -> None:
     run = a_training(store, "run-1", slow=3.0)
     (numbers,) = store.numbers.of([run.id]).values()
     assert not numbers.exact
@@ -57,7 +57,7 @@ def test_a_document_of_fewer_samples_is_not_used(store: Store) -> None:
     assert not store.numbers.of([run.id])[run.id].exact
 
 
-def test_judging_caches_them(store: Store) -> None:
+def test_judgement_caches_metric_values(store: Store) -> None:
     run = a_training(store, "run-1")
     store.history.cache_numbers(run.id, store.history.facts(run.id).measurements)
     assert store.numbers.of([run.id])[run.id].exact

@@ -59,7 +59,9 @@ GAMMA = ("t/gamma_100%/a", "r006", ["r006"])
         (RunFilter(text="'; DROP TABLE runs; --"), []),
     ],
 )
-def test_chains(three_chains: None, pages: ReadonlyStore, wanted: RunFilter, expected: list[object]) -> None:
+def test_chains_are_filtered_and_paged(
+    three_chains: None, pages: ReadonlyStore, wanted: RunFilter, expected: list[object]
+) -> None:
     assert shown(pages, wanted) == expected
 
 
@@ -106,7 +108,7 @@ def test_a_text_that_many_runs_match(
     ]
 
 
-def test_runs(three_chains: None, pages: ReadonlyStore) -> None:
+def test_runs_are_listed_newest_first_by_page(three_chains: None, pages: ReadonlyStore) -> None:
     listed = pages.pages.runs(RunFilter(chain="s/alpha/a"), limit=2, offset=1)
     assert ([run.id for run in listed.rows], listed.total) == (["r003", "r001"], 3)
     assert pages.runs.suites() == ["other", "sample"]

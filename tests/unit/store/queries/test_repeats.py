@@ -54,7 +54,7 @@ def test_older_runs_are_left_out(store: Store) -> None:
     assert store.repeats.chains(T0 + 2 * DAY) == []
 
 
-def test_nodes(store: Store) -> None:
+def test_outcomes_of_nodes_are_counted(store: Store) -> None:
     put(store, 1, nodes=("a", "b"))
     put(store, 2, Status.INFRA_FAILURE, nodes=("a", "b"))
     put(store, 3, Status.INFRA_FAILURE, nodes=("a", "b"))

@@ -31,7 +31,7 @@ def states(store: Store) -> list[tuple[str, str]]:
     return [(line.chain, line.run) for line in store.states.lines()]
 
 
-def test_no_runs(store: Store) -> None:
+def test_empty_database_has_no_states(store: Store) -> None:
     assert store.states.lines() == []
     assert store.states.reds([]) == []
     assert store.states.active(5) == ([], 0)

@@ -95,7 +95,7 @@ def test_a_unit_that_changes_stays_with_its_samples(begun: Store) -> None:
         assert [item.unit for item in begun.measurements.of(RUN, rank=rank)][:5] == ["s", "s", "ms", "ms", "s"]
 
 
-def test_stored_once(begun: Store) -> None:
+def test_values_are_stored_once(begun: Store) -> None:
     values = [float(at) for at in range(2 * LONG)]
     assert begun.series.add([a_series(values[:LONG])]) == LONG
     assert begun.series.add([a_series(values[:LONG])]) == 0

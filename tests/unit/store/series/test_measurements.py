@@ -120,7 +120,7 @@ def test_an_ordinal_that_cannot_be_is_refused(begun: Store) -> None:
         begun.measurements.add([losses(RUN, [1.0])[0].model_copy(update={"ordinal": -1})])
 
 
-def test_late_samples_find_their_place(begun: Store) -> None:
+def test_late_samples_are_inserted_in_order(begun: Store) -> None:
     """Parts of a series, in any order, with gaps between."""
     whole = losses(RUN, [float(number) for number in range(9)], source="a", unit="s")
     for chosen in ([7, 3], [3, 4, 0], [8, 7], list(range(9))):

@@ -25,7 +25,7 @@ def old(store: Store) -> Store:
     return store
 
 
-def test_samples_give_way_to_their_summary(old: Store) -> None:
+def test_samples_are_replaced_by_a_summary(old: Store) -> None:
     expected = RolledUp(runs=2, series=2, samples=18)
     assert old.rollup.preview(now=T0 + YEAR + 60) == expected
     assert old.rollup.apply(now=T0 + YEAR + 60) == expected
