@@ -1,6 +1,9 @@
 """Differences between two runs of one environment class: possible causes of a changed metric."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.node import NodeFacts
@@ -8,6 +11,44 @@ from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.domain.run.run import Run
 
 _COMMIT = 7
+
+
+class ChangeKind(StrEnum):
+    """What differs between two runs."""
+
+    FRAMEWORK = "framework"
+    SUITE = "suite"
+    SUITE_CONTENT = "suite content"
+    NODE = "node"
+    NODES = "nodes"
+    DRIVER = "GPU driver"
+    CUDA = "CUDA"
+
+
+@dataclass(frozen=True, slots=True)
+class OriginChange:
+    """A difference between two runs; stored and shown as `<kind> <before> -> <after>`."""
+
+    kind: ChangeKind
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.before} -> {self.after}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` wrote.
+
+        Raises:
+            ValueError: the text is not a difference.
+        """
+        before, arrow, after = text.partition(" -> ")
+        kinds = [kind for kind in ChangeKind if before.startswith(f"{kind} ")]
+        if not arrow or not kinds:
+            raise ValueError(f"{text!r} is not a difference between runs, '<kind> <before> -> <after>'")
+        kind = max(kinds, key=len)
+        return cls(kind, before[len(kind) + 1 :], after)
 
 
 class Origin(Frozen):
@@ -44,10 +85,15 @@ def origin_of(run: Run, nodes: Iterable[NodeFacts]) -> Origin:
 
 def changes(before: Origin, now: Origin) -> list[str]:
     """Return the changes between two runs, as text, without facts that are unknown for either run."""
-    phrases = [_framework(before.framework, now.framework), _suite(before, now)]
-    phrases.append(_differ("nodes" if len(now.nodes) > 1 else "node", before.nodes, now.nodes))
-    phrases += [_differ("GPU driver", before.drivers, now.drivers), _differ("CUDA", before.cuda, now.cuda)]
-    return [phrase for phrase in phrases if phrase]
+    several = ChangeKind.NODES if len(now.nodes) > 1 else ChangeKind.NODE
+    differences = [
+        _framework(before.framework, now.framework),
+        _suite(before, now),
+        _differ(several, before.nodes, now.nodes),
+        _differ(ChangeKind.DRIVER, before.drivers, now.drivers),
+        _differ(ChangeKind.CUDA, before.cuda, now.cuda),
+    ]
+    return [str(difference) for difference in differences if difference is not None]
 
 
 def since(run: str, phrases: Sequence[str]) -> str:
@@ -57,21 +103,22 @@ def since(run: str, phrases: Sequence[str]) -> str:
     return f"since run {run}: {', '.join(phrases)}"
 
 
-def _framework(before: str, now: str) -> str:
+def _framework(before: str, now: str) -> OriginChange | None:
     if not before or not now or before == now:
-        return ""
+        return None
     old, new = FrameworkVersion.parse(before), FrameworkVersion.parse(now)
     if old.name == new.name and old.version and new.version:
-        return f"framework {old.version} -> {new.version}"
-    return f"framework {before} -> {now}"
+        return OriginChange(ChangeKind.FRAMEWORK, old.version, new.version)
+    return OriginChange(ChangeKind.FRAMEWORK, before, now)
 
 
-def _suite(before: Origin, now: Origin) -> str:
+def _suite(before: Origin, now: Origin) -> OriginChange | None:
     if before.suite_commit != now.suite_commit and before.suite_commit and now.suite_commit:
-        return f"suite {_commit(before.suite_commit)} -> {_commit(now.suite_commit)}"
+        return OriginChange(ChangeKind.SUITE, _commit(before.suite_commit), _commit(now.suite_commit))
     if before.suite_sha256 != now.suite_sha256 and before.suite_sha256 and now.suite_sha256:
-        return f"suite content {before.suite_sha256[:_COMMIT]} -> {now.suite_sha256[:_COMMIT]}"
-    return ""
+        old, new = before.suite_sha256[:_COMMIT], now.suite_sha256[:_COMMIT]
+        return OriginChange(ChangeKind.SUITE_CONTENT, old, new)
+    return None
 
 
 def _commit(commit: str) -> str:
@@ -79,7 +126,7 @@ def _commit(commit: str) -> str:
     return name[:_COMMIT] + (" with local changes" if plus else "")
 
 
-def _differ(name: str, before: Sequence[str], now: Sequence[str]) -> str:
+def _differ(kind: ChangeKind, before: Sequence[str], now: Sequence[str]) -> OriginChange | None:
     if not before or not now or tuple(before) == tuple(now):
-        return ""
-    return f"{name} {'+'.join(before)} -> {'+'.join(now)}"
+        return None
+    return OriginChange(kind, "+".join(before), "+".join(now))

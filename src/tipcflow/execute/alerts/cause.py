@@ -3,13 +3,14 @@
 from typing import TYPE_CHECKING
 
 from tipcflow.domain.alert.entry import Alert
+from tipcflow.domain.numbers.changes import ChangeKind, OriginChange
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
 # Chains run at different times; a change of framework or suite reaches all of them within this period.
 _PERIOD_S = 14 * 86_400.0
-_FRAMEWORK, _SUITE = "framework ", "suite "
+_SUITE = frozenset({ChangeKind.SUITE, ChangeKind.SUITE_CONTENT})
 
 
 def group_of(store: "Store", alert: Alert) -> int:
@@ -31,6 +32,7 @@ def group_of(store: "Store", alert: Alert) -> int:
 
 def causes_of(alert: Alert) -> frozenset[tuple[str, str]]:
     """Return (suite, change) of its suspects that other alerts may share; suite is '' for the framework."""
-    framework = {("", phrase) for phrase in alert.suspects if phrase.startswith(_FRAMEWORK)}
-    suite = {(alert.suite, phrase) for phrase in alert.suspects if phrase.startswith(_SUITE)}
+    suspects = [OriginChange.parse(text) for text in alert.suspects]
+    framework = {("", str(suspect)) for suspect in suspects if suspect.kind is ChangeKind.FRAMEWORK}
+    suite = {(alert.suite, str(suspect)) for suspect in suspects if suspect.kind in _SUITE}
     return frozenset(framework | suite)

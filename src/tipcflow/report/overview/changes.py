@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain import Status
+from tipcflow.domain.numbers.changes import ChangeKind, OriginChange
 from tipcflow.domain.numbers.units import percent_change
 
 WORSE, BETTER = "worse", "better"
@@ -118,7 +119,8 @@ def _title(change: Change) -> str:
 
 
 def _suite(change: Change) -> str:
-    return change.suite if any(phrase.startswith("suite ") for phrase in change.changed) else ""
+    kinds = {OriginChange.parse(text).kind for text in change.changed}
+    return change.suite if kinds & {ChangeKind.SUITE, ChangeKind.SUITE_CONTENT} else ""
 
 
 def _group(title: str, suite: str, members: Sequence[Change]) -> ChangeGroup:

@@ -1,6 +1,6 @@
 import pytest
 
-from tipcflow.domain.numbers.changes import Origin, changes, since
+from tipcflow.domain.numbers.changes import ChangeKind, Origin, OriginChange, changes, since
 
 GOOD = Origin(
     framework="paddle 3.3.1",
@@ -38,3 +38,15 @@ def test_a_phrase_names_the_last_good_run() -> None:
     found = changes(GOOD, _with(framework="paddle 3.4.0", suite_commit="d4e5f6a7"))
     assert since("R", found) == "since run R: framework 3.3.1 -> 3.4.0, suite a1b2c3d -> d4e5f6a"
     assert since("R", []) == "since run R framework, suite, nodes and driver are the same"
+
+
+@pytest.mark.parametrize("kind", ChangeKind)
+def test_a_difference_is_read_as_it_was_written(kind: ChangeKind) -> None:
+    difference = OriginChange(kind, "1.0", "2.0")
+    assert OriginChange.parse(str(difference)) == difference
+
+
+@pytest.mark.parametrize("text", ["", "framework", "framework 1", "weather 1 -> 2"])
+def test_parse_refuses_other_texts(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a difference between runs"):
+        OriginChange.parse(text)
