@@ -5,15 +5,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from devcluster.install.install import run_installer
-from tipcflow.domain import ConfigError, InfraError
+from devcluster.install.install import InstallError, InstallFailure, run_installer
+from tipcflow.domain import ConfigError
 
 # Environment -> its package that the index lacks.
 OWN_WHEELS = {"node-torch": "torch", "node-autolog": "auto-log"}
 VARIABLE = "TIPCFLOW_WHEEL_URL"
 # The environment works without AutoLog.
-_UNREACHABLE = re.compile(r"cannot be reached")
-_NOT_THERE = re.compile(r"does not have a pinned package|does not exist for this Python")
+_NOT_THERE = frozenset({InstallFailure.NOT_IN_INDEX, InstallFailure.OTHER_PYTHON})
 
 
 def wheel_sources() -> list[str]:
@@ -100,12 +99,12 @@ def add_autolog(uv: Path, python: Path, requirements: Path, report: Callable[[st
         run_installer(
             [*argv, "-r", str(requirements)], what="AutoLog", folder=python, report=lambda _: None, env=wheel_env()
         )
-    except InfraError as error:
+    except InstallError as error:
         if any(map(_is_page, wheel_sources())):
-            if _NOT_THERE.search(str(error)):
+            if error.failure in _NOT_THERE:
                 report(f"{VARIABLE} has no AutoLog {version}: the sample suite uses its own reporter")
                 return False
-            if _UNREACHABLE.search(str(error)):
+            if error.failure is InstallFailure.UNREACHABLE:
                 report(f"AutoLog is not installed, the sample suite uses its own reporter: {error.message}")
                 return False
         raise
