@@ -1,12 +1,15 @@
 """A quarantine: failures of one check of a chain that do not block, for a limited time (ADR 25)."""
 
 import math
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import CheckResult
 from tipcflow.domain.keys import without_repeat
 from tipcflow.domain.numbers.units import utc_minute
-from tipcflow.domain.quarantine.signature import refusal, signature_of, size_of
+from tipcflow.domain.quarantine.signature import current_signature, refusal, signature_of, size_of
 
 # A failure is covered up to this multiple of the largest size in the evidence.
 GROWTH = 2.0
@@ -38,7 +41,7 @@ class Quarantine(Frozen):
     step: str = ""
     leg: str = ""
     metric: str = ""
-    signature: str
+    signature: Annotated[str, AfterValidator(current_signature)]
     largest: float | None = None
     owner: str
     who: str

@@ -23,7 +23,6 @@ _MEASURED: dict[str, tuple[str, tuple[str, ...]]] = {
     "baseline.pinned": ("value", ()),
 }
 _FAMILIES = ("speed.", "memory.", "baseline.")
-_WORSE = "worse than earlier runs"
 
 
 class ReasonCode(StrEnum):
@@ -38,6 +37,11 @@ class ReasonCode(StrEnum):
     FAR_WORSE = "far_worse"
     OTHER_CLASS = "other_class"
     OTHER_SCORES = "other_scores"
+    WORSE = "worse"
+
+
+# What earlier versions stored instead of a code.
+_OLD = {"worse than earlier runs": ReasonCode.WORSE.value}
 
 
 def may_be_quarantined(check: str) -> bool:
@@ -72,17 +76,22 @@ def signature_of(result: CheckResult) -> str:
     """
     known = result.values.get(SIGNATURE)
     if isinstance(known, str):
-        return known
+        return current_signature(known)
     if result.status in (Status.REGRESSION, Status.UNCONFIRMED) and result.check.startswith(
         (*_FAMILIES, "accuracy.history")
     ):
-        return _WORSE
+        return ReasonCode.WORSE.value
     code = result.values.get(CODE)
     if not isinstance(code, str):
         return ""
     _, parameters = _MEASURED.get(result.check, ("", ()))
     given = [f"{name}={result.values[name]}" for name in parameters if result.values.get(name)]
     return " ".join([str(code), *given])
+
+
+def current_signature(stored: str) -> str:
+    """Return a stored signature as this version writes it."""
+    return _OLD.get(stored, stored)
 
 
 def size_of(result: CheckResult) -> float | None:

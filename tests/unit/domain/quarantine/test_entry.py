@@ -26,7 +26,7 @@ def quarantine(**fields: Any) -> Quarantine:
         "check": "speed.batch_cost",
         "step": "v/train",
         "metric": "batch_cost",
-        "signature": "worse than earlier runs",
+        "signature": "worse",
         "largest": math.log(1.1),
         "owner": "team",
         "who": "mia",
@@ -47,6 +47,11 @@ def changed(**fields: Any) -> CheckResult:
 def test_quarantine_covers_the_same_failure() -> None:
     assert quarantine().covers(SLOW)
     assert quarantine().covers(changed(status=Status.UNCONFIRMED, reason="0.12 s; confirm run requested"))
+
+
+def test_quarantine_of_an_earlier_version_covers_the_same_failure() -> None:
+    stored = quarantine(signature="worse than earlier runs")
+    assert (stored.signature, stored.covers(SLOW)) == ("worse", True)
 
 
 def test_quarantine_covers_every_repeat_of_a_step() -> None:
