@@ -1,5 +1,6 @@
 """Differences between two runs of one environment class: possible causes of a changed metric."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -94,6 +95,15 @@ def changes(before: Origin, now: Origin) -> list[str]:
         _differ(ChangeKind.CUDA, before.cuda, now.cuda),
     ]
     return [str(difference) for difference in differences if difference is not None]
+
+
+def read_changes(texts: Iterable[str]) -> list[OriginChange]:
+    """Return stored differences; a text that another version of tipcflow wrote in another form is left out."""
+    result = []
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            result.append(OriginChange.parse(text))
+    return result
 
 
 def since(run: str, phrases: Sequence[str]) -> str:

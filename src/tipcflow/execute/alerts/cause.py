@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tipcflow.domain.alert.entry import Alert
-from tipcflow.domain.numbers.changes import ChangeKind, OriginChange
+from tipcflow.domain.numbers.changes import ChangeKind, read_changes
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -32,7 +32,7 @@ def group_of(store: "Store", alert: Alert) -> int:
 
 def causes_of(alert: Alert) -> frozenset[tuple[str, str]]:
     """Return (suite, change) of its suspects that other alerts may share; suite is '' for the framework."""
-    suspects = [OriginChange.parse(text) for text in alert.suspects]
+    suspects = read_changes(alert.suspects)
     framework = {("", str(suspect)) for suspect in suspects if suspect.kind is ChangeKind.FRAMEWORK}
     suite = {(alert.suite, str(suspect)) for suspect in suspects if suspect.kind in _SUITE}
     return frozenset(framework | suite)

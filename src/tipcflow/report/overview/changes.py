@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain import Status
-from tipcflow.domain.numbers.changes import ChangeKind, OriginChange
+from tipcflow.domain.numbers.changes import ChangeKind, read_changes
 from tipcflow.domain.numbers.units import percent_change
 
 WORSE, BETTER = "worse", "better"
@@ -119,7 +119,7 @@ def _title(change: Change) -> str:
 
 
 def _suite(change: Change) -> str:
-    kinds = {OriginChange.parse(text).kind for text in change.changed}
+    kinds = {difference.kind for difference in read_changes(change.changed)}
     return change.suite if kinds & {ChangeKind.SUITE, ChangeKind.SUITE_CONTENT} else ""
 
 

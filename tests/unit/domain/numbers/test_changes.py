@@ -1,6 +1,6 @@
 import pytest
 
-from tipcflow.domain.numbers.changes import ChangeKind, Origin, OriginChange, changes, since
+from tipcflow.domain.numbers.changes import ChangeKind, Origin, OriginChange, changes, read_changes, since
 
 GOOD = Origin(
     framework="paddle 3.3.1",
@@ -50,3 +50,8 @@ def test_a_difference_is_read_as_it_was_written(kind: ChangeKind) -> None:
 def test_parse_refuses_other_texts(text: str) -> None:
     with pytest.raises(ValueError, match="is not a difference between runs"):
         OriginChange.parse(text)
+
+
+def test_stored_texts_of_another_form_are_left_out() -> None:
+    read = read_changes(["framework changed", "suite a1b2c3d -> d4e5f6a with local changes", ""])
+    assert read == [OriginChange(ChangeKind.SUITE, "a1b2c3d", "d4e5f6a with local changes")]
