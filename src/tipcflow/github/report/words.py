@@ -1,12 +1,13 @@
 """Shared parts of the texts. Text of logs and users cannot leave its cell, mention a user or become a link."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tipcflow.domain.numbers.units import minutes
 from tipcflow.github.report.facts import ChainFacts, Finding, PullFacts
+from tipcflow.report.text import markdown_text
+from tipcflow.report.text.markdown_text import raw_table
 from tipcflow.report.text.plain import one_line
 
-_ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "`": "'", "[": "\\[", "]": "\\]", "@": "&#64;"})
 _LONGEST_CELL = 300
 _TOP = 10
 CUT = "\n\n… truncated; the page of the run has the rest.\n"
@@ -17,18 +18,12 @@ def cell(text: str) -> str:
     line = one_line(text)
     short = line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 1]}…"
     # `#12` would link another pull request.
-    return short.translate(_ESCAPED).replace("#", "&#35;")
+    return markdown_text.cell(short).replace("#", "&#35;")
 
 
 def code(text: str) -> str:
     """One line of text as code."""
     return f"`{one_line(text).replace('`', chr(39))}`"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose cells are already Markdown."""
-    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def link(text: str, url: str) -> str:
@@ -56,7 +51,7 @@ def chains_table(chains: Sequence[ChainFacts]) -> str:
     durations = [_minutes(chain) for chain in chains]
     if any(durations):
         head, rows = (*head, "minutes"), [(*row, time) for row, time in zip(rows, durations, strict=True)]
-    return table(head, rows)
+    return raw_table(head, rows)
 
 
 def _minutes(chain: ChainFacts) -> str:
@@ -91,7 +86,7 @@ def findings_table(chains: Sequence[ChainFacts]) -> str:
         for _, _, chain, finding in ranked[:_TOP]
     ]
     more = f"\n\n{len(ranked) - _TOP} more findings." if len(ranked) > _TOP else ""
-    return table(("chain", "where", "metric", "status", "before", "now", "noise"), rows) + more
+    return raw_table(("chain", "where", "metric", "status", "before", "now", "noise"), rows) + more
 
 
 def _findings(chains: Sequence[ChainFacts]) -> list[tuple[str, Finding]]:

@@ -15,6 +15,10 @@ def cell(text: str) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; cells are escaped, column titles are not."""
+    return raw_table(head, (tuple(map(cell, row)) for row in rows))
+
+
+def raw_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells are already Markdown."""
     lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    lines += [f"| {' | '.join(map(cell, row))} |" for row in rows]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
