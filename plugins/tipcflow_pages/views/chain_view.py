@@ -6,9 +6,10 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from tipcflow.domain import Run
+from tipcflow.domain.numbers.metric_groups import Group
 from tipcflow.domain.numbers.units import percent
 from tipcflow.domain.run.names import StepId
-from tipcflow.report.chain.history import ChainHistory, Group, MetricHistory
+from tipcflow.report.chain.history import ChainHistory, MetricHistory
 from tipcflow.report.chain.series import LineKey
 from tipcflow.report.chain.tables import baseline
 from tipcflow.report.comparison.tables import amount

@@ -2,26 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any
 
 from tipcflow.check.baseline.detector_limits import MetricLimits
 from tipcflow.domain import MetricKey, Run, Status
 from tipcflow.domain.keys import EVAL
+from tipcflow.domain.numbers.metric_groups import Group, group_of
 from tipcflow.domain.numbers.metrics import metric, training_speed
 from tipcflow.report.comparison.metrics import BETTER, UNKNOWN, WITHIN, WORSE
 
 ACCEPTED = frozenset({Status.PASS, Status.IMPROVEMENT})
-
-
-class Group(StrEnum):
-    """Groups of metrics, in the order of the page."""
-
-    SPEED = "training speed"
-    LATENCY = "inference latency"
-    ACCURACY = "accuracy"
-    MEMORY = "memory"
-    OTHER = "other metrics"
 
 
 @dataclass(frozen=True)
@@ -171,18 +161,6 @@ def metric_history(
         pinned=pinned,
         decisions=tuple(decisions),
     )
-
-
-def group_of(key: MetricKey) -> Group:
-    """Return the group of a metric."""
-    family = metric(key.plain_metric).family
-    if family == "memory":
-        return Group.MEMORY
-    if key.metric.startswith(EVAL):
-        return Group.ACCURACY
-    if family == "speed":
-        return Group.LATENCY if key.leg else Group.SPEED
-    return Group.OTHER
 
 
 def main_metrics(last: Mapping[MetricKey, float], trained: Sequence[str]) -> set[MetricKey]:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain import MetricKey, Status
+from tipcflow.domain.numbers.metric_groups import Group, group_of
 from tipcflow.domain.numbers.metrics import metric
 from tipcflow.domain.numbers.units import percent
-from tipcflow.report.chain.history import Group, group_of
 
 
 class _Model(BaseModel):

@@ -13,9 +13,10 @@ from tipcflow.check.baseline.detector_limits import gate_limits
 from tipcflow.config.policy import Policy
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import CheckResult, ConfigError, Status
+from tipcflow.domain.numbers.metric_groups import Group
 from tipcflow.execute.chain.load import chain_history
 from tipcflow.execute.comparison.load import accepted_history
-from tipcflow.report.chain.history import ChainHistory, Group, MetricHistory
+from tipcflow.report.chain.history import ChainHistory, MetricHistory
 from tipcflow.store import Baseline, Store
 
 CONFIGS = Path(__file__).parents[4] / "configs"

@@ -5,7 +5,7 @@ import pytest
 from tipcflow.check.baseline.detector_limits import metric_limits
 from tipcflow.config.policy import Policy
 from tipcflow.domain import MetricKey
-from tipcflow.report.chain.history import Group, MetricHistory, group_of, main_metrics, metric_history
+from tipcflow.report.chain.history import MetricHistory, main_metrics, metric_history
 from tipcflow.report.chain.tables import baseline
 
 POLICY = Policy(name="p")
@@ -25,21 +25,6 @@ def test_the_most_direct_speed_and_the_largest_rank() -> None:
     last |= {MetricKey("v/infer", "cpu", name): 1.0 for name in ("inference_time", "preprocess_time")}
     chosen = {(key.leg, key.metric) for key in main_metrics(last, [TRAIN])}
     assert chosen == {("", "batch_cost"), ("", "peak_rss.rank1"), ("", "eval.top1"), ("cpu", "inference_time")}
-
-
-@pytest.mark.parametrize(
-    ("name", "leg", "group"),
-    [
-        ("ips", "", Group.SPEED),
-        ("inference_time", "cpu", Group.LATENCY),
-        ("eval.top1", "", Group.ACCURACY),
-        ("peak_gpu.rank3", "", Group.MEMORY),
-        ("cpu_rss", "cpu", Group.MEMORY),
-        ("loss", "", Group.OTHER),
-    ],
-)
-def test_metrics_are_grouped_by_step_and_leg(name: str, leg: str, group: Group) -> None:
-    assert group_of(MetricKey(TRAIN, leg, name)) is group
 
 
 @pytest.mark.parametrize(
