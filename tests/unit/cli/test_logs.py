@@ -80,7 +80,7 @@ def test_missing_logs_are_an_error(failed: str, tipcflow: Callable[..., Any]) ->
     assert f"run {failed} has no logs of step {INFER}\n" in result.err
     result = tipcflow("logs", "latest", "nowhere")
     assert result.code == 2
-    assert result.err == f"config_error: step: no such step; found 'nowhere'; expected one of {TRAIN}, {INFER}\n"
+    assert result.err == f"config_error: STEP: no such step; found 'nowhere'; expected one of {TRAIN}, {INFER}\n"
     result = tipcflow("logs", "latest", "norm")
     assert result.code == 2
     assert "2 steps match this prefix" in result.err

@@ -125,7 +125,7 @@ def test_a_chain_that_cannot_start_stops_all(tipcflow: Tipcflow, two: FakeAirflo
 def test_named_chains_replace_the_declared_ones(tipcflow: Tipcflow, two: FakeAirflow) -> None:
     assert tipcflow("trigger", CHAIN, "--framework", "toyframe==1.0").code == 0
     assert confs(two) == {DAG: {"framework": "toyframe==1.0"}}
-    assert ("GET", "/certification/api/builds") not in two.asked
+    assert ("GET", "/certification/api/builds") not in two.requests
 
 
 def test_nothing_named_is_an_error(tipcflow: Tipcflow, two: FakeAirflow) -> None:
