@@ -68,8 +68,12 @@ def _entry(store: "Store", context: Context, case: dict[str, Any]) -> ScaledTopo
     dag_run = context["dag_run"]
     entry = ScaledTopology(topology=case["topology"], batch_size_per_device=case["batch"], reason=case["why"])
     run = None if case["why"] else run_of(store, dag_run.run_id, dag_run.run_after, case)
+    if case["why"]:
+        return entry
     if run is None:
-        return entry if case["why"] else entry.model_copy(update={"reason": "not started"})
+        # Its task failed, and the DAG run ends with the state of this task.
+        missing = "no run was started; see the log of its task"
+        return entry.model_copy(update={"status": Status.INFRA_FAILURE, "reason": missing})
     status = status_of(run)
     reason = "" if status in (Status.PASS, Status.IMPROVEMENT) else run.reason
     return entry.model_copy(update={"run": run.id, "status": status, "reason": reason})
@@ -79,7 +83,8 @@ def _line(result: "Measured", worst: Status) -> str:
     """Return the result as one line: the largest topology with a speed, or why there is none."""
     if worst is Status.NOT_RUN:
         return "no topology was trained"
-    problems = [entry for entry in result.document.topologies if entry.run and exit_code(entry.status)]
+    ran = [entry for entry in result.document.topologies if entry.status is not Status.NOT_RUN]
+    problems = [entry for entry in ran if exit_code(entry.status)]
     if problems:
         return "; ".join(f"{entry.topology}: {entry.status.value}: {entry.reason}" for entry in problems)
     if not result.rows:

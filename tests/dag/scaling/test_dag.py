@@ -244,3 +244,14 @@ def test_result_fails_without_a_trained_topology(world: World) -> None:
     world.cases = [case for case in world.cases if case["why"]]
     with pytest.raises(AirflowFailException, match=r"^no topology was trained$"):
         world.result()
+
+
+def test_topology_whose_run_was_not_started_fails_the_dag_run(world: World) -> None:
+    world.params["topologies"] = ["1n1g", "2n1g"]
+    world.check()
+    world.waits(0)
+    world.end(0, 100.0)
+    with pytest.raises(
+        AirflowFailException, match=r"^2n1g: infra_failure: no run was started; see the log of its"
+    ):
+        world.result()

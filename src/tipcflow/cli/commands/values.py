@@ -15,6 +15,7 @@ def explain_values(command: Any) -> None:
     parse_args, invoke = command.parse_args, command.invoke
 
     def parse(ctx: Any, args: list[str]) -> Any:
+        """Read the arguments; explain a refused value."""
         try:
             return parse_args(ctx, args)
         except typer.BadParameter as error:
@@ -24,6 +25,7 @@ def explain_values(command: Any) -> None:
             raise explained from error
 
     def call(ctx: Any) -> Any:
+        """Run the command; name the option or argument in its error."""
         try:
             return invoke(ctx)
         except Exception as error:

@@ -60,8 +60,8 @@ def exit_code_of(result: Measured) -> int:
 
 
 def worst_status(result: Measured) -> Status | None:
-    """Return the status of the worst run; `failed` for a passed run without a speed, None if nothing ran."""
-    ran = [entry for entry in result.document.topologies if entry.run]
+    """Return the worst status; `failed` for a passed run without a speed, None if no topology was trained."""
+    ran = [entry for entry in result.document.topologies if entry.status is not Status.NOT_RUN]
     with_speed = {row.topology for row in result.rows}
     statuses = [entry.status for entry in ran]
     statuses += [
