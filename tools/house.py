@@ -37,6 +37,8 @@ MIRRORS = {
 UNMIRRORED = {
     "src/tipcflow": "its only module starts the command line: tests/unit/cli/test_entry.py",
 }
+# Folders in which every test mirrors a package. Files at their top mirror modules of the root package.
+MIRRORED_IN = ("tests/unit/", "tests/dag/")
 # Folders of tests/unit that test something other than a package.
 OTHER_TESTS = ("docker", "faults", "liars", "tools", "wheel")
 # Packages at the top; the packages directly below them are the areas within which modules are private (ADR 19).
@@ -214,8 +216,21 @@ def _unmirrored(files: list[Path]) -> Iterator[str]:
             elif not missing and package in UNMIRRORED:
                 yield f"{package}: has tests now; remove it from UNMIRRORED"
     for folder in sorted(tested - known):
-        if folder.startswith("tests/unit/") and folder.split("/")[2] not in OTHER_TESTS:
+        if folder.startswith(MIRRORED_IN) and folder.split("/")[2] not in OTHER_TESTS:
             yield f"{folder}: mirrors no package"
+    yield from _flat_tests(files)
+
+
+def _flat_tests(files: list[Path]) -> Iterator[str]:
+    """Test files at the top of a mirrored tree that bear the name of no module: they belong in a folder."""
+    modules = {file.with_suffix("").as_posix() for file in files}
+    for file in files:
+        for source, mirrors in MIRRORS.items():
+            if file.parent.as_posix() not in mirrors or not file.name.startswith("test_"):
+                continue
+            module = f"{source}/{file.stem.removeprefix('test_')}"
+            if source not in UNMIRRORED and not modules & {module, f"{module}/__init__"}:
+                yield f"{file}: there is no module {module}.py; move the test into the folder of its package"
 
 
 def _module(file: Path) -> str:

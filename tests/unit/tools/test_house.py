@@ -105,9 +105,24 @@ def test_operators_are_mirrored_by_unit_tests_or_by_tests_of_dags(house: ModuleT
     assert list(house._unmirrored([*files, Path("tests/dag/weekly/test_dag.py")])) == []
 
 
+def test_flat_tests_of_dags_bear_the_names_of_modules(house: ModuleType) -> None:
+    files = [
+        Path("src/tipcflow/entry.py"),
+        Path("operators/tipcflow_operators/limits.py"),
+        Path("tests/dag/test_limits.py"),
+    ]
+    assert list(house._unmirrored(files)) == []
+    (problem,) = house._unmirrored([*files, Path("tests/dag/test_weekly.py")])
+    assert problem.startswith("tests/dag/test_weekly.py: there is no module operators/tipcflow_operators/weekly.")
+
+
 def test_folder_of_tests_without_a_package_is_a_problem(house: ModuleType) -> None:
-    files = [Path("src/tipcflow/entry.py"), Path("tests/unit/gone/test_m.py"), Path("tests/unit/tools/test_m.py")]
-    assert list(house._unmirrored(files)) == ["tests/unit/gone: mirrors no package"]
+    gone = [Path("tests/dag/gone/test_m.py"), Path("tests/unit/gone/test_m.py")]
+    files = [Path("src/tipcflow/entry.py"), *gone, Path("tests/unit/tools/test_m.py")]
+    assert list(house._unmirrored(files)) == [
+        "tests/dag/gone: mirrors no package",
+        "tests/unit/gone: mirrors no package",
+    ]
 
 
 def test_unneeded_exception_is_a_problem(house: ModuleType) -> None:

@@ -12,7 +12,7 @@ from tipcflow.plan import ALL_MODES
 from tipcflow_operators.chain.params import DEFAULT_MODE, allowed, chain_params, run_params
 from tipcflow_operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS, read_conf
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 VALUES: tuple[Any, ...] = (
     *(None, True, False, "", "x", "7", 0, 1, -1, 7, 19, 20, 21, 1.5, 2**40, [], ["x"], {}, {"a": 1}),
     *(*ALL_MODES, "lite", "pr", "weekly", "local", "paddlepaddle==3.3.1"),

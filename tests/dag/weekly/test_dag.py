@@ -27,7 +27,7 @@ from tipcflow_operators.weekly.dag import weekly_dag
 from tipcflow_operators.weekly.select import SelectOperator
 from tipcflow_operators.weekly.summary import SummaryOperator
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CHAINS = ["clas/a/train", "clas/b/train", "ocr/c/train"]
 PARENT = "scheduled__2026-11-21T20:00:00+00:00"
 AFTER = datetime(2026, 11, 21, 20, tzinfo=UTC)

@@ -18,7 +18,7 @@ from tipcflow_operators.tasks.phases import ResolveOperator
 from tipcflow_operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS
 from tipcflow_operators.tasks.step import StepOperator
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SUITE = "mobilenet_v3_small"
 SAMPLE = ROOT / "configs" / "chains" / SUITE / SUITE / "train_infer_python.txt"
 ONE = "norm_train_gpus_0_autocast_null_nodes_1"

@@ -21,7 +21,7 @@ from tipcflow.store import Store
 from tipcflow_operators.chain.dag import certify_dag
 from tipcflow_operators.tasks.phases import CollectOperator
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RUN = a_run().id
 GROUP = "variant"
 LATER = [f"{GROUP}.{kind}" for kind in ("train", "eval", "export", "infer_cpu", "infer_gpu")]
