@@ -19,10 +19,10 @@ from typing import Any
 
 import run_overhead as overhead
 
-from devcluster.airflow.connections import connections_env
 from devcluster.airflow.stack import Stack, airflow_stack
 from devcluster.local_nodes.nodes import local_nodes
 from tipcflow.airflow_api import Airflow, DagRun, TaskInstance
+from tipcflow.airflow_api.node_connections import connections_env
 from tipcflow.domain import Plan, dag_id_of
 from tipcflow.store import Store
 

@@ -21,10 +21,10 @@ from typing import Any
 
 import yaml
 
-from devcluster.airflow.connections import connections_env
 from devcluster.airflow.stack import airflow_stack
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 from tipcflow.airflow_api import Airflow, DagRun
+from tipcflow.airflow_api.node_connections import connections_env
 from tipcflow.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent

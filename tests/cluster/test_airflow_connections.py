@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.airflow.connections import connections_env
 from devcluster.local_nodes.nodes import LocalNodes
+from tipcflow.airflow_api.node_connections import connections_env
 
 pytestmark = pytest.mark.cluster
 

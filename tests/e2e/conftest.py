@@ -7,9 +7,9 @@ import pytest
 from tests.support.certify import ROOT, Site
 from tests.support.scheduler import Scheduler, make_catalog
 
-from devcluster.airflow.connections import connections_env
 from devcluster.airflow.stack import airflow_stack
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
+from tipcflow.airflow_api.node_connections import connections_env
 
 CHAINS = ("train_infer_python", "second", "third")
 

@@ -15,9 +15,9 @@ from tests.support.github.tls import make_certificate
 from tests.support.github.world import commit, make_repository
 from tests.support.scheduler import CHAIN, DAG, Scheduler, make_catalog
 
-from devcluster.airflow.connections import connections_env
 from devcluster.airflow.stack import starting_airflow
 from devcluster.local_nodes.nodes import LocalNodes
+from tipcflow.airflow_api.node_connections import connections_env
 from tipcflow.domain import Status
 from tipcflow.github.flow.waiting import work_waits
 from tipcflow.github.trust import RunKey

@@ -1,4 +1,4 @@
 """Temporary Airflow on this machine: `stack.airflow_stack`.
 
-Public: `connections`, `health`, `home`, `stack`, `state`.
+Public: `health`, `home`, `stack`, `state`.
 """

@@ -1,4 +1,4 @@
-"""Installation for local clusters and tests: system packages, uv, node environments.
+"""Installation for local clusters and tests: system packages and node environments.
 
-Public: `environment`, `packages`, `prepare`, `uv`.
+Public: `environment`, `packages`, `prepare`.
 """

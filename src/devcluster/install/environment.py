@@ -10,11 +10,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from devcluster.install.install import run_installer
-from devcluster.install.uv import base_python, require_uv, requirements_dir
 from devcluster.install.wheels import add_autolog, may_have_autolog, require_wheel, wheel_env
 from tipcflow.domain import InfraError
 from tipcflow.domain.numbers.units import size
+from tipcflow.install.installer import run_installer
+from tipcflow.install.uv import base_python, require_uv, requirements_dir
 
 # The wheel has 200 MB, unpacked with its dependencies 870 MB; both exist temporarily.
 NEEDED_BYTES = 3 << 29

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from devcluster.install.install import run_installer
 from devcluster.local_nodes.sshd import find_sshd
 from devcluster.shell import call
 from tipcflow.domain import InfraError
+from tipcflow.install.installer import run_installer
 
 _POLICY = Path("/usr/sbin/policy-rc.d")
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from devcluster.install.install import InstallError, InstallFailure, run_installer
 from tipcflow.domain import ConfigError
+from tipcflow.install.installer import InstallError, InstallFailure, run_installer
 
 # Environment -> its package that the index lacks.
 OWN_WHEELS = {"node-torch": "torch", "node-autolog": "auto-log"}

@@ -5,9 +5,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from devcluster.airflow.connections import connection_of
 from devcluster.keep.record import read
 from tipcflow.airflow_api import Airflow
+from tipcflow.airflow_api.node_connections import connection_of
 from tipcflow.domain import Cluster, ConfigError, TipcflowError
 
 DEADLINE_S = 30.0

@@ -113,7 +113,7 @@ class Namespaces(Backend):
         finally:
             os.close(theirs)
         pid = self._switch.pid
-        self.state.processes["the switch"] = [(pid, processes.start_time(pid))]
+        self.state.processes["switch"] = [(pid, processes.start_time(pid))]
         self.state.save()
         assert self._switch.stdout is not None
         readable, _, _ = select.select([self._switch.stdout], [], [], READY_DEADLINE_S)

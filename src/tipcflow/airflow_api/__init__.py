@@ -1,6 +1,6 @@
 """Client of Airflow's REST API; needs only an address and a login.
 
-Public: `__all__`.
+Public: `__all__`, `node_connections`.
 """
 
 from tipcflow.airflow_api.client import Airflow

@@ -2,32 +2,39 @@
 
 import sys
 
-# Third-party modules that only an extra installs. `run` has those of `analysis` too, except pandas.
-_MODULES = {
-    "run": (
+from tipcflow.cli.commands.table import COMMANDS
+
+# Top-level modules that only extras install.
+MODULES = frozenset(
+    {
+        "airflow",
         "alembic",
+        "asgiref",
+        "asyncssh",
         "croniter",
         "cryptography",
+        "fastapi",
         "filelock",
+        "github",
+        "jinja2",
+        "numpy",
         "packaging",
+        "pandas",
         "paramiko",
+        "prometheus_client",
         "psycopg",
         "pydantic_settings",
+        "regex",
+        "requests",
         "sqlalchemy",
-    ),
-    "analysis": ("numpy", "pandas", "regex"),
-    "airflow": ("airflow", "asyncssh", "fastapi", "github", "jinja2", "prometheus_client", "requests"),
-}
-# Commands that start local nodes or a local Airflow, whichever module they lack first.
-_LOCAL_COMMANDS = ("demo", "local", "airflow")
+    }
+)
 
 
 def missing_extra(error: ImportError) -> str:
     """Return one line that names the extra to install; '' if the missing module belongs to none."""
-    module = (error.name or "").partition(".")[0]
-    command = next((word for word in sys.argv[1:2] if not word.startswith("-")), "")
-    for extra, modules in _MODULES.items():
-        if module in modules:
-            extra = "devcluster" if command in _LOCAL_COMMANDS else extra
-            return f"tipcflow {command} requires the extra {extra!r}: pip install 'tipcflow[{extra}]'"
-    return ""
+    if (error.name or "").partition(".")[0] not in MODULES:
+        return ""
+    word = next((word for word in sys.argv[1:2] if not word.startswith("-")), "")
+    extra = next((command.extra for command in COMMANDS if command.name == word), "") or "run"
+    return f"tipcflow {word} requires the extra {extra!r}: pip install 'tipcflow[{extra}]'"

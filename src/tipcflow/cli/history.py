@@ -7,6 +7,7 @@ import typer
 
 from tipcflow.cli.output.chains import find_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.output.records import refuse_both
 from tipcflow.domain import ConfigError
 from tipcflow.domain.numbers.environment import differences
 from tipcflow.domain.numbers.units import utc_minute
@@ -37,8 +38,7 @@ def history(
     """Show a metric's history over the runs of a chain, oldest first (median over nodes, ranks and samples)."""
     from tipcflow.store import Store
 
-    if as_json and as_csv:
-        raise ConfigError("give either --json or --csv", key="--csv")
+    refuse_both(as_json=as_json, as_csv=as_csv)
     since = None if weeks is None else time.time() - weeks * _WEEK_S
     with Store.open() as store:
         known = find_chain(store, chain)

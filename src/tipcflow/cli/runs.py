@@ -9,7 +9,8 @@ import typer
 
 from tipcflow.cli.output.chains import find_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_csv, print_json, terminal_width
-from tipcflow.domain import ConfigError, Run, Status
+from tipcflow.cli.output.records import refuse_both
+from tipcflow.domain import Run, Status
 from tipcflow.domain.numbers.units import duration
 
 # Columns of a terminal that are left for the reason, at least; with fewer, a run takes three lines.
@@ -42,8 +43,7 @@ def runs(
     from tipcflow.execute.run import status_spool as spool
     from tipcflow.store import Store
 
-    if as_json and as_csv:
-        raise ConfigError("give either --json or --csv", key="--csv")
+    refuse_both(as_json=as_json, as_csv=as_csv)
     with Store.open() as store:
         spool.apply(settings().home, store)
         known = None if chain is None else find_chain(store, chain, key="--chain")

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from tests.support.certify import ROOT, Site
 
-from devcluster.airflow.connections import connections_env
 from devcluster.local_nodes.nodes import LocalNodes
+from tipcflow.airflow_api.node_connections import connections_env
 
 # Airflow reads only files that contain the words airflow and dag.
 STUB = '''"""The Airflow DAG of suite {suite}."""

@@ -16,10 +16,10 @@ from tests.support.faults.case import STRICT, Case
 from tests.support.faults.fault import Door
 from tests.support.scheduler import DAG, Scheduler
 
-from devcluster.airflow.connections import connection_of, connections_env
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 from devcluster.local_nodes.processes import children
 from tipcflow.airflow_api import DagRun
+from tipcflow.airflow_api.node_connections import connection_of, connections_env
 from tipcflow.domain import TipcflowError
 
 END_S = 270.0

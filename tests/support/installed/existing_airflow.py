@@ -16,10 +16,10 @@ import httpx
 
 import tipcflow
 import tipcflow_operators
-from devcluster.airflow.connections import connections_env
 from devcluster.airflow.stack import Stack, airflow_stack
 from devcluster.local_nodes.nodes import local_nodes
 from tipcflow.airflow_api import Airflow
+from tipcflow.airflow_api.node_connections import connections_env
 from tipcflow.cli.demo.follow import wait_for_dag
 
 CHAIN = "mobilenet_v3_small/mobilenet_v3_small/train_infer_python"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from devcluster.install.uv import find_uv
+from tipcflow.install.uv import find_uv
 
 ROOT = Path(__file__).parents[3]
 LOCKED = ROOT / "requirements" / "scheduler.txt"

@@ -1,7 +1,7 @@
 """`tipcflow alerts …`: regressions with state, owner and history."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Regressions: state, owner, suspects and history.")
 
+State = Literal["new", "acknowledged", "expected", "fixed", "invalid"]
+StateFilter = Literal["open", State, "all"]
 Number = Annotated[int, typer.Argument(help="Number of the alert.", min=1)]
 Who = Annotated[str, typer.Option(help="Author. Default: the current user.")]
 Group = Annotated[bool, typer.Option("--group", help="Also the other alerts with the same cause.")]
@@ -28,7 +30,7 @@ def _group() -> None:
 
 @app.command("list")
 def show_list(
-    state: Annotated[str, typer.Option(help="open, new, acknowledged, expected, fixed, invalid or all.")] = "open",
+    state: Annotated[StateFilter, typer.Option(help="Only alerts in this state.")] = "open",
     chain: Annotated[str, typer.Option(help="Only chains whose name contains this text.")] = "",
     suite: Annotated[str, typer.Option(help="Only chains of this suite.")] = "",
     owner: Annotated[str, typer.Option(help="Only alerts of this user or team.")] = "",
@@ -39,12 +41,9 @@ def show_list(
     """List alerts by cause, open ones first."""
     from tipcflow.cli.alerts.text import alerts_lines
     from tipcflow.execute.overview.alerts import WantedAlerts, load_alerts
-    from tipcflow.report.overview.alerts import STATES
     from tipcflow.store import Store
 
     refuse_both(as_json=as_json, as_csv=as_csv)
-    if state not in STATES:
-        raise ConfigError("unknown state", key="--state", found=state, expected=f"one of {', '.join(STATES)}")
     wanted = WantedAlerts(suite=suite, chain=chain, owner=owner, state=state)
     with Store.open() as store:
         overview = load_alerts(store, wanted, days=days)
@@ -71,7 +70,7 @@ def show(number: Number, as_json: AsJson = False) -> None:
 @app.command("set")
 def set_state_of(
     number: Number,
-    state: Annotated[str, typer.Argument(help="new, acknowledged, expected, fixed or invalid.")],
+    state: Annotated[State, typer.Argument(help="New state.")],
     because: Annotated[
         str, typer.Option(help="Reason; stored with your name. Required for expected, fixed and invalid.")
     ] = "",
@@ -85,9 +84,6 @@ def set_state_of(
     from tipcflow.execute.alerts.decide import alerts_named, set_state
     from tipcflow.store import Store
 
-    if state not in list(AlertState):
-        known = ", ".join(each.value for each in AlertState)
-        raise ConfigError("unknown state", key="STATE", found=state, expected=f"one of {known}")
     chosen = AlertState(state)
     if chosen not in OPEN_STATES and not because.strip():
         raise ConfigError("is empty", key="--because", expected="a reason")

@@ -6,7 +6,7 @@ import typer
 
 from tipcflow.cli.output.chains import find_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
-from tipcflow.domain import ConfigError
+from tipcflow.cli.output.records import refuse_both
 from tipcflow.domain.numbers.units import utc
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def chain(
     from tipcflow.report.chain.tables import values_csv
     from tipcflow.store import Store
 
-    if as_json and as_csv:
-        raise ConfigError("give either --json or --csv", key="--csv")
+    refuse_both(as_json=as_json, as_csv=as_csv)
     with Store.open() as store:
         known = find_chain(store, chain)
         config_dir = settings().config_dir

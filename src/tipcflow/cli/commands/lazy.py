@@ -27,6 +27,7 @@ class LazyCommand:
         summary: one line of the help, at most 62 characters, so that it fits into 80 columns.
         example: a complete command line, without a prompt.
         examples: of a group: name of a subcommand -> its example.
+        extra: the extras of the installation that the command requires, separated by commas; '' for none.
     """
 
     name: str
@@ -35,6 +36,7 @@ class LazyCommand:
     summary: str
     example: str
     examples: Mapping[str, str] = field(default_factory=dict)
+    extra: str = "run"
 
     def load(self) -> Any:
         """Import the command."""

@@ -18,6 +18,7 @@ COMMANDS = (
         _SET_UP,
         "Certify a real model on two local nodes, in Airflow.",
         "tipcflow demo --cli",
+        extra="devcluster",
     ),
     LazyCommand(
         "init",
@@ -78,6 +79,7 @@ COMMANDS = (
         _RUN,
         "Run chains in Airflow.",
         f"tipcflow trigger {_CHAIN} --mode lite_train_lite_infer --cluster local --wait",
+        extra="",
     ),
     LazyCommand(
         "select",
@@ -129,6 +131,7 @@ COMMANDS = (
         _RESULTS,
         "Show a metric over the runs of a chain.",
         "tipcflow history mobilenet_v3_small batch_cost --weeks 8",
+        extra="run,analysis",
     ),
     LazyCommand(
         "chain",
@@ -149,28 +152,28 @@ COMMANDS = (
         "tipcflow.cli.overview.today:today",
         _RESULTS,
         "Show the state of all chains, new problems first.",
-        "tipcflow today",
+        "tipcflow today --suite PaddleClas --new-days 1",
     ),
     LazyCommand(
         "changes",
         "tipcflow.cli.overview.changes:changes",
         _RESULTS,
         "Show changed metrics by change of framework or suite.",
-        "tipcflow changes --days 7",
+        "tipcflow changes --days 7 --direction worse",
     ),
     LazyCommand(
         "coverage",
         "tipcflow.cli.overview.coverage:coverage",
         _RESULTS,
         "Show what no run proves: chains, legs, targets.",
-        "tipcflow coverage",
+        "tipcflow coverage --gap 'no accuracy target' --csv",
     ),
     LazyCommand(
         "flaky",
         "tipcflow.cli.overview.flaky:flaky",
         _RESULTS,
         "Show equal runs with different outcomes.",
-        "tipcflow flaky",
+        "tipcflow flaky --days 30",
     ),
     LazyCommand(
         "matrix",
@@ -205,6 +208,7 @@ COMMANDS = (
         _RESULTS,
         "Summarize logs: metrics, losses, AutoLog reports.",
         "tipcflow parse train.log",
+        extra="analysis",
     ),
     LazyCommand(
         "certificate",
@@ -314,6 +318,7 @@ COMMANDS = (
         "Start and stop local nodes.",
         "tipcflow local up --nodes 2",
         {"up": "tipcflow local up --nodes 2", "down": "tipcflow local down"},
+        extra="devcluster",
     ),
     LazyCommand(
         "airflow",
@@ -322,6 +327,7 @@ COMMANDS = (
         "Start and stop a local Airflow.",
         "tipcflow airflow up --port 8080",
         {"up": "tipcflow airflow up --port 8080", "down": "tipcflow airflow down"},
+        extra="devcluster",
     ),
     LazyCommand(
         "status",
@@ -329,6 +335,7 @@ COMMANDS = (
         _ADMINISTER,
         "Show local nodes and the local Airflow.",
         "tipcflow status --json",
+        extra="devcluster",
     ),
     LazyCommand(
         "db",
@@ -351,5 +358,6 @@ COMMANDS = (
         "Check the GitHub App of this deployment.",
         "tipcflow github doctor",
         {"doctor": "tipcflow github doctor my-repository --no-ping"},
+        extra="airflow",
     ),
 )

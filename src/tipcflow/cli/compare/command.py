@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
-from tipcflow.domain import ConfigError
+from tipcflow.cli.output.records import refuse_both
 
 
 def compare(
@@ -26,8 +26,7 @@ def compare(
     from tipcflow.report.comparison.tables import metrics_csv
     from tipcflow.store import Store
 
-    if as_json and as_csv:
-        raise ConfigError("give either --json or --csv", key="--csv")
+    refuse_both(as_json=as_json, as_csv=as_csv)
     with Store.open() as store:
         compared = compare_runs(store, runs, policy=policy, config_dir=settings().config_dir)
     if as_csv:

@@ -58,11 +58,11 @@ def demo_with_airflow(options: DemoOptions) -> int:
         ConfigError: no such chain, or Airflow rejects its params.
         Interrupted: a signal was received before the run started.
     """
-    from devcluster.airflow.connections import connections_env
     from devcluster.airflow.stack import starting_airflow
     from devcluster.install.prepare import prepare
     from devcluster.local_nodes.nodes import local_nodes
     from tipcflow.airflow_api import Airflow
+    from tipcflow.airflow_api.node_connections import connections_env
     from tipcflow.cli.demo.command import environment_of, print_note
     from tipcflow.config.settings import settings
     from tipcflow.store import Store

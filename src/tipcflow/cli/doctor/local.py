@@ -75,7 +75,7 @@ def _local_nodes(missing: list[str]) -> Finding:
 
 
 def _uv(home: Path) -> Finding:
-    from devcluster.install.uv import find_uv
+    from tipcflow.install.uv import find_uv
 
     path = find_uv(home)
     return Finding(

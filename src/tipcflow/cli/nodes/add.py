@@ -5,7 +5,7 @@ import socket
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -37,8 +37,8 @@ def add(
     name: Annotated[str, typer.Option(help="Name of the node. Default: the host's own name.")] = "",
     address: Annotated[str, typer.Option(help="IP address for the other nodes. Default: that of HOST.")] = "",
     device: Annotated[
-        str, typer.Option(metavar="cpu|gpu", help="Type of slots. Default: gpu if the host has GPUs.")
-    ] = "",
+        Literal["cpu", "gpu"] | None, typer.Option(help="Type of slots. Default: gpu if the host has GPUs.")
+    ] = None,
     slots: Annotated[
         int, typer.Option(min=0, max=1024, help="Slots per run (GPUs or CPU processes). 0: automatic.")
     ] = 0,
@@ -58,7 +58,7 @@ def add(
     from tipcflow.config.settings import settings
 
     chosen = settings()
-    _check_options(device, python, workspace, identity, airflow_key_file)
+    _check_options(python, workspace, identity, airflow_key_file)
     file = _cluster_file(cluster or context.obj or "lab", chosen.config_dir)
     known = cluster_text.known_cluster(file)
     draft = _draft(host, user, port, identity, address)
@@ -66,7 +66,9 @@ def add(
     with tempfile.TemporaryDirectory() as folder:
         trusted = Path(folder, "known_hosts")
         trusted.write_text(key.line)
-        node = _set_up(draft, trusted, known, file, _Wanted(name, device, slots, python, workspace), chosen.home)
+        node = _set_up(
+            draft, trusted, known, file, _Wanted(name, device or "", slots, python, workspace), chosen.home
+        )
     keys = file.with_suffix(".known_hosts")
     node = node.model_copy(update={"ssh": node.ssh.model_copy(update={"known_hosts": str(keys)})})
     before = file.read_text(encoding="utf-8") if file.exists() else ""
@@ -82,9 +84,7 @@ class _Wanted:
         self.name, self.device, self.slots, self.python, self.workspace = name, device, slots, python, workspace
 
 
-def _check_options(device: str, python: str, workspace: str, identity: Path | None, key_file: str) -> None:
-    if device not in ("", "cpu", "gpu"):
-        raise ConfigError("unknown device", key="--device", found=device, expected="cpu or gpu")
+def _check_options(python: str, workspace: str, identity: Path | None, key_file: str) -> None:
     for option, value in (("--python", python), ("--workspace", workspace), ("--airflow-key-file", key_file)):
         if value and not value.startswith("/"):
             raise ConfigError("not an absolute path on the host", key=option, found=value, expected="/…")
@@ -181,7 +181,7 @@ def _set_up(draft: Node, trusted: Path, known: Cluster | None, file: Path, wante
         check_new(known, node, file)
         typer.echo(f"login as {ssh.user}: {host.system} {host.arch}, {host.cpus} CPUs, {host.gpus} GPUs", err=True)
         if not wanted.python:
-            from devcluster.install.uv import require_uv, requirements_dir
+            from tipcflow.install.uv import require_uv, requirements_dir
 
             check_installable(host, node.name, node.device)
             install_environment(
@@ -228,7 +228,7 @@ def _finish(cluster: str, node: Node, chosen: "Settings", key_file: str) -> int:
     from tipcflow.cli.doctor.nodes import check_nodes
     from tipcflow.cli.nodes.airflow import add_connection
 
-    connected = add_connection(node, cluster, chosen.home, key_file)
+    connected = add_connection(node, cluster, key_file)
     findings = check_nodes(cluster, chosen.config_dir)
     missing = sum(not finding.ok for finding in findings)
     print_findings(findings, missing)

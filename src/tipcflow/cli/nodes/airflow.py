@@ -1,13 +1,11 @@
 """The Airflow connection of a new node: in the local Airflow, or in the one that TIPCFLOW_AIRFLOW_URL names."""
 
-from pathlib import Path
-
 import typer
 
 from tipcflow.domain import Cluster, ConfigError, Node
 
 
-def add_connection(node: Node, cluster: str, home: Path, key_file: str) -> bool:
+def add_connection(node: Node, cluster: str, key_file: str) -> bool:
     """Create the connection, or print what it must contain.
 
     The private key never leaves this machine: the connection names a file where Airflow runs.
@@ -21,12 +19,12 @@ def add_connection(node: Node, cluster: str, home: Path, key_file: str) -> bool:
     Raises:
         InfraError: Airflow does not respond.
     """
-    from devcluster.keep.connect import connect_nodes, running_airflow
+    from tipcflow.cli.local.running import connect, local_airflow
     from tipcflow.config.airflow_login import airflow_url
 
     if airflow_url():
         return _elsewhere(node, key_file)
-    airflow = running_airflow(home)
+    airflow = local_airflow()
     if airflow is None:
         typer.echo(
             f"any other Airflow needs the connection {node.connection}: type SSH, host {node.ssh.host}, port "
@@ -35,7 +33,7 @@ def add_connection(node: Node, cluster: str, home: Path, key_file: str) -> bool:
         )
         return True
     with airflow:
-        made, refused = connect_nodes(airflow, [Cluster(name=cluster, nodes=(node,))])
+        made, refused = connect(airflow, Cluster(name=cluster, nodes=(node,)))
     for line in refused:
         typer.echo(line, err=True)
     if made:
@@ -44,8 +42,8 @@ def add_connection(node: Node, cluster: str, home: Path, key_file: str) -> bool:
 
 
 def _elsewhere(node: Node, key_file: str) -> bool:
-    from devcluster.airflow.connections import connection_of
     from tipcflow.airflow_api import Airflow
+    from tipcflow.airflow_api.node_connections import connection_of
     from tipcflow.config.airflow_login import airflow_login, airflow_url
 
     connection = connection_of(node)

@@ -22,10 +22,7 @@ def coverage(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show which chains are declared, ran and passed, and their gaps (never run, no target, …).
-
-    Example: tipcflow coverage --gap 'no accuracy target' --csv
-    """
+    """Show which chains are declared, ran and passed, and their gaps (never run, no target, …)."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.overview.coverage import load_coverage
     from tipcflow.report.overview.coverage import GAPS

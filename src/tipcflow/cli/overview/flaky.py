@@ -20,7 +20,7 @@ def flaky(
 ) -> None:
     """Show chains whose equal runs ended differently (same framework build, suite commit, mode, environment).
 
-    Rates have a 95 % Wilson interval. Example: tipcflow flaky --days 30
+    Rates have a 95 % Wilson interval.
     """
     from tipcflow.execute.overview.flaky import load_flaky
     from tipcflow.store import Store

@@ -31,10 +31,7 @@ def today(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show how many chains pass on each framework build, new problems with suspects, and what is running.
-
-    Example: tipcflow today --suite PaddleClas --new-days 1
-    """
+    """Show how many chains pass on each framework build, new problems with suspects, and what is running."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.overview.today import Scope, load_today
     from tipcflow.execute.run import status_spool as spool

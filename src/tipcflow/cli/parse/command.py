@@ -8,6 +8,7 @@ import typer
 
 from tipcflow.cli.output.narrow import fitting
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
+from tipcflow.cli.output.records import refuse_both
 from tipcflow.cli.parse.inputs import pieces_of, rank_of
 from tipcflow.domain import ConfigError, Status, exit_code
 
@@ -39,8 +40,7 @@ def parse(
     from tipcflow.cli.parse.csv_output import print_csv
     from tipcflow.cli.parse.format import named_format
 
-    if as_json and as_csv:
-        raise ConfigError("give either --json or --csv", key="--csv")
+    refuse_both(as_json=as_json, as_csv=as_csv)
     chosen = named_format(log_format)
     if as_csv:
         errors = print_csv(files, chosen)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.cli.trigger.local import local_home
+from tipcflow.cli.local.running import local_home
 from tipcflow.cli.trigger.selection import TriggerRequest, choose, trigger_requests
 from tipcflow.domain import InfraError, dag_id_of
 from tipcflow.execute.source.wheel import check_address, check_source, fetch_wheel, is_address

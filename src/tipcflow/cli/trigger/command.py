@@ -109,7 +109,7 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _airflow() -> "Airflow":
     from tipcflow.airflow_api import Airflow
-    from tipcflow.cli.trigger.local import local_airflow
+    from tipcflow.cli.local.running import local_airflow
     from tipcflow.config.airflow_login import airflow_login
 
     if (local := local_airflow()) is not None:

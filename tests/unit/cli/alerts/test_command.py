@@ -103,9 +103,9 @@ def test_set_assign_comment_and_show(tipcflow: Callable[..., Any]) -> None:
     ("words", "output"),
     [
         (("show", "9"), "NUMBER: no such alert; found '9'; expected 1 to 3"),
-        (("list", "--state", "red"), "--state: unknown state; found 'red'; expected one of open, new"),
+        (("list", "--state", "red"), "--state: invalid value; found 'red'; expected one of open, new"),
         (("list", "--json", "--csv"), "--csv: give either --json or --csv"),
-        (("set", "1", "red"), "STATE: unknown state; found 'red'; expected one of new, acknowledged"),
+        (("set", "1", "red"), "STATE: invalid value; found 'red'; expected one of new, acknowledged"),
         (("set", "1", "fixed"), "--because: is empty; expected a reason"),
         (("set", "1", "new"), "STATE: alert 1 has this state; found 'new'; expected another state"),
         (("assign", "1", " "), "OWNER: is empty; expected a user or team"),

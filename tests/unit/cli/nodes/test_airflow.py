@@ -68,7 +68,7 @@ def node(tmp_path: Path) -> Node:
 def test_the_connection_names_the_key_where_airflow_runs(
     server: Server, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert add_connection(node, "lab", tmp_path, "/etc/airflow/key")
+    assert add_connection(node, "lab", "/etc/airflow/key")
     (got,) = server.got
     assert (got["connection_id"], got["host"], got["port"], got["login"]) == ("node_a", "gpu-1", 2222, "ci")
     extra = json.loads(got["extra"])
@@ -79,7 +79,7 @@ def test_the_connection_names_the_key_where_airflow_runs(
 def test_no_path_of_this_machine_is_sent(
     server: Server, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert add_connection(node, "lab", tmp_path, "")
+    assert add_connection(node, "lab", "")
     assert "/home/me/key" not in json.dumps(server.got)
     assert "it has no private key yet" in capsys.readouterr().out
 
@@ -88,7 +88,7 @@ def test_a_refusal_is_reported(
     server: Server, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.status = 403
-    assert not add_connection(node, "lab", tmp_path, "/k")
+    assert not add_connection(node, "lab", "/k")
     assert f"no connection node_a in Airflow at {server.url}: " in capsys.readouterr().err
 
 
@@ -98,7 +98,7 @@ def test_an_airflow_that_does_not_respond_is_a_fault_of_the_infrastructure(
     monkeypatch.setenv("TIPCFLOW_AIRFLOW_URL", "http://127.0.0.1:9")
     monkeypatch.setattr(airflow_api, "Airflow", partial(airflow_api.Airflow, deadline_s=0.5))
     with pytest.raises(InfraError):
-        add_connection(node, "lab", tmp_path, "/k")
+        add_connection(node, "lab", "/k")
 
 
 def test_a_missing_login_is_named(
@@ -110,7 +110,7 @@ def test_a_missing_login_is_named(
 ) -> None:
     """The node is in the cluster file by then: the command continues with its checks."""
     monkeypatch.delenv("TIPCFLOW_AIRFLOW_PASSWORD")
-    assert not add_connection(node, "lab", tmp_path, "/k")
+    assert not add_connection(node, "lab", "/k")
     assert "TIPCFLOW_AIRFLOW_PASSWORD" in capsys.readouterr().err
 
 
@@ -119,6 +119,6 @@ def test_an_existing_connection_keeps_its_key(
 ) -> None:
     """Only POST is accepted: a PATCH would replace the whole extra field."""
     server.status = 409
-    assert add_connection(node, "lab", tmp_path, "")
+    assert add_connection(node, "lab", "")
     assert len(server.got) == 1
     assert f"connection node_a exists in Airflow at {server.url} and was not changed" in capsys.readouterr().out

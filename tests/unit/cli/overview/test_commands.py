@@ -56,7 +56,7 @@ def test_changes_lists_regressed_metrics(tipcflow: Callable[..., Any], history: 
     assert tipcflow("changes", "--chain", "nothing").out == "no metric changed in the last 30 days\n"
     wrong = tipcflow("changes", "--state", "new")
     assert (wrong.code, wrong.out) == (2, "")
-    assert "--state: unknown value; found 'new'; expected one of open, accepted, over" in wrong.err
+    assert "--state: invalid value; found 'new'; expected one of open, accepted, over" in wrong.err
 
 
 def test_matrix_lists_models_by_version(tipcflow: Callable[..., Any], history: None) -> None:
@@ -72,7 +72,7 @@ def test_matrix_lists_models_by_version(tipcflow: Callable[..., Any], history: N
     assert "gpu/8x-tesla-v100" in only[5]
     wrong = tipcflow("matrix", "--by", "node")
     assert (wrong.code, wrong.out) == (2, "")
-    assert "--by: unknown columns; found 'node'; expected one of build, environment, mode, variant" in wrong.err
+    assert "--by: invalid value; found 'node'; expected one of build, environment, mode, variant" in wrong.err
     assert tipcflow("matrix", "--chain", "nothing").out == "no matching models\n"
 
 

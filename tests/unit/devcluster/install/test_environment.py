@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from devcluster.install import environment
-from devcluster.install.uv import requirements_dir
+from tipcflow.install.uv import requirements_dir
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from tests.support.programs import missing
 
 from devcluster.install import wheels
 from devcluster.install.environment import check_environment
-from devcluster.install.uv import find_uv
 from devcluster.install.wheels import add_autolog, find_wheel, pinned, require_wheel, wheel_env
 from tipcflow.domain import ConfigError, InfraError
+from tipcflow.install.uv import find_uv
 
 ROOT = Path(__file__).resolve().parents[4]
 TORCH = ROOT / "requirements" / "node-torch.txt"

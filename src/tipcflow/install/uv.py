@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from devcluster.install.install import run_installer
 from tipcflow.domain import InfraError
+from tipcflow.install.installer import run_installer
 
 
 def requirements_dir() -> Path:

@@ -1,4 +1,4 @@
-"""The Airflow of `tipcflow airflow up` as the default of `tipcflow trigger`."""
+"""The Airflow of `tipcflow airflow up`, for commands that use it if it runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,6 +7,7 @@ from tipcflow.config.airflow_login import airflow_url
 
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow
+    from tipcflow.domain import Cluster
 
 
 def local_airflow() -> "Airflow | None":
@@ -29,3 +30,16 @@ def local_home() -> Path | None:
 
     airflow.close()
     return settings().home
+
+
+def connect(airflow: "Airflow", cluster: "Cluster") -> tuple[list[str], list[str]]:
+    """Create or replace the connections of a cluster's nodes.
+
+    Returns: ids of the connections, and one line per node that cannot have one.
+
+    Raises:
+        InfraError: Airflow does not respond.
+    """
+    from devcluster.keep.connect import connect_nodes
+
+    return connect_nodes(airflow, [cluster])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.airflow.connections import connections_env
+from tipcflow.airflow_api.node_connections import connections_env
 from tipcflow.domain import Cluster, ConfigError, Node, SshTarget
 
 KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIEaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -8,7 +8,7 @@ import pytest
 
 from devcluster.keep.record import Record
 from devcluster.local_nodes.processes import start_time
-from tipcflow.cli.trigger.local import local_airflow
+from tipcflow.cli.local.running import local_airflow
 
 URL = "http://127.0.0.1:8099"
 

@@ -1,0 +1,4 @@
+"""Installers as child processes, and uv, which installs the environments of nodes.
+
+Public: `installer`, `uv`.
+"""
