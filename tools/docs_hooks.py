@@ -1,7 +1,8 @@
 """Hooks of mkdocs: pages that are made from other files, and navigation entries that follow the files.
 
 - contributing.md, changelog.md and security.md are the files in the repository's root;
-- api/<package>.md documents each package from its docstrings: the names in `__all__`, or its public modules;
+- api/<package>.md documents each package from its docstrings: the names in `__all__`, or its public
+  modules (those of a large package on one page per subpackage);
 - `api/` and `adr/*.md` in the navigation expand to all pages of that folder.
 """
 
@@ -25,6 +26,8 @@ ROOTS = {
     "src/devcluster": "devcluster",
 }
 _SECTION = "    options:\n      heading_level: 3\n      filters: ['!^_']\n"
+# Public modules of a package beyond which each of its subpackages has a page.
+MOST_ON_A_PAGE = 12
 PUBLIC = re.compile(r"^Public: .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -58,21 +61,48 @@ def api_pages() -> dict[str, str]:
         if names := public_names(folder / "__init__.py"):
             members = "".join(f"\n        - {name}" for name in sorted(names))
             text = f"::: {package}\n    options:\n      members:{members}\n"
-        else:
-            modules = public_modules(folder, package)
-            text = f"::: {package}\n    options:\n      members: false\n" if modules else ""
-            text += "".join(f"\n## {module}\n\n::: {module}\n{_SECTION}" for module in modules)
-        if text:
             pages[f"api/{folder.name}.md"] = f"# {package}\n\n{text}"
+        else:
+            pages |= _module_pages(package, public_modules(folder, package))
     return pages
+
+
+def _module_pages(package: str, modules: list[str]) -> dict[str, str]:
+    """The pages of a package that declares public modules: one, or one per subpackage if there are many."""
+    if not modules:
+        return {}
+    name = package.rpartition(".")[2]
+    parts = {module: "" if len(modules) <= MOST_ON_A_PAGE else _subpackage(module, package) for module in modules}
+    pages = {}
+    for part in sorted({"", *parts.values()}):
+        title = f"{package}.{part}" if part else package
+        chosen = [module for module in modules if parts[module] == part]
+        text = f"# {title}\n\n::: {title}\n    options:\n      members: false\n"
+        text += "".join(f"\n## {module}\n\n::: {module}\n{_SECTION}" for module in chosen)
+        pages[f"api/{name}/{part}.md" if part else f"api/{name}.md"] = text
+    return pages
+
+
+def _subpackage(module: str, package: str) -> str:
+    """`b` of `a.b.c` in the package `a`; '' for `a.b`."""
+    inner = module.removeprefix(f"{package}.").split(".")
+    return inner[0] if len(inner) > 1 else ""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Fill in the navigation."""
     records = sorted(path.name for path in (ROOT / "docs" / "adr").glob("[0-9]*.md"))
-    pages = {"api/": list(api_pages()), "adr/*.md": [f"adr/{name}" for name in records]}
+    pages = {"api/": _api_navigation(), "adr/*.md": [f"adr/{name}" for name in records]}
     config.nav = _expanded(config.nav, pages)
     return config
+
+
+def _api_navigation() -> list[Any]:
+    """Pages of packages; a package on several pages is a group."""
+    groups: dict[str, list[str]] = {}
+    for page in api_pages():
+        groups.setdefault(page.removeprefix("api/").partition("/")[0].removesuffix(".md"), []).append(page)
+    return [pages[0] if len(pages) == 1 else {name: pages} for name, pages in groups.items()]
 
 
 def _expanded(entry: Any, pages: dict[str, list[str]]) -> Any:

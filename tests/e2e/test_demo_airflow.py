@@ -18,7 +18,7 @@ COMMAND = [str(Path(sys.executable).with_name("tipcflow")), "demo"]
 DEADLINE_S = 300.0
 # The last line on the screen when the signal is sent, and whether a run exists by then.
 MOMENTS = [
-    pytest.param("making Airflow's database", signal.SIGINT, False, marks=pytest.mark.full),
+    pytest.param("creating Airflow's database", signal.SIGINT, False, marks=pytest.mark.full),
     pytest.param("starting Airflow", signal.SIGTERM, False, marks=pytest.mark.full),
     pytest.param("prepare started", signal.SIGINT, True, marks=pytest.mark.full),
     pytest.param("train started", signal.SIGTERM, True, marks=pytest.mark.full),

@@ -173,7 +173,7 @@ class Stack:
         self._state.save(self.airflow_home)
         migrated = is_migrated(self._airflow, self._env)
         if not migrated:
-            self._report("making Airflow's database")
+            self._report("creating Airflow's database")
         self._supervisor.first(None if migrated else self._job("migration", "db", "migrate"))
 
     def start(self, connections: Mapping[str, str], *, components: Sequence[str] = COMPONENTS) -> None:
