@@ -105,7 +105,7 @@ def test_a_wrong_mode_is_one_clear_message(home: Path) -> None:
     assert list((home / "nodes").iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="without root every other test is this one")
+@pytest.mark.root
 def test_without_root_nodes_are_loopback_addresses() -> None:
     """A child that has become an ordinary user makes nodes, and logs in to one."""
     home = Path(f"/var/tmp/tipcflow-test-{os.getpid()}")

@@ -37,6 +37,7 @@ _OTHER = ("/api", "/assets", "/airflow", "/metrics", "/webhook", "/{path", "/run
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """axe-core from npm or its cache, which `make test-full` fills; its content is pinned."""
+    # Not part of the repository because of its license, MPL-2.0.
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.certify import wait_for
+from tests.support.programs import missing
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.cli.nodes.host import install_environment, survey
@@ -169,11 +170,12 @@ def test_a_host_that_does_not_respond_is_named(make_nodes: Callable[..., LocalNo
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.skipif(not UV.exists(), reason="make install installs uv")
 def test_the_environment_is_installed_once_and_a_failure_is_reported(
     make_nodes: Callable[..., LocalNodes], tmp_path: Path
 ) -> None:
     """Real uv on the node, with requirements that need no network."""
+    if not UV.exists():
+        missing("uv is not installed (make install)")
     nodes = make_nodes()
     node = nodes.cluster.node("a")
     node = node.model_copy(update={"python": f"{node.workspace}/envs/node-cpu/bin/python"})

@@ -1,6 +1,5 @@
 """The kind of local nodes, and the reason where it is loopback."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +33,7 @@ def test_a_missing_program_is_named_with_its_package(
 
 
 @pytest.mark.process
-@pytest.mark.skipif(os.geteuid() != 0, reason="removes capabilities of root")
+@pytest.mark.root
 @pytest.mark.parametrize(
     ("capability", "words"),
     [

@@ -11,10 +11,7 @@ import pytest
 from tipcflow.remote.runner.opened_files import MORE, MOST, NAME, merge, source_of
 from tipcflow.remote.runner.stack_signal import prepare
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(not hasattr(sys, "addaudithook"), reason="needs Python 3.8"),
-]
+pytestmark = pytest.mark.process
 
 
 class Suite:
