@@ -10,7 +10,8 @@ import pytest
 from tests.support.certify import Outcome, Site
 
 from devcluster.local_nodes.nodes import LocalNodes
-from tipcflow.domain import Status
+from tipcflow.domain import FailureClass, Status
+from tipcflow.domain.run_documents import FailuresDocument
 
 pytestmark = pytest.mark.cluster
 
@@ -37,6 +38,15 @@ def assert_ends(site: Site, outcome: Outcome, status: Status, *words: str) -> No
         assert word in shown
     assert "Traceback" not in outcome.output
     assert site.left_behind() == []
+
+
+def failure_of(site: Site, outcome: Outcome) -> tuple[FailureClass, str]:
+    """The class and the root cause of a run that ended before its first step."""
+    with site.store() as store:
+        document = store.documents.get(outcome.run.id, FailuresDocument)
+    failure = document and document.before
+    assert failure
+    return failure.failure_class, failure.root_cause
 
 
 @pytest.mark.parametrize(
@@ -99,7 +109,9 @@ def test_wrong_key_in_the_cluster_file(site: Site) -> None:
 @pytest.mark.full
 def test_node_without_python(site: Site) -> None:
     site.configure_node("b", python="/opt/nowhere/bin/python")
-    assert_ends(site, site.run(), Status.INFRA_FAILURE, "node b", "/opt/nowhere/bin/python", "no such interpreter")
+    outcome = site.run()
+    assert_ends(site, outcome, Status.INFRA_FAILURE, "node b", "/opt/nowhere/bin/python", "no such interpreter")
+    assert failure_of(site, outcome) == (FailureClass.ENVIRONMENT, "node b")
 
 
 def test_cluster_without_the_framework_starts_nothing(site: Site) -> None:
@@ -112,7 +124,9 @@ def test_cluster_without_the_framework_starts_nothing(site: Site) -> None:
 
 def test_node_without_paddle(site: Site) -> None:
     site.configure_suite(framework="paddlepaddle")
-    assert_ends(site, site.run(), Status.INFRA_FAILURE, "node a", "has no paddlepaddle")
+    outcome = site.run()
+    assert_ends(site, outcome, Status.INFRA_FAILURE, "node a", "has no paddlepaddle")
+    assert failure_of(site, outcome) == (FailureClass.ENVIRONMENT, "node a")
 
 
 @pytest.mark.full

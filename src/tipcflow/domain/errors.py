@@ -3,6 +3,7 @@
 from typing import Self
 
 from tipcflow.domain.masking import mask
+from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.status import Status
 
 # Longer values are cut off in messages.
@@ -68,6 +69,8 @@ class InfraError(TipcflowError):
         node: the affected node's name, '' if none.
         passing: whether the node was unreachable, which may be temporary; false for a refused login or a wrong
             host key.
+        failure_class: class of the failure; None if it is unknown here.
+        output: what a program on the node printed about it, '' for nothing; the class may follow from this text.
 
     Attributes:
         detail: the message without the node's name, for lists in which the node is the heading.
@@ -75,16 +78,27 @@ class InfraError(TipcflowError):
 
     status = Status.INFRA_FAILURE
 
-    def __init__(self, message: str, *, node: str = "", hint: str = "", passing: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        node: str = "",
+        hint: str = "",
+        passing: bool = False,
+        failure_class: FailureClass | None = None,
+        output: str = "",
+    ) -> None:
         super().__init__(message, hint=hint)
         self.node = node
         self.passing = passing
+        self.failure_class = failure_class
+        self.output = output
         self.detail = self.message
 
     @classmethod
-    def of_node(cls, node: str, detail: str, *, hint: str = "", passing: bool = False) -> Self:
+    def of_node(cls, node: str, detail: str, *, hint: str = "", passing: bool = False, output: str = "") -> Self:
         """Return an error whose message is the node's name and `detail`."""
-        error = cls(f"node {node}: {detail}", node=node, hint=hint, passing=passing)
+        error = cls(f"node {node}: {detail}", node=node, hint=hint, passing=passing, output=output)
         error.detail = mask(detail)
         return error
 

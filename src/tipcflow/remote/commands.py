@@ -55,7 +55,9 @@ def check_python(node: Node) -> str:
         f"""
 [ -x "$1" ] || {{ echo "$1: no such interpreter" >&2; exit {NO_PYTHON}; }}
 exec "$1" -I -S -c 'import sys
-if sys.version_info < (3, 7): sys.exit("%s is Python %s, 3.7 is needed" % (sys.executable, sys.version.split()[0]))
+if sys.version_info < (3, 7):
+    sys.stderr.write("%s is Python %s, 3.7 is needed" % (sys.executable, sys.version.split()[0]))
+    sys.exit({NO_PYTHON})
 print(sys.version.split()[0])'
 """,
         node.python,

@@ -70,7 +70,7 @@ class ParamikoTransport:
         with io.BytesIO(data) if isinstance(data, bytes) else data.open("rb") as source:
             done = self._run(commands.write_file(remote, mode=mode, seconds=timeout + 30), source, timeout)
         if done.exit_code:
-            raise self._error(f"cannot write {remote}: {_last_line(done.stderr)}")
+            raise self._failed(f"cannot write {remote}", done.stderr)
 
     def get(
         self,
@@ -120,7 +120,7 @@ class ParamikoTransport:
             with incoming.open("wb") as file:
                 done = self._run(pack_files(root, wanted, limit=limit), io.BytesIO(), timeout, file)
             if done.exit_code:
-                raise self._error(f"cannot read files of {root}: {_last_line(done.stderr)}")
+                raise self._failed(f"cannot read files of {root}", done.stderr)
             with incoming.open("rb") as file:
                 head = list(iter(lambda: file.readline().rstrip(b"\n"), b""))
                 try:
@@ -156,7 +156,7 @@ class ParamikoTransport:
         if done.exit_code == commands.NO_SUCH_FILE:
             raise FileNotFoundError(f"{self.node.name}:{remote}")
         if done.exit_code:
-            raise self._error(f"cannot read {remote}: {_last_line(done.stderr)}")
+            raise self._failed(f"cannot read {remote}", done.stderr)
 
     @contextmanager
     def _guard(self, timeout: float) -> Iterator[None]:
@@ -250,7 +250,7 @@ class ParamikoTransport:
                 raise self._error(f"the remote command printed a line of more than {size(LINE_LIMIT)}")
         code = self._exit_code(channel, time.monotonic() + timeout)
         if code:
-            raise self._error(f"the remote command ended with {code}: {_last_line(bytes(errors))}")
+            raise self._failed(f"the remote command ended with {code}", bytes(errors))
         if rest:
             yield rest
 
@@ -261,6 +261,11 @@ class ParamikoTransport:
         if channel.exit_status == -1 and (not channel.status_event.is_set() or not transport.is_active()):
             raise self._error("the connection is lost")
         return int(channel.exit_status)
+
+    def _failed(self, what: str, stderr: bytes) -> InfraError:
+        """Return the error of a command that reported a reason."""
+        line = _last_line(stderr)
+        return InfraError.of_node(self.node.name, f"{what}: {line}", output=line)
 
     def _error(self, message: str) -> InfraError:
         return InfraError.of_node(self.node.name, message)

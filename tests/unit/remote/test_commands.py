@@ -120,8 +120,8 @@ sys.version_info, sys.version, sys.executable = (3, 6, 15), "3.6.15 (default)", 
 exec(sys.argv[1])"""
     old.write_text(f"#!/bin/sh\nshift 3\nexec {sys.executable} -c '{code}' \"$1\"\n")
     old.chmod(0o755)
-    done = shell(commands.check_python(NODE.model_copy(update={"python": str(old)})), code=1)
-    assert done.stderr.decode() == "/usr/bin/python3.6 is Python 3.6.15, 3.7 is needed\n"
+    done = shell(commands.check_python(NODE.model_copy(update={"python": str(old)})), code=commands.NO_PYTHON)
+    assert done.stderr.decode() == "/usr/bin/python3.6 is Python 3.6.15, 3.7 is needed"
 
 
 def test_files_come_and_go(shell, node):

@@ -170,6 +170,9 @@ class ExitRecord(Record):
             far as is known.
         oom_named: the kernel named that process. In a container it cannot: any kill on the machine counts.
         disk_full: the node's disk had too little space for the job, or was full when the job failed.
+        errno: for `refused`: name of the operating system's error (`ENOSPC`), '' if the runner refused for another
+            reason; None in records of older runners.
+        interpreter: the interpreter of a command that could not be executed, '' for none.
         ranks: training processes that ended before the runner ended the others, in order of their ends.
         observed: what the runner observed of the command's ranks; None for jobs that did not run, or of older
             runners. A job of several commands has that of the command that decided its end.
@@ -199,6 +202,8 @@ class ExitRecord(Record):
     oom: bool = False
     oom_named: bool = True
     disk_full: bool = False
+    errno: str | None = None
+    interpreter: str = ""
     ranks: tuple[RankEnd, ...] = ()
     stopped_by: StoppedBy | None = None
     observed: Observed | None = None

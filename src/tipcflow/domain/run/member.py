@@ -3,6 +3,7 @@
 from tipcflow.domain.base import Record
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.run.exit_record import ExitRecord
+from tipcflow.domain.run.failure import FailureClass
 
 
 class MemberState(Record):
@@ -15,6 +16,7 @@ class MemberState(Record):
         artefacts: path relative to the suite's root -> size in bytes, of the files that the job wrote.
         log_bytes: leg ('' for a step's only command) -> read bytes of its log.
         lost: why its state is unknown, '' while it is observable.
+        lost_class: class of the failure because of which it could not start; None if it started or is unknown.
         damaged: whether it is lost because its record is not its runner's.
         generation: how often this node's own task had been cleared when it took part (a number that only grows);
             0 while only other nodes' tasks have written of this part.
@@ -34,6 +36,7 @@ class MemberState(Record):
     artefacts: dict[str, int] = {}
     log_bytes: dict[str, int] = {}
     lost: Masked = ""
+    lost_class: FailureClass | None = None
     damaged: bool = False
     down_since: float = 0.0
     known_at: float = 0.0

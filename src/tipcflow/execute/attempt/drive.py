@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from tipcflow.domain import InfraError, MemberState, StoppedBy
 from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.attempt.decisions import STOP_S, Decision, decide
-from tipcflow.execute.failure.outcome import reason_of
+from tipcflow.execute.failure.classify import class_of_error
+from tipcflow.execute.failure.outcome import reason_of, unstarted_class
 from tipcflow.execute.failure.root_cause import is_failed, was_stopped
 from tipcflow.execute.job.member import WATCH_S, Member
 
@@ -111,7 +112,7 @@ class AttemptDriver:
         try:
             self._start(waiting, seconds)
             if (refused := _refused(self.members)) is not None:
-                raise InfraError(reason_of(refused), node=refused.name)
+                raise InfraError(reason_of(refused), node=refused.name, failure_class=unstarted_class(refused))
             self._check_cancelled()
             _at_once(waiting, lambda member: member.session.go(member.spec))
         except InfraError as error:
@@ -294,7 +295,7 @@ class AttemptDriver:
         for member in self.running:
             member.poll(absent=ABSENT)
             if member.lost and member.name == cause.node:
-                member.lost = cause.message
+                member.lost, member.lost_class = cause.message, class_of_error(cause)
         for member in self.members:
             if member.done:
                 self.keep(member)

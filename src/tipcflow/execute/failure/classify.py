@@ -3,7 +3,7 @@
 import re
 import signal
 
-from tipcflow.domain import EndReason, ExitRecord, StoppedBy
+from tipcflow.domain import EndReason, ExitRecord, InfraError, StoppedBy
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.parse.failures.failure import find_failure
@@ -14,8 +14,9 @@ _BY_REASON = {
     EndReason.LEASE_EXPIRED: FailureClass.NODE_LOST,
     EndReason.LOST: FailureClass.NODE_LOST,
     EndReason.BARRIER_TIMEOUT: FailureClass.NODE_UNREADY,
-    EndReason.REFUSED: FailureClass.NODE_UNREADY,
 }
+# Errors of the operating system without space, inodes or quota, or with a disk that had errors or is read-only.
+_DISK_ERRORS = ("ENOSPC", "EDQUOT", "EROFS", "EIO")
 # Initiators that end a job without a user who cancels the run and without a fault of the job's code.
 STOPPED = {
     StoppedBy.NODE: FailureClass.NODE_LOST,
@@ -47,8 +48,8 @@ def class_of(record: ExitRecord | None, diagnosis: LogDiagnosis, late: str = "")
         return _class_of_stop(record)
     if record.reason is EndReason.DEADLINE and late:
         return FailureClass.BUDGET
-    if record.disk_full or (record.reason is EndReason.REFUSED and names_full_disk(record.message)):
-        return FailureClass.DISK
+    if record.disk_full or record.reason is EndReason.REFUSED:
+        return _class_of_refusal(record)
     if record.reason in _BY_REASON:
         return _BY_REASON[record.reason]
     # The kernel's OOM killer sends SIGKILL: a rank with another known end was not killed by it.
@@ -93,14 +94,31 @@ def _may_be_oom(record: ExitRecord, diagnosis: LogDiagnosis) -> bool:
     )
 
 
-def names_full_disk(message: str) -> bool:
-    """Whether the message of a node that could not start its part reports a full or read-only disk.
+def class_of_error(error: InfraError) -> FailureClass | None:
+    """Return the failure class of a node that could not start its part; None if the error does not tell.
+
+    The class comes with the error, or from what a program on the node printed.
+    """
+    if error.failure_class is not None:
+        return error.failure_class
+    failure = find_failure(error.output)
+    known = failure is not None and failure.failure_class in (FailureClass.DISK, FailureClass.ENVIRONMENT)
+    return failure.failure_class if failure is not None and known else None
+
+
+def _class_of_refusal(record: ExitRecord) -> FailureClass:
+    """Return the failure class of a job that was refused, or that ended on a full disk.
 
     A runner without space (or inodes) to store anything cannot measure the disk, but it receives the error of the
-    operating system.
+    operating system. Runners before this field sent that error in their message alone.
     """
-    failure = find_failure(message)
-    return failure is not None and failure.failure_class is FailureClass.DISK
+    if record.disk_full or record.errno in _DISK_ERRORS:
+        return FailureClass.DISK
+    if record.errno is None:
+        failure = find_failure(record.message)
+        if failure is not None and failure.failure_class is FailureClass.DISK:
+            return FailureClass.DISK
+    return FailureClass.ENVIRONMENT if record.interpreter else FailureClass.NODE_UNREADY
 
 
 def signal_of(record: ExitRecord, diagnosis: LogDiagnosis) -> int:

@@ -7,14 +7,13 @@ from typing import Any
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, Leg, Status
 from tipcflow.domain.run.failure import REMEDIES, Failure, FailureClass
-from tipcflow.execute.failure.classify import class_of, names_full_disk
+from tipcflow.execute.failure.classify import class_of, class_of_error
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.missing import mark_missing_rank
 from tipcflow.execute.failure.root_cause import ended_from_outside, find_root_cause, is_failed, was_stopped
 from tipcflow.execute.failure.sentence import root_cause
 from tipcflow.execute.job.member import Member
 from tipcflow.parse import error_excerpt
-from tipcflow.parse.failures.failure import find_failure
 from tipcflow.parse.failures.hang_evidence import behind, hardware, was_silent
 
 _NOTHING = LogDiagnosis()
@@ -48,6 +47,12 @@ def status_of(record: ExitRecord, diagnosis: LogDiagnosis = _NOTHING, late: str 
 def reason_of(member: Member) -> str:
     """Return why a member has ended or is lost."""
     return member.lost if member.record is None else status_of(member.record)[1]
+
+
+def unstarted_class(member: Member) -> FailureClass | None:
+    """Return the class of the failure because of which a member did not start; None if it is unknown."""
+    refused = member.record is not None and member.record.reason is EndReason.REFUSED
+    return class_of(member.record, _NOTHING) if refused else member.lost_class
 
 
 def failure_of(
@@ -206,8 +211,9 @@ def unready(members: Sequence[Member], trouble: InfraError) -> Outcome:
     refused = next((m for m in members if is_failed(m) and m.record is not None and not was_stopped(m)), None)
     failure = failure_of(refused.record, _NOTHING, node=refused.name) if refused else None
     node = trouble.node or (refused.name if refused else "")
-    if names_full_disk(trouble.message) and (failure is None or failure.failure_class is _UNREADY):
-        failure = Failure(failure_class=FailureClass.DISK, node=node)
+    kind = class_of_error(trouble)
+    if kind is not None and (failure is None or failure.failure_class is _UNREADY):
+        failure = Failure(failure_class=kind, node=node)
     return Outcome(Status.INFRA_FAILURE, str(trouble), failure or Failure(failure_class=_UNREADY, node=node))
 
 
@@ -215,10 +221,7 @@ def before_the_first_step(error: InfraError) -> Failure | None:
     """Return the failure of a run that a node ended before its first step; None if no node caused it."""
     if not error.node:
         return None
-    failure = find_failure(error.message)
-    telling = failure is not None and failure.failure_class in (FailureClass.DISK, FailureClass.ENVIRONMENT)
-    kind = failure.failure_class if failure is not None and telling else FailureClass.NODE_UNREADY
-    return Failure(failure_class=kind, node=error.node)
+    return Failure(failure_class=class_of_error(error) or _UNREADY, node=error.node)
 
 
 def _lost_class(member: Member) -> FailureClass:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberState, Node, StoppedBy
 from tipcflow.domain.numbers.units import rough
+from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.run.job_event import (
     JobEnd,
     JobEvent,
@@ -88,6 +89,7 @@ class Member:
         artefacts: path relative to the suite's root -> size, for files written by the job.
         sent: small files of the job that were transferred with its end.
         lost: why the job can no longer be watched; '' while it can.
+        lost_class: class of the failure because of which it could not start; None if it started or is unknown.
         damaged: whether it is lost because its record is not its runner's, so that nothing proves how it ended.
         recent: the end of its log.
         hangs: the runner's reason for a hang; '' without one.
@@ -114,6 +116,7 @@ class Member:
         self.artefacts: dict[str, int] = {}
         self.sent = NO_INLINE_FILES
         self.lost = ""
+        self.lost_class: FailureClass | None = None
         self.damaged = False
         self.recent = ""
         self.hangs = self.silent = ""
@@ -222,6 +225,7 @@ class Member:
             artefacts=self.artefacts,
             log_bytes=self.log_bytes,
             lost=self.lost,
+            lost_class=self.lost_class,
             damaged=self.damaged,
             down_since=self.down_since,
             known_at=self.known_at,
@@ -239,6 +243,7 @@ class Member:
         self.released = state.released
         self.generation, self.cleared = state.generation, state.cleared
         self.record, self.lost, self.damaged = state.record, state.lost, state.damaged
+        self.lost_class = state.lost_class
         self.legs, self.artefacts = dict(state.legs), dict(state.artefacts)
         self._resume = dict(state.log_bytes)
         self.down_since, self.known_at = state.down_since, state.known_at

@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from tipcflow.domain import Container, InfraError, Node
+from tipcflow.domain import Container, FailureClass, InfraError, Node
 from tipcflow.domain.run.names import JobId
 from tipcflow.remote import containers
 from tipcflow.transport import Transport
@@ -40,6 +40,8 @@ def usable_image(transport: Transport, node: Node) -> str:
         f"node {node.name} cannot run its container: {lines[-1] if lines else f'exit code {done.exit_code}'}",
         node=node.name,
         hint=_hint(container, done.exit_code),
+        failure_class=FailureClass.ENVIRONMENT if done.exit_code == containers.NO_INTERPRETER else None,
+        output=lines[-1] if lines else "",
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
-from tipcflow.domain import Cluster, ConfigError, InfraError, Node, NodeFacts
+from tipcflow.domain import Cluster, ConfigError, FailureClass, InfraError, Node, NodeFacts
 from tipcflow.domain.numbers.units import clock_offset, size
 
 # Space for a lite run's archive, data, checkpoints and logs; a step may need more (JobSpec.min_free_bytes).
@@ -78,6 +78,7 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
             f"node {node.name} has no working Python at {node.python}",
             node=node.name,
             hint="set `python` of the node in the cluster file to its environment's interpreter",
+            failure_class=FailureClass.ENVIRONMENT,
         )
     if framework and framework not in distributions(fact):
         kinds = "node-torch.txt" if framework == "torch" else "node-cpu.txt or node-gpu.txt"
@@ -85,6 +86,7 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
             f"node {node.name}: {node.python} has no {framework}",
             node=node.name,
             hint=f"install requirements/{kinds} into the node's environment",
+            failure_class=FailureClass.ENVIRONMENT,
         )
     if requirement is not None:
         _check_requirement(node, fact, requirement)
@@ -93,6 +95,7 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
         raise InfraError(
             f"node {node.name}: the disk of {node.workspace} is full: {free} free, {need} needed",
             node=node.name,
+            failure_class=FailureClass.DISK,
         )
     if node.device == "gpu" and len(fact.gpus) < node.slots:
         raise InfraError(
@@ -128,4 +131,8 @@ def _check_requirement(node: Node, fact: NodeFacts, requirement: Requirement) ->
         fits = False
     if not fits:
         has = f"{requirement.name} {version}" if version else f"no {requirement.name}"
-        raise InfraError(f"node {node.name} has {has}, the run requires {requirement}", node=node.name)
+        raise InfraError(
+            f"node {node.name} has {has}, the run requires {requirement}",
+            node=node.name,
+            failure_class=FailureClass.ENVIRONMENT,
+        )

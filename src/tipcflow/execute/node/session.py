@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tipcflow.domain import InfraError, JobSpec, NodeFacts, StoppedBy
+from tipcflow.domain import FailureClass, InfraError, JobSpec, NodeFacts, StoppedBy
 from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.run.names import JobId
 from tipcflow.execute.node.containers import usable_image
@@ -318,7 +318,13 @@ class NodeSession(NodeLink):
         if done.exit_code != 0:
             lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             reason = lines[-1] if lines else f"exit code {done.exit_code}"
-            raise InfraError(f"node {self._node.name} could not {what}: {reason}", node=self._node.name, hint=hint)
+            raise InfraError(
+                f"node {self._node.name} could not {what}: {reason}",
+                node=self._node.name,
+                hint=hint,
+                failure_class=FailureClass.ENVIRONMENT if done.exit_code == commands.NO_PYTHON else None,
+                output=reason,
+            )
         return done.stdout
 
     def call_json(self, command: str, what: str, *, patience_s: float = float("inf")) -> dict[str, Any]:

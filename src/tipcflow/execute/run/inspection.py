@@ -63,7 +63,14 @@ def _check_missed_peers(cluster: Cluster, facts: Sequence[NodeFacts], nodes: Nod
             nodes[name].check_responds()
         except InfraError as error:
             message = f"{error.message}; node {other} cannot reach it either"
-            raise InfraError(message, node=name, hint=error.hint, passing=error.passing) from error
+            raise InfraError(
+                message,
+                node=name,
+                hint=error.hint,
+                passing=error.passing,
+                failure_class=error.failure_class,
+                output=error.output,
+            ) from error
 
 
 def _with_build(

@@ -196,7 +196,7 @@ RULES = (
     Rule(
         "command missing",
         Is.ENVIRONMENT,
-        re(r"^\S*(?:bash|sh): (?:line )?\d*:? ?[\w.+-]+: (?:command )?not found$|No such interpreter"),
+        re(r"^\S*(?:bash|sh): (?:line )?\d*:? ?[\w.+-]+: (?:command )?not found$"),
         "bash: line 1: python3.7: command not found",
         "bash",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import json
 import os
 import select
 import signal
@@ -11,7 +11,7 @@ from .files import load
 from .guard import adopt_orphans
 from .job import Job
 from .slots import Refused
-from .start import FOREIGN
+from .start import FOREIGN, code_of
 
 GUARD_S = 5.0  # time limit for the guard's start
 
@@ -21,7 +21,7 @@ def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
 
     Args:
         lock: of the folder, held.
-        writer: pipe for the reason if the job is refused.
+        writer: pipe for the reason if the job is refused: `message` and `errno` as JSON.
         guard: closed as soon as the guard is ready or has failed.
     """
     for file in (lock, writer, guard):
@@ -34,7 +34,7 @@ def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: setattr(job, "signal", number))
-    reason = message = ""
+    reason = message = code = ""
     try:
         job.prepare()
         job.set_state("staged" if job.spec["barrier"] else "running")
@@ -47,8 +47,8 @@ def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
         message = job.why if reason else ""
     except (Refused, OSError) as error:
         reason = "lost" if job.begin else "refused"
-        message = str(error)
-        job.disk_full |= getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        message, code = str(error), code_of(error)
+        job.disk_full |= code in ("ENOSPC", "EDQUOT")
     except BaseException:
         import traceback
 
@@ -56,7 +56,7 @@ def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
         reason = "lost" if job.begin else "refused"
         message = "the runner failed: " + traceback.format_exc().strip().splitlines()[-1]
     try:
-        job.finish(reason, message)
+        job.finish(reason, message, code)
     finally:
         if writer >= 0:
-            os.write(writer, message.encode("utf-8", "surrogateescape"))
+            os.write(writer, json.dumps({"message": message, "errno": code}).encode())

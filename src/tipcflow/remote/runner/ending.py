@@ -8,6 +8,7 @@ import os
 from .files import PIECE, RESERVED, Json
 from .start import refusal
 
+OF_ITS_END = ("exit_code", "signal", "errno", "interpreter")  # fields of the end of one command
 DISK_FULL = 4 * 1024 * 1024  # if less disk space than this is free, bytes, the disk counts as the cause
 
 
@@ -18,7 +19,7 @@ def job_record(spec: Json, records: list[Json], reason: str, message: str) -> Js
     chosen = (bad or records[-1:] or [refusal(spec, "")])[0]
     record = dict(chosen, leg="", message=message, reason=reason or chosen["reason"])
     if reason and chosen["reason"] != reason:  # the job was ended for another reason than that command
-        record = {key: value for key, value in record.items() if key not in ("exit_code", "signal")}
+        record = {key: value for key, value in record.items() if key not in OF_ITS_END}
     if bad and not reason:
         count = f"{len(bad)} of {len(spec['commands'])} legs failed, the first: {chosen['leg']}: "
         record["message"] = (count if chosen["leg"] else "") + chosen["message"]

@@ -20,11 +20,12 @@ from .outputs import examine, expected, matches
 from .probe import probes
 from .progress import Progress
 from .slots import Refused, take_cpus, take_host_slot, take_slot
-from .start import refusal
+from .start import code_of, refusal
 from .workers import Workers
 
 GRACE_S = 0.3  # time for a finished command's helpers (tee, a launcher's workers) to end by themselves
 TICK_S, TICK_STAGED_S = 0.05, 0.01
+BASH = "/bin/bash"
 ENDS = ("stopped", "deadline", "lease_expired", "hang")
 
 
@@ -216,7 +217,7 @@ class Job:
         with open_append(name) as log:
             share_log(name, command["log"] and os.path.join(root, command["log"]))
             return subprocess.Popen(
-                ["/bin/bash", "-c", command["text"]], cwd=os.path.join(root, command["cwd"]),
+                [BASH, "-c", command["text"]], cwd=os.path.join(root, command["cwd"]),
                 env={name: value for name, value in env.items() if value != ""},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 preexec_fn=self.workers.group.enter if self.workers.group else None,  # noqa: PLW1509 (no threads)
@@ -298,7 +299,11 @@ class Job:
             try:
                 record = self.command(command)
             except OSError as error:
-                record = refusal(self.spec, f"cannot start: {error.filename or '/bin/bash'}: {error.strerror}")
+                path = error.filename or BASH
+                record = refusal(
+                    self.spec, f"cannot start: {path}: {error.strerror}",
+                    code=code_of(error), interpreter=BASH if path == BASH else "",
+                )  # fmt: skip
                 record["leg"] = command["leg"]
                 # Processes that the failed launch has started must not disturb the next command.
                 self.workers.end(self.beat, grace_s=0.0)
@@ -319,8 +324,12 @@ class Job:
         except OSError:
             pass  # already used
 
-    def finish(self, reason: str, message: str) -> None:
-        """End all processes, examine the outputs, release the slots, write the exit record."""
+    def finish(self, reason: str, message: str, code: str = "") -> None:
+        """End all processes, examine the outputs, release the slots, write the exit record.
+
+        Args:
+            code: name of the operating system's error because of which the job was refused, '' for none.
+        """
         self.hang.close()
         self.workers.end(self.beat, grace_s=0.0)
         self.workers.forget_all()
@@ -332,6 +341,8 @@ class Job:
             if self.room < DISK_FULL:
                 self.disk_full = True
                 record["message"] += f"; the disk of {self.spec['root']} is full"
+        if code and record["reason"] == "refused":
+            record["errno"] = code
         record["disk_full"] = self.disk_full
         self.before.end()
         opened_files.merge(self.folder)

@@ -164,9 +164,10 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
     elif do == "begin":
         from .start import describe_job, start
 
-        describe_job(place, sys.stdin.read())
-        print_event(dict(start(place), event="response"))
-        watch(place, options)
+        refused = describe_job(place, sys.stdin.read())
+        print_event(dict(refused or start(place), event="response"))
+        if not refused:
+            watch(place, options)
     elif do in ("daemon", "guard"):  # called only by `start`
         daemon(do, place, [int(number) for number in operands[1:]])
     elif do == "watch":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import json
 import os
 import re
 import select
@@ -19,13 +21,25 @@ FOREIGN = re.compile(
 )
 
 
-def refusal(spec: Json, message: str) -> Json:
-    """Return the exit record of a job that did not start."""
+def refusal(spec: Json, message: str, *, code: str = "", interpreter: str = "") -> Json:
+    """Return the exit record of a job that did not start.
+
+    Args:
+        code: name of the operating system's error, '' if it is another reason.
+        interpreter: the interpreter that could not be executed, '' for none.
+    """
     now = time.time()
     keys = {key: spec[key] for key in ("run", "step", "attempt", "node")}
     return dict(
-        keys, schema_version=1, leg="", reason="refused", message=message, started_at=now, ended_at=now
+        keys, schema_version=1, leg="", reason="refused", message=message, errno=code, interpreter=interpreter,
+        started_at=now, ended_at=now,
     )  # fmt: skip
+
+
+def code_of(error: BaseException) -> str:
+    """Return the name of the operating system's error, as ENOSPC; '' for any other error."""
+    number = error.errno if isinstance(error, OSError) else None
+    return "" if number is None else errno.errorcode.get(number, str(number))
 
 
 def environment(spec: Json) -> dict[str, str]:
@@ -34,19 +48,25 @@ def environment(spec: Json) -> dict[str, str]:
     return dict(env, TIPCFLOW_RUNNER="1", **marks(spec))
 
 
-def describe_job(folder: str, text: str) -> None:
+def describe_job(folder: str, text: str) -> Json | None:
     """Create the job's folder and store its description, unless one exists: a job keeps its original
-    description."""
+    description.
+
+    Returns:
+        the result of `describe` with a refusal if the description cannot be stored, else None.
+    """
     path = os.path.join(folder, "job.json")
     if os.path.exists(path):
-        return
+        return None
     try:
         before = os.umask(0o077)
         os.makedirs(folder, exist_ok=True)
         os.umask(before)
         save(path, text)
     except OSError as error:
-        sys.exit(f"cannot write {path}: {error.strerror}")
+        record = refusal(json.loads(text), f"cannot write {path}: {error.strerror}", code=code_of(error))
+        return dict(describe(folder), state="ended", record=record)
+    return None
 
 
 def start(folder: str) -> Json:
@@ -58,7 +78,8 @@ def start(folder: str) -> Json:
     try:
         lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        return dict(describe(folder), state="ended", record=refusal(spec, f"{folder}: {error.strerror}"))
+        record = refusal(spec, f"{folder}: {error.strerror}", code=code_of(error))
+        return dict(describe(folder), state="ended", record=record)
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -91,17 +112,20 @@ def launch(folder: str, spec: Json, lock: int) -> Json:
     os.close(writer)
     os.close(lock)
     os.waitpid(child, 0)
-    messages = b""
+    sent = b""
     until = time.monotonic() + PATIENCE_S
     while select.select([reader], [], [], max(0.0, until - time.monotonic()))[0]:
         piece = os.read(reader, 65536)
         if not piece:
             break
-        messages += piece
+        sent += piece
     report = describe(folder)
-    if messages:  # a refusal whose record could perhaps not be written
+    if sent:  # a refusal whose record could perhaps not be written
+        reason = json.loads(sent.decode())
         return dict(
-            report, state="ended", record=report["record"] or refusal(spec, messages.decode("utf-8", "replace"))
+            report,
+            state="ended",
+            record=report["record"] or refusal(spec, reason["message"], code=reason["errno"]),
         )
     return report
 

@@ -27,6 +27,7 @@ from tipcflow.execute.failure.outcome import (
     reason_of,
     status_of,
     unready,
+    unstarted_class,
     with_evidence,
     with_short_rank,
 )
@@ -117,10 +118,11 @@ def test_lost_node_is_the_root_cause_of_failed_legs() -> None:
     ("error", "kind"),
     [
         (InfraError("node b cannot be reached: timed out", node="b"), FailureClass.NODE_UNREADY),
-        (
-            InfraError("node b could not create the workspace: No space left on device", node="b"),
-            FailureClass.DISK,
-        ),
+        (InfraError("mkdir failed", node="b", output="mkdir: No space left on device"), FailureClass.DISK),
+        (InfraError("mkdir failed", node="b", output="mkdir: Permission denied"), FailureClass.NODE_UNREADY),
+        (InfraError("python failed", node="b", output="sh: python3: not found"), FailureClass.ENVIRONMENT),
+        (InfraError("reworded", node="b", failure_class=FailureClass.ENVIRONMENT), FailureClass.ENVIRONMENT),
+        (InfraError("No space left on device", node="b"), FailureClass.NODE_UNREADY),  # a message of tipcflow
         (InfraError("the slots are held by run x"), None),
     ],
 )
@@ -233,7 +235,7 @@ def test_the_class_of_a_full_disk_does_not_depend_on_the_message() -> None:
     ],
 )
 def test_a_disk_that_is_full_at_the_start_of_a_job_is_the_disk(words: str, kind: FailureClass) -> None:
-    """The error comes from the runner as a record, or from a command that cannot even store the job."""
+    """The error comes from a runner of an older version, without `errno`, or from a command of the node."""
     refused = record(reason="refused", message=f"/w/jobs/r/v%2Ftrain/1: {words}")
     assert class_of(refused, diagnose_logs("", {})) is kind
     spec = JobSpec(
@@ -242,14 +244,43 @@ def test_a_disk_that_is_full_at_the_start_of_a_job_is_the_disk(words: str, kind:
     )  # fmt: skip
     node: Any = SimpleNamespace(node=SimpleNamespace(name="b"))
     member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
-    error = InfraError(f"node b could not start v/train: cannot write job.json: {words}", node="b")
+    error = InfraError("node b could not start v/train", node="b", output=f"cat: write error: {words}")
     ended = unready([member], error)
     assert ended.failure
     assert (ended.status, ended.failure.failure_class, ended.failure.node) == (Status.INFRA_FAILURE, kind, "b")
-    member.apply_refusal({"state": "ended", "record": refused.model_dump(mode="json")})
+    member.apply_refusal({"state": "ended", "record": refused.model_dump(mode="json", exclude={"errno"})})
     ended = unready([member], InfraError(reason_of(member), node="b"))
     assert ended.failure
     assert (ended.failure.failure_class, ended.failure.node) == (kind, "b")
+    assert unstarted_class(member) is kind
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"errno": "ENOSPC"}, FailureClass.DISK),
+        ({"errno": "EDQUOT"}, FailureClass.DISK),
+        ({"errno": "EROFS"}, FailureClass.DISK),
+        ({"errno": "EIO"}, FailureClass.DISK),
+        ({"errno": "EACCES"}, FailureClass.NODE_UNREADY),
+        ({"errno": "ENOENT"}, FailureClass.NODE_UNREADY),
+        ({"errno": "ENOENT", "interpreter": "/bin/bash"}, FailureClass.ENVIRONMENT),
+        ({"errno": "", "disk_full": True}, FailureClass.DISK),
+        ({"errno": ""}, FailureClass.NODE_UNREADY),
+    ],
+)
+def test_the_class_of_a_refusal_does_not_depend_on_its_message(fields: dict[str, Any], kind: FailureClass) -> None:
+    for message in ("", "No space left on device"):
+        assert class_of(record(reason="refused", message=message, **fields), diagnose_logs("", {})) is kind
+
+
+def test_the_class_of_a_member_that_could_not_start_reaches_other_processes() -> None:
+    node: Any = SimpleNamespace(node=SimpleNamespace(name="b"))
+    spec: Any = SimpleNamespace()
+    first, second = (Member(node, spec, listener=lambda _: None, reconnect_s=0) for _ in range(2))
+    first.lost, first.lost_class = "node b could not start v/train", FailureClass.DISK
+    second.restore(first.state)
+    assert unstarted_class(second) is FailureClass.DISK
 
 
 @pytest.mark.parametrize(

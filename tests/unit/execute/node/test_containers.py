@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.domain import Container, InfraError, Node
+from tipcflow.domain import Container, FailureClass, InfraError, Node
 from tipcflow.domain.run.names import JobId
 from tipcflow.execute.node.containers import container_name, usable_image
 from tipcflow.transport import Completed
@@ -79,6 +79,8 @@ def test_container_probe_reports_the_trouble_and_the_command(node: Callable[...,
         with pytest.raises(InfraError) as caught:
             look(node(answers, pull=what == "no pull"))
         assert caught.value.node == "a"
+        kind = FailureClass.ENVIRONMENT if what == "no interpreter" else None
+        assert caught.value.failure_class is kind
         lines.append(f"# {what}\n{caught.value}\n")
     made = node()
     (tmp_path / "docker").unlink()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tipcflow.domain import Cluster, ConfigError, InfraError, Node, NodeFacts
+from tipcflow.domain import Cluster, ConfigError, FailureClass, InfraError, Node, NodeFacts
 from tipcflow.execute.node.preflight import check_nodes, parse_framework
 
 
@@ -66,6 +66,22 @@ def test_preflight_failure_names_the_node(
     with pytest.raises(InfraError) as caught:
         check(facts(**changes), wanted, **settings)
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted", "kind"),
+    [
+        ({"python": ""}, "", FailureClass.ENVIRONMENT),
+        ({"framework": "", "framework_version": ""}, "", FailureClass.ENVIRONMENT),
+        ({}, "torch", FailureClass.ENVIRONMENT),
+        ({"disk_free_bytes": 2**20}, "", FailureClass.DISK),
+        ({"unreachable": {"10.0.0.1": "no route"}}, "", None),
+    ],
+)
+def test_preflight_failure_has_a_class(changes: dict[str, Any], wanted: str, kind: FailureClass | None) -> None:
+    with pytest.raises(InfraError) as caught:
+        check(facts(**changes), wanted)
+    assert caught.value.failure_class is kind
 
 
 def test_an_environment_with_two_frameworks_serves_suites_of_both() -> None:

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from tipcflow.domain import EndReason, ExitRecord
 from tipcflow.remote.runner.inline_files import MAX_BYTES, pack_inline_files
 
 pytestmark = pytest.mark.process
@@ -70,8 +71,10 @@ def test_a_folder_that_cannot_be_created_is_reported(bench):
     job, text = described(bench, "true")
     job.parent.rmdir()
     job.parent.write_text("in the way")
-    with pytest.raises(AssertionError, match=r"cannot write .*job\.json: Not a directory"):
-        begin(bench, job, text)
+    (report,) = begin(bench, job, text)
+    record = ExitRecord.model_validate(report["record"])
+    assert (report["state"], record.reason, record.errno) == ("ended", EndReason.REFUSED, "ENOTDIR")
+    assert record.message == f"cannot write {job}/job.json: Not a directory"
 
 
 def test_inline_files_are_small_regular_and_without_secrets(bench):
