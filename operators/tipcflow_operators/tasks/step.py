@@ -313,6 +313,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             silence_s=ctx.policy.waits.silence_s,
             peers_every_s=ctx.policy.waits.peers_every_s,
             hung=task.mine.hangs,
+            hang_number=task.mine.hang_number,
             attempt=task.attempt,
         )
         ctx.note(f"{step.id} is running on node {spec.node}; deferring to the triggerer")

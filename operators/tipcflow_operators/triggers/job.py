@@ -29,9 +29,10 @@ STOP_S = 20.0
 class JobTrigger(BaseTrigger):
     """Watches a job on a node until it has ended, and writes its log lines into the task's log.
 
-    Fires {"step", "resume", "attempt", "stood", "hung"}: `resume` holds the log offsets of that attempt, `stood`
-    the argument of `Member.end_if_stalled` if the runner stopped responding, else None, `hung` the last hang that
-    the runner reported. The task queries the result; a hang makes it collect evidence from all nodes, which wait.
+    Fires {"step", "resume", "attempt", "stood", "hung", "hang_number"}: `resume` holds the log offsets of that
+    attempt, `stood` the argument of `Member.end_if_stalled` if the runner stopped responding, else None, `hung`
+    and `hang_number` the reason and the number of the last hang that the runner reported. The task queries the
+    result; a hang makes it collect evidence from all nodes, which wait.
 
     Args:
         run, step: run and step of the job.
@@ -45,7 +46,8 @@ class JobTrigger(BaseTrigger):
             use for this time has stopped responding.
         peers_every_s: how often to renew the controller's lease on the other members' nodes, so that a node does
             not end a member whose own task waits for a worker.
-        hung: the reported hang that the task knows already: it does not fire again for that.
+        hang_number: the number of the reported hang that the task knows already: it does not fire again for that.
+        hung: its reason, which identifies the hangs of runners of earlier versions.
         attempt: the number of the job's attempt; 0 in triggers of earlier versions.
     """
 
@@ -63,6 +65,7 @@ class JobTrigger(BaseTrigger):
         silence_s: float = Waits().silence_s,
         peers_every_s: float = Waits().peers_every_s,
         hung: str = "",
+        hang_number: int = 0,
         attempt: int = 0,
     ) -> None:
         super().__init__()
@@ -77,6 +80,7 @@ class JobTrigger(BaseTrigger):
         self.silence_s = silence_s
         self.peers_every_s = peers_every_s
         self.hung = hung
+        self.hang_number = hang_number
         self.attempt = attempt
         self._stillness = Stillness(silence_s)
         self._stood: dict[str, Any] | None = None
@@ -98,6 +102,7 @@ class JobTrigger(BaseTrigger):
                 "silence_s": self.silence_s,
                 "peers_every_s": self.peers_every_s,
                 "hung": self.hung,
+                "hang_number": self.hang_number,
                 "attempt": self.attempt,
             },
         )
@@ -109,15 +114,15 @@ class JobTrigger(BaseTrigger):
         listen = listener(settings().home, self.run_id, task_log)
         lost_at: float | None = None
         pause = 1.0
-        spoken, end = begun, Countdown(self.until)
+        renewed_at, end = begun, Countdown(self.until)
         while not await end.over():
             try:
-                if await self._watch(listen, self._watch_s(time.monotonic() - spoken)):
+                if await self._watch(listen, self._watch_s(time.monotonic() - renewed_at)):
                     break
                 lost_at, pause = None, 1.0
-                if time.monotonic() - spoken >= self.peers_every_s:
-                    spoken = time.monotonic()
-                    await self._speak_for_peers()
+                if time.monotonic() - renewed_at >= self.peers_every_s:
+                    renewed_at = time.monotonic()
+                    await self._renew_peers()
             except Exception as error:
                 now = time.monotonic()
                 lost_at = lost_at or now
@@ -130,7 +135,7 @@ class JobTrigger(BaseTrigger):
         task_log.flush()
         await asyncio.sleep(max(0.0, SETTLE_S - (time.monotonic() - begun)))
         event = {"step": self.step, "resume": self.resume, "attempt": self.attempt}
-        yield TriggerEvent({**event, "stood": self._stood, "hung": self.hung})
+        yield TriggerEvent({**event, "stood": self._stood, "hung": self.hung, "hang_number": self.hang_number})
 
     async def on_kill(self) -> None:
         """Stop all members of the attempt, because a user marked or cleared the task."""
@@ -145,15 +150,15 @@ class JobTrigger(BaseTrigger):
         """Return (node, job folder) of the other members."""
         return [(Node.model_validate(node), job) for node, job in self.peers if node["name"] != self.node.name]
 
-    def _watch_s(self, silent_s: float) -> float:
+    def _watch_s(self, since_s: float) -> float:
         """Return how long to watch before the next renewal for the other members is due.
 
         Args:
-            silent_s: seconds since the last renewal.
+            since_s: seconds since the last renewal.
         """
-        return max(1.0, min(WATCH_S, self.peers_every_s - silent_s)) if self._others() else WATCH_S
+        return max(1.0, min(WATCH_S, self.peers_every_s - since_s)) if self._others() else WATCH_S
 
-    async def _speak_for_peers(self) -> None:
+    async def _renew_peers(self) -> None:
         """Renew the controller's lease on the other members' nodes; unreachable nodes are left to their own tasks.
 
         Takes no longer than the renewal interval: an unresponsive node costs the others one renewal at most, and a
@@ -177,12 +182,12 @@ class JobTrigger(BaseTrigger):
         async with await connect_async(self.node) as connection:
             process = await connection.create_process(command, stdin=-3, encoding=None)
             async with process:
-                heard = False
+                has_output = False
                 while line := await asyncio.wait_for(process.stdout.readline(), self.silence_s):
-                    heard = True
+                    has_output = True
                     if self._take(json.loads(line), listen):
                         return True
-                if not heard:
+                if not has_output:
                     raise ConnectionError("the node's runner sent no data")
         return False
 
@@ -203,8 +208,8 @@ class JobTrigger(BaseTrigger):
         # The task's log and its display show the state of the task instead.
         if shown is not None and shown.kind is not Kind.STATE:
             listen(shown)
-        if isinstance(event, JobHang) and event.why != self.hung:
-            self.hung = event.why
+        if isinstance(event, JobHang) and not event.is_known(self.hang_number, self.hung):
+            self.hung, self.hang_number = event.why, event.number
             return bool(self._others())  # one node's evidence is collected by its runner
         return isinstance(event, JobEnd | JobGone)
 

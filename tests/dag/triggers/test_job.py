@@ -83,7 +83,7 @@ def a_trigger(**fields: Any) -> JobTrigger:
 
 def test_peers_hear_of_a_controller_and_one_that_is_away_does_not_matter(requested: list[tuple[str, str]]) -> None:
     messages = fired(a_trigger(peers_every_s=-1.0), [False, False, True])
-    assert messages == {"step": "train", "resume": {}, "attempt": 3, "stood": None, "hung": ""}
+    assert messages == {"step": "train", "resume": {}, "attempt": 3, "stood": None, "hung": "", "hang_number": 0}
     assert requested == [("c", commands.poll(NODES[2], JOB))] * 2
 
 
@@ -140,7 +140,8 @@ def test_single_job_is_watched_without_a_break(requested: list[tuple[str, str]])
 
 def test_a_trigger_of_an_earlier_version_is_understood() -> None:
     fields = a_trigger().serialize()[1]
-    del fields["silence_s"], fields["peers_every_s"], fields["hung"], fields["attempt"]
+    for name in ("silence_s", "peers_every_s", "hung", "hang_number", "attempt"):
+        del fields[name]
     assert JobTrigger(**fields).peers_every_s == 240.0
 
 
@@ -210,16 +211,39 @@ def test_a_runner_that_works_again_is_watched_on(
     assert fired_by(trigger, monkeypatch, *beats)["stood"] is None
 
 
-HANG = {"event": "hang", "message": "no progress for 6 s"}
+OLD_HANG = {"event": "hang", "message": "no progress for 6 s"}
+HANG = OLD_HANG | {"number": 2}
 END = {"event": "end"}
 
 
-def test_a_hang_wakes_the_task_once(requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def again(event: dict[str, Any]) -> JobTrigger:
+    """The trigger of a task that knows the hang for which the last one fired."""
+    return a_trigger(hung=event["hung"], hang_number=event["hang_number"])
+
+
+@pytest.mark.parametrize(("hang", "number"), [(HANG, 2), (OLD_HANG, 0)], ids=["numbered", "older runner"])
+def test_a_hang_wakes_the_task_once(
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, hang: dict[str, Any], number: int
+) -> None:
     """The task collects evidence from the peers while they still wait for the hung rank."""
+    event = fired_by(a_trigger(), monkeypatch, [hang])
+    assert (event["hung"], event["hang_number"]) == ("no progress for 6 s", number)
+    assert fired_by(again(event), monkeypatch, [hang], [hang, END])["hung"] == "no progress for 6 s"
+
+
+def test_the_number_of_a_hang_identifies_it(
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     event = fired_by(a_trigger(), monkeypatch, [HANG])
-    assert event["hung"] == "no progress for 6 s"
-    again = a_trigger(hung=event["hung"])
-    assert fired_by(again, monkeypatch, [HANG], [HANG, END])["hung"] == "no progress for 6 s"
+    assert fired_by(again(event), monkeypatch, [HANG | {"message": "reworded"}, END])["hang_number"] == 2
+    assert fired_by(again(event), monkeypatch, [HANG | {"number": 3}])["hang_number"] == 3
+
+
+def test_a_trigger_that_knows_a_hang_by_its_reason_does_not_fire_again(
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stored before hangs had numbers; so is the job's runner."""
+    assert fired_by(a_trigger(hung="no progress for 6 s"), monkeypatch, [OLD_HANG, END])["hang_number"] == 0
 
 
 def test_a_hang_without_peers_wakes_no_task(

@@ -27,10 +27,21 @@ class JobLog:
 
 @dataclass(frozen=True)
 class JobHang:
-    """The job makes no progress. `why`: the runner's reason; `unsure`: its peers may make progress."""
+    """The job makes no progress.
+
+    Attributes:
+        why: the runner's reason.
+        unsure: its peers may make progress.
+        number: which hang of the job it is, from 1 on; 0 from runners of older versions.
+    """
 
     why: str
     unsure: bool = False
+    number: int = 0
+
+    def is_known(self, number: int, why: str) -> bool:
+        """Whether it is the hang with this number; with this reason if its runner does not number hangs."""
+        return self.number == number if self.number else self.why == why
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,8 @@ def decode(message: Mapping[str, Any]) -> JobEvent | None:
             end = int(message["offset"]) + int(message["size"])
             return JobLog(str(message.get("leg", "")), str(message.get("data", "")), end)
         case "hang":
-            return JobHang(str(message.get("message", "")) or "no progress", bool(message.get("unsure")))
+            why, number = str(message.get("message", "")) or "no progress", int(message.get("number") or 0)
+            return JobHang(why, bool(message.get("unsure")), number)
         case "leg":
             return LegEnd(exit_record(message.get("record")))
         case "alive":

@@ -120,6 +120,7 @@ class Member:
         self.damaged = False
         self.recent = ""
         self.hangs = self.silent = ""
+        self._hang_number = 0
         self.down_since = 0.0
         self.known_at = 0.0
         self.released = False
@@ -211,6 +212,11 @@ class Member:
         self.apply_response(response)
         if absent and response.get("state") == "absent":
             self.lost = f"node {self.name}: {absent}"
+
+    @property
+    def hang_number(self) -> int:
+        """The number of the hang that `hangs` describes; 0 without one, or if its runner does not number hangs."""
+        return self._hang_number if self.hangs else 0
 
     @property
     def state(self) -> MemberState:
@@ -329,8 +335,9 @@ class Member:
             case JobLog(leg, text, end):
                 self._resume[leg] = end
                 self.recent = (self.recent + text)[-RECENT:]
-            case JobHang(why, unsure):
+            case JobHang(why, unsure, number):
                 self.hangs, self.silent = ("", why) if unsure else (why, "")
+                self._hang_number = number
             case RunnerAlive(beat):
                 if still_s := self._stillness.beyond(beat):
                     self._give_up_runner(still_s)

@@ -182,14 +182,14 @@ class NodeSession(NodeLink):
         timeout: float,
         input: bytes = b"",  # noqa: A002
     ) -> Iterator[dict[str, Any]]:
-        heard = False
+        has_output = False
         with self.transport.stream(
             command, input=input, timeout=timeout, first=QUERY_S if input else 0.0
         ) as lines:
             for line in lines:
-                heard = True
+                has_output = True
                 yield self._json(line)
-        if not heard:
+        if not has_output:
             raise InfraError(f"no response from node {self._node.name} for {spec.step}", node=self._node.name)
 
     def evidence(self, spec: JobSpec, seconds: float) -> dict[str, Any]:

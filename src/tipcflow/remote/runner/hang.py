@@ -26,6 +26,7 @@ class Hang:
 
     Attributes:
         message: why it counts as hung, '' if it does not.
+        number: number of the job's last hang or silence, from 1 on; 0 before the first one.
         unsure: the node is silent, but its ranks have never counted iterations: many suites print on one rank
             only. Whether the command hangs depends on its peers, which a controller queries.
     """
@@ -33,7 +34,7 @@ class Hang:
     def __init__(self, folder: str, spec: Json, workers: Workers, progress: Progress) -> None:
         self.folder, self.spec, self.workers, self.progress = folder, spec, workers, progress
         self.message, self.since, self.looked, self.late = "", 0.0, 0.0, 0.0
-        self.unsure = False
+        self.unsure, self.number = False, 0
         self.collector: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> None:
@@ -60,6 +61,7 @@ class Hang:
         if self.unsure:
             self.forget_word()
         self.message, self.since = self.words(names, procs), time.monotonic()
+        self.number += 1
         return True
 
     def forget_word(self) -> None:

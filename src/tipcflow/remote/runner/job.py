@@ -98,7 +98,7 @@ class Job:
         }
         self.progress.look()
         beat["progress"], beat["hang"] = self.progress.summary(), self.hang.message
-        beat["hang_unsure"] = self.hang.unsure
+        beat["hang_unsure"], beat["hang_number"] = self.hang.unsure, self.hang.number
         try:
             log = os.stat(self.path(log_name(self.leg)))
             beat.update(log_size=log.st_size, log_t=log.st_mtime)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .files import (
     PIECE,
@@ -71,7 +71,7 @@ class Watch:
         spec = load(self.path("job.json")) or {"commands": []}
         self.offsets = {command["leg"]: int(resume.get(command["leg"], 0)) for command in spec["commands"]}
         self.samples = self.legs = 0
-        self.hang = ""
+        self.hang: Any = ""  # what identifies the hang that was printed last
         self.still, self.looked, self.mark = 0.0, time.monotonic(), (None, b"")
         self.state, self.sampled, self.emitted, self.aged = "", 0.0, 0.0, 0.0
         self.stdout = select.poll()
@@ -127,11 +127,8 @@ class Watch:
         if beat and beat["state"] != self.state and not final:
             self.state = beat["state"]
             self.emit({"event": "state", "state": self.state, "pid": beat["pid"], "t": beat["t"]})
-        if beat and beat.get("hang", "") != self.hang:
-            self.hang = beat["hang"]
-            if self.hang:  # otherwise another leg has started, or the peers make progress
-                facts = {"progress": beat["progress"], "unsure": beat.get("hang_unsure", False), "t": beat["t"]}
-                self.emit(dict(facts, event="hang", message=self.hang))
+        if beat:
+            self.report_hang(beat)
         if final or time.monotonic() - self.sampled >= ALIVE_S:
             self.sampled = time.monotonic()
             samples, self.samples = lines(self.path("samples.jsonl"), self.samples, last=PIECE)
@@ -141,6 +138,17 @@ class Watch:
         for record in records:
             self.emit({"event": "leg", "record": record})
         self.alive(beat)
+
+    def report_hang(self, beat: Json) -> None:
+        """Print a hang once. Runners of older versions do not number hangs: the message identifies them."""
+        message, number = beat.get("hang", ""), beat.get("hang_number", 0)
+        current = message and (number or message)
+        if current == self.hang:
+            return
+        self.hang = current
+        if message:  # otherwise another leg has started, or the peers make progress
+            facts = {"progress": beat["progress"], "unsure": beat.get("hang_unsure", False), "t": beat["t"]}
+            self.emit(dict(facts, event="hang", message=message, number=number))
 
     def alive(self, beat: Json | None) -> None:
         """Print the heartbeat with its age in seconds: if no other event was printed, and whenever the
@@ -168,7 +176,7 @@ class Watch:
         """Return whether the runner has stopped writing its heartbeat: it was stopped, or waits for a disk."""
         return age_of(beat) > STALE_S
 
-    def parcel(self) -> None:
+    def send_files(self) -> None:
         """Print the inline files for a controller that requests them."""
         spec = load(self.path("job.json"))
         if self.files and spec:
@@ -197,7 +205,7 @@ class Watch:
                 report = describe(self.folder)
                 if report["record"]:
                     if ended:
-                        self.parcel()
+                        self.send_files()
                         return self.emit(
                             {"event": "end", "record": report["record"], "artefacts": report["artefacts"]}
                         )

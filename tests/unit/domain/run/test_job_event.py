@@ -15,6 +15,7 @@ RECORD = {"run": "r", "step": "train", "node": "a", "reason": "exited", "exit_co
         ({"event": "state", "state": "running"}, JobState("running")),
         ({"event": "log", "offset": 7, "size": 3, "data": "abc"}, JobLog("", "abc", 10)),
         ({"event": "hang", "message": ""}, JobHang("no progress")),
+        ({"event": "hang", "message": "m", "unsure": True, "number": 3}, JobHang("m", unsure=True, number=3)),
         ({"event": "leg", "record": [1]}, LegEnd(None)),
         ({"event": "end"}, JobEnd(None, None, {})),
         ({"event": "lost"}, JobGone("the runner died without an exit record")),

@@ -129,3 +129,21 @@ def test_resumed_offset_counts_before_new_output() -> None:
     one = member(Still({}))
     one.resume_at({"": 50_000})
     assert (one.log_bytes, one.state.log_bytes) == ({"": 50_000}, {"": 50_000})
+
+
+class Hanging(Still):
+    """A node whose job hangs, or is silent while its peers may make progress."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__({})
+        self.fields = fields
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        yield {"event": "hang", "message": "no progress", **self.fields}
+
+
+@pytest.mark.parametrize(("fields", "number"), [({"number": 2}, 2), ({}, 0), ({"number": 2, "unsure": True}, 0)])
+def test_a_hang_is_known_by_its_number(fields: dict[str, Any], number: int) -> None:
+    one = member(Hanging(**fields))
+    one.follow(1.0)
+    assert one.hang_number == number

@@ -28,6 +28,23 @@ STORED: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     (
+        "operators.triggers.JobTrigger",
+        {
+            "run": "r",
+            "step": "train",
+            "node": NODE,
+            "job": "/w/jobs/r/train/3",
+            "peers": [[NODE, "/w/jobs/r/train/3"]],
+            "resume": {"": 17},
+            "until": 4e9,
+            "lost_after_s": 60.0,
+            "silence_s": 60.0,
+            "peers_every_s": 240.0,
+            "hung": "no progress: nothing new in log/workerlog.1 (rank 1) for 120 s",
+            "attempt": 3,
+        },
+    ),
+    (
         "operators.triggers.LeaseTrigger",
         {
             "run": "r",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tipcflow.domain import EndReason
+from tipcflow.remote.runner.watch import Watch
 
 pytestmark = pytest.mark.process
 ours = pytest.mark.parametrize("bench", ["ours"], indirect=True)
@@ -104,7 +105,7 @@ def test_a_silent_command_is_ended_as_a_hang(bench):
     assert record.reason is EndReason.HANG
     assert re.fullmatch(r"no progress: nothing new in logs/main\.log for \d+ s", record.message)
     report = [event for event in events if event["event"] == "hang"]
-    assert [event["message"] for event in report] == [record.message]
+    assert [(event["message"], event["number"]) for event in report] == [(record.message, 1)]
     assert events[-1]["record"]["reason"] == "hang"
     seen = json.loads((job / "evidence.json").read_text())
     assert (seen["complete"], seen["message"]) == (True, record.message)
@@ -226,6 +227,7 @@ def test_a_silent_rank_that_counts_nothing_is_not_ended_while_its_peers_make_pro
     assert bench.call("evidence", job)["why"] == "requested"
     bench.call("peers", job, "active")
     wait(lambda: not (job / "peers.json").exists(), "the next silence, for which the report does not count")
+    wait(lambda: beat(bench, job)["hang_number"] == 2, "its number")
     (bench.root / "over").touch()
     record = bench.ended(job)
     assert (record.reason, record.message) == (EndReason.EXITED, "")
@@ -245,3 +247,26 @@ def test_a_silent_rank_is_ended_when_its_peers_are_silent_too(bench, wait):
     assert report[0]["unsure"] is True
     seen = json.loads((job / "evidence.json").read_text())
     assert (seen["why"], seen["complete"], seen["message"]) == ("hang", True, record.message)
+
+
+def reported(folder, capsys, *hangs):
+    """(number, message) of the printed hangs, for these heartbeats one after the other."""
+    seen = Watch(str(folder), {})
+    for hang in hangs:
+        seen.report_hang({"progress": {}, "t": 1.0, **hang})
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [(event["number"], event["message"]) for event in events]
+
+
+@ours
+def test_the_number_of_a_hang_identifies_it(bench, capsys):
+    first, second = ({"hang": "no progress", "hang_number": number} for number in (1, 2))
+    over = {"hang": "", "hang_number": 1}
+    hangs = (first, first | {"hang": "reworded"}, over, second, second)
+    assert reported(bench.root, capsys, *hangs) == [(1, "no progress"), (2, "no progress")]
+
+
+@ours
+def test_the_message_of_an_older_runner_identifies_its_hang(bench, capsys):
+    hangs = ({}, {"hang": "one"}, {"hang": "one"}, {"hang": ""}, {"hang": "two"})
+    assert reported(bench.root, capsys, *hangs) == [(0, "one"), (0, "two")]
