@@ -11,11 +11,17 @@ TIMEOUT_S = 60.0
 
 
 class DownloadFailed(Exception):
-    """The server cannot be reached, or refuses. `code`: its HTTP status, 0 without one."""
+    """The server cannot be reached, or refuses.
 
-    def __init__(self, message: str, code: int = 0) -> None:
+    Attributes:
+        code: its HTTP status, 0 without one.
+        unknown_host: whether the name of the server cannot be resolved.
+    """
+
+    def __init__(self, message: str, code: int = 0, *, unknown_host: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.unknown_host = unknown_host
 
 
 def mirrored(url: str) -> str:
@@ -64,6 +70,7 @@ def opened(url: str, method: str = "GET", timeout: float = TIMEOUT_S) -> Any:
         DownloadFailed: the server cannot be reached, or refuses.
     """
     import http.client
+    import socket
     import urllib.error
     import urllib.request
 
@@ -72,5 +79,6 @@ def opened(url: str, method: str = "GET", timeout: float = TIMEOUT_S) -> Any:
     except urllib.error.HTTPError as error:
         raise DownloadFailed(f"ERROR {error.code}: {error.reason}", error.code) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
-        text = str(error)
-        raise DownloadFailed(text if "urlopen error" in text else f"<urlopen error {text}>") from error
+        if isinstance(error, urllib.error.URLError):
+            raise DownloadFailed(str(error), unknown_host=isinstance(error.reason, socket.gaierror)) from error
+        raise DownloadFailed(f"<urlopen error {error}>") from error

@@ -134,7 +134,7 @@ def failed(url: str, error: DownloadFailed) -> int:
     if error.code:
         sys.stderr.write(f"wget: {url}: ERROR {error.code}: {error}\n")
         return SERVER
-    if "Name or service not known" in str(error) or "name resolution" in str(error):
+    if error.unknown_host:
         sys.stderr.write(f"wget: unable to resolve host address ‘{host}’\n")
     sys.stderr.write(f"wget: Download from {url} failed: {error}\n")
     return NETWORK

@@ -1,7 +1,9 @@
 """`wget` of a suite with cached downloads."""
 
 import os
+import socket
 import threading
+import urllib.request
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -64,6 +66,33 @@ def test_without_a_server_the_cached_file_is_used_and_a_missing_one_fails_as_wit
     assert "the server does not respond" in capsys.readouterr().err
     assert wget([f"{url}/other"]) == 4
     assert f"Download from {url}/other failed" in capsys.readouterr().err
+
+
+def test_a_host_without_an_address_is_reported_as_by_wget(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+    def unknown(host: str, *_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "worded in another way")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert wget(["http://nowhere.invalid/x"]) == 4
+    assert "unable to resolve host address ‘nowhere.invalid’" in capsys.readouterr().err
+
+
+def test_the_words_of_another_error_are_not_a_host_without_an_address(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError("Name or service not known")
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    assert wget(["http://nowhere.invalid/x"]) == 4
+    error = capsys.readouterr().err
+    assert "Name or service not known" in error
+    assert "unable to resolve" not in error
 
 
 @pytest.mark.parametrize("words", [["--version"], ["-r", "http://h/"], ["-O", "-", "http://h/x"], ["-i", "list"]])
