@@ -6,15 +6,14 @@ modules and names, packages without a mirrored test package, vague names, and wo
 """
 
 import ast
-import io
 import re
-import subprocess
 import sys
-import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+
+import wording
 
 FILES, LINES, FUNCTION = 15, 400, 60
 # Folders that may hold more files, each with its reason in docs/adr/0014-packages.md.
@@ -44,65 +43,19 @@ OTHER_TESTS = ("docker", "faults", "liars", "tools", "wheel")
 # Packages at the top; the packages directly below them are the areas within which modules are private (ADR 19).
 ROOTS = ("tipcflow", "devcluster", "tipcflow_operators", "tipcflow_pages")
 PUBLIC = re.compile(r"^Public: .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
-PRODUCT = ("src/", "operators/", "plugins/", "dags/")
-# Words of the glossary that are ruled out in code, comments and docs.
-WORDS = re.compile(
-    r"\b(desks?|mend(s|ed|ing)?|a person|somebody|nobody|whoever|go(es)? on|once more|anew|so many|so long"
-    r"|is to be had|cannot be had|gave up|give back|gives? way|wish(es)?|sick node|odd run|besides|in doubt(?!\.)"
-    r"|culprits?|blam(e[sd]?|ing)|victims?|go(es)? well|ended well|once again)\b",
-    re.IGNORECASE,
-)
-# Words that src/ and docs/ never contain; `there is no`, `is no longer` and `stands for` are usual English.
-NEVER = re.compile(
-    r"(?<!there )\bis no (?!longer\b)[a-z]|\b(for want of|in vain|confirmation runs?|stands(?! for\b)"
-    r"|(tells|says) (so|why)"
-    r"|(is|are|was) (said|told|asked)|said of|told (of|from)|asks? (for|a|the)|looked at|whole data|full data set"
-    r"|(does|did) not answer|no answer within|as well(?! as\b)|ends? well)\b|^\s*(#|\"\"\"|- )\s*else\b",
-    re.IGNORECASE,
-)
-NEVER_IN = ("src/", "docs/", "operators/", "plugins/", "dags/", "benchmarks/", "docker/", "README.md")
-# Words that docstrings and comments never contain; names and strings may (stored fields, output of programs).
-PROSE = re.compile(
-    rf"{NEVER.pattern}|\b(sa(id|ys)|told|tells|ask(ed|s)|answer(ed|s)|look(s|ed)? at)\b", re.IGNORECASE
-)
-PROSE_IN = ("tests/",)
-# Names of test functions, read as sentences, also never contain these: the subject of a test is named.
-NAMES = re.compile(
-    rf"{WORDS.pattern}|{NEVER.pattern}|^(they|them|their|its?|what|who|whose|which|one|each|such|so)\b"
-    r"|\b(for ever\b|are no (?!longer\b)[a-z])",
-    re.IGNORECASE,
-)
-# Files whose words are not ours: logs of other programs, recorded runs, the glossary itself.
-QUOTED = (
-    "tests/golden/",
-    "tests/support/toy_suite/",
-    "tools/house.py",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs/adr/0028-word-list.md",
-    "src/tipcflow/parse/suites/",
-)
-# Lowered with every rewrite; new ones are not accepted.
+# Words of the glossary and vague names (tools/wording.py). Lowered with every rewrite; new ones are not accepted.
 BOUND = 9
-
-
-# Indentation and the mark of a comment or quotation, dropped where a line is joined to the one before.
-_MARGIN = re.compile(r"^\s*([#>] ?)?\s*")
-_BEFORE_DOCSTRING = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-
-# Names that say nothing about the object, of variables and parameters. What runs on nodes is left as it is.
-VAGUE = frozenset({"one", "found", "told", "said", "culprit", "blamed", "victim", "odd", "sick"})
-VAGUE_BOUND = 14
+VAGUE_BOUND = 26
 
 
 def main() -> int:
     """Print the table; 1 when a bound is exceeded."""
-    files = [Path(name) for name in _tracked("*.py")]
+    files = [Path(name) for name in wording.tracked("*.py")]
     trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
     per_folder = _per_folder(files)
     circles, private = list(_circles(trees)), [*_private(trees), *_surface(trees)]
-    unmirrored, words = list(_unmirrored(files)), list(_words(WORDS))
-    product = {folder: count for folder, count in per_folder.items() if f"{folder}/".startswith(PRODUCT)}
+    unmirrored, words = list(_unmirrored(files)), list(wording.words(wording.WORDS))
+    product = {folder: count for folder, count in per_folder.items() if f"{folder}/".startswith(wording.PRODUCT)}
     print(f"folders with Python files {len(per_folder):>5}   {_most_files(per_folder)}")
     print(f"  of the product          {len(product):>5}   {_most_files(product)}")
     print(f"files                     {len(files):>5}   longest {_longest_file(files)}, at most {LINES}")
@@ -113,15 +66,15 @@ def main() -> int:
     print(f"private imports           {len(private):>5}   at most 0")
     print(f"packages without tests    {len(unmirrored):>5}   at most 0, and {len(UNMIRRORED)} with a reason")
     print(f"words of the glossary     {len(words):>5}   at most {BOUND}")
-    vague = [place for file, tree in trees.items() for place in _vague(file, tree)]
+    vague = [place for file, tree in trees.items() for place in wording.vague(file, tree)]
     print(f"vague names               {len(vague):>5}   at most {VAGUE_BOUND}")
     problems = [*_crowded(per_folder), *_long(files, functions), *circles, *private, *unmirrored]
     if len(words) > BOUND:
         problems += words[:40]
     problems += vague if len(vague) > VAGUE_BOUND else []
-    problems += _words(NEVER, NEVER_IN)
-    problems += [problem for file in files if _has_prose(file) for problem in _prose(file)]
-    problems += [problem for file in files if _has_prose(file) for problem in _test_names(file, trees[file])]
+    problems += wording.words(wording.NEVER, wording.NEVER_IN)
+    for file in filter(wording.has_prose, files):
+        problems += [*wording.prose(file), *wording.test_names(file, trees[file])]
     for problem in problems:
         print(problem)
     print(f"{len(problems)} problems")
@@ -147,11 +100,6 @@ def _longest_function(functions: list[tuple[int, str]]) -> str:
     return f"{lines} lines {where}"
 
 
-def _tracked(*patterns: str) -> list[str]:
-    listed = subprocess.run(["git", "ls-files", "-z", *patterns], check=True, capture_output=True, text=True)
-    return [name for name in listed.stdout.split("\0") if name and Path(name).is_file()]
-
-
 def _lines(file: Path) -> int:
     return len(file.read_text(encoding="utf-8").splitlines())
 
@@ -174,19 +122,6 @@ def _functions(file: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield (node.end_lineno or node.lineno) - node.lineno + 1, f"{file}:{node.lineno} {node.name}"
-
-
-def _vague(file: Path, tree: ast.Module) -> Iterator[str]:
-    """Variables and parameters of the product with a vague name."""
-    if not file.as_posix().startswith(PRODUCT) or "runner" in file.parts:
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            name = node.id
-        else:
-            name = node.arg if isinstance(node, ast.arg) else ""
-        if name in VAGUE:
-            yield f"{file}:{node.lineno}: name {name!r}: name the object"
 
 
 def _long(files: list[Path], functions: list[tuple[int, str]]) -> Iterator[str]:
@@ -256,7 +191,7 @@ def _imports(tree: ast.Module, modules: set[str]) -> Iterator[tuple[str, str, in
 
 def _circles(trees: dict[Path, ast.Module]) -> Iterator[str]:
     """Packages of the product that import each other, directly or around a corner."""
-    mine = {file: tree for file, tree in trees.items() if file.as_posix().startswith(PRODUCT)}
+    mine = {file: tree for file, tree in trees.items() if file.as_posix().startswith(wording.PRODUCT)}
     modules = {_module(file): file for file in mine}
     package = {
         name: name if file.name == "__init__.py" else name.rpartition(".")[0] for name, file in modules.items()
@@ -292,7 +227,7 @@ def _way_back(start: str, arrows: dict[str, set[str]]) -> list[str]:
 def _private(trees: dict[Path, ast.Module]) -> Iterator[str]:
     modules = {_module(file) for file in trees}
     for file, tree in trees.items():
-        if not file.as_posix().startswith(PRODUCT):
+        if not file.as_posix().startswith(wording.PRODUCT):
             continue
         here = _module(file)
         for module, name, line in _imports(tree, modules):
@@ -318,7 +253,7 @@ def _declared(package: str, tree: ast.Module) -> set[str] | None:
 
 def _surface(trees: dict[Path, ast.Module]) -> Iterator[str]:
     """Imports of modules that their package does not declare public, and declarations that are wrong."""
-    mine = {file: tree for file, tree in trees.items() if file.as_posix().startswith(PRODUCT)}
+    mine = {file: tree for file, tree in trees.items() if file.as_posix().startswith(wording.PRODUCT)}
     modules = {_module(file): file for file in mine}
     ours = {name for name in modules if name.split(".")[0] in ROOTS}
     packages = {name for name in ours if modules[name].name == "__init__.py"}
@@ -342,48 +277,6 @@ def _surface(trees: dict[Path, ast.Module]) -> Iterator[str]:
                     yield f"{file}:{line}: imports {module}, which is private to {area} (ADR 19)"
     for name in sorted(public & ours - used):
         yield f"{modules[name]}: declared public, but used only in {_area(name, packages)}"
-
-
-def _words(pattern: re.Pattern[str], below: tuple[str, ...] = ("",)) -> Iterator[str]:
-    for name in _tracked("*.py", "*.md", "*.yaml", "*.toml", "*.sh", "*.html", "Makefile"):
-        if name.startswith(QUOTED) or not name.startswith(below):
-            continue
-        for number, phrase in _phrases(pattern, Path(name).read_text(encoding="utf-8")):
-            yield f"{name}:{number}: {phrase!r} (glossary in CONTRIBUTING.md)"
-
-
-def _phrases(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
-    """(Line, phrase) of every match, also of phrases over a line break."""
-    lines = text.splitlines()
-    for number, (line, following) in enumerate(zip(lines, [*lines[1:], ""], strict=True), 1):
-        ending = line.rstrip()
-        for match in pattern.finditer(f"{ending} {_MARGIN.sub('', following)}"):
-            if match.start() < len(ending):
-                yield number, match[0]
-
-
-def _test_names(file: Path, tree: ast.Module) -> Iterator[str]:
-    """Names of test functions that contain words ruled out, with spaces for underscores."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-            for match in NAMES.finditer(node.name.removeprefix("test_").replace("_", " ")):
-                yield f"{file}:{node.lineno}: {match[0]!r} in {node.name} (glossary in CONTRIBUTING.md)"
-
-
-def _has_prose(file: Path) -> bool:
-    return file.as_posix().startswith(PROSE_IN) and not file.as_posix().startswith(QUOTED)
-
-
-def _prose(file: Path) -> Iterator[str]:
-    """Words ruled out in docstrings and comments; a string that begins a line counts as a docstring."""
-    before = tokenize.NEWLINE
-    for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
-        is_docstring = token.type == tokenize.STRING and before in _BEFORE_DOCSTRING
-        if token.type == tokenize.COMMENT or is_docstring:
-            for number, phrase in _phrases(PROSE, token.string):
-                yield f"{file}:{token.start[0] + number - 1}: {phrase!r} (glossary in CONTRIBUTING.md)"
-        if token.type not in (tokenize.NL, tokenize.COMMENT):
-            before = token.type
 
 
 if __name__ == "__main__":

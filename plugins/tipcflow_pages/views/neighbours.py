@@ -53,7 +53,7 @@ def _excerpts(data: RunData, folder: Path, files: list[RunFile]) -> list[tuple[s
                 own_logs = [file for file in own if file.name == f"logs/{step_folder(leg.id)}.log"]
                 logs += [(step.id, leg.id, file) for file in own_logs]
         if bad and not step.legs:
-            logs += [(step.id, file.node, file) for file in own if _telling(file) and file.node in failed]
+            logs += [(step.id, file.node, file) for file in own if _is_shown(file) and file.node in failed]
     texts = ((step, about, file.path, _excerpt(folder, file)) for step, about, file in logs)
     return list(islice((excerpt for excerpt in texts if excerpt[3]), _EXCERPTS))  # no further log is read
 
@@ -70,7 +70,7 @@ def _failed_nodes(data: RunData, step: str) -> set[str]:
     return failed_nodes or set(last.nodes if last else ())
 
 
-def _telling(file: RunFile) -> bool:
+def _is_shown(file: RunFile) -> bool:
     return file.name == "logs/main.log" or "workerlog." in file.name
 
 

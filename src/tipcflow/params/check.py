@@ -91,8 +91,8 @@ def _slot_complaint(text: str, spec: SlotSpec) -> str:
     if TITLE.fullmatch(text):
         return "'key:value', not a section title"
     if spec.words and not is_null(value):
-        strange = [item for item in split_list(value) if item.strip() not in spec.words]
-        if strange:
+        unknown = [item for item in split_list(value) if item.strip() not in spec.words]
+        if unknown:
             return "one or several of " + ", ".join(spec.words)
     return ""
 

@@ -1,23 +1,19 @@
 """What `tools/house.py` prints and what it refuses."""
 
 import ast
-import importlib.util
+import importlib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-TOOL = Path(__file__).parents[3] / "tools" / "house.py"
+TOOLS = Path(__file__).parents[3] / "tools"
 
 
-@pytest.fixture(scope="module")
-def house() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("house", TOOL)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def house(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(TOOLS)
+    return importlib.import_module("house")
 
 
 def test_private_modules_and_names_are_not_imported_from_outside(house: ModuleType) -> None:
@@ -30,60 +26,6 @@ def test_private_modules_and_names_are_not_imported_from_outside(house: ModuleTy
     assert list(house._private({**private, **inside})) == []
     name = {Path("src/a/m.py"): ast.parse("_x = 1"), Path("src/b/user.py"): ast.parse("from a.m import _x")}
     assert list(house._private(name)) == ["src/b/user.py:1: imports _x, which is private to a.m"]
-
-
-def test_words_that_are_never_written(house: ModuleType) -> None:
-    for line in ("it is no list", "for want of a GPU", "waited 3 s in vain", "stands at 7", "no confirmation run"):
-        assert house.NEVER.search(line), line
-    for line in (
-        "there is no list",
-        "it is no longer listed",
-        "`n` stands for the count",
-        "a confirm run",
-        "understands",
-    ):
-        assert not house.NEVER.search(line), line
-
-
-def test_phrases_over_a_line_break_are_found(house: ModuleType) -> None:
-    text = "# The node waited in\n# vain.\n\nThere is\nno run.\nThe step is no\n\nlist."
-    assert list(house._phrases(house.NEVER, text)) == [(1, "in vain")]
-
-
-@pytest.mark.parametrize(
-    ("name", "phrases"),
-    [
-        ("a_rank_hangs_in_vain", ["in vain"]),
-        ("it_covers_nothing", ["it"]),
-        ("what_is_no_series", ["what", "is no s"]),
-        ("a_step_waits_for_want_of_a_node", ["for want of"]),
-        ("step_is_no_longer_listed_and_stops_itself", []),
-    ],
-)
-def test_names_of_tests_follow_the_word_lists(house: ModuleType, name: str, phrases: list[str]) -> None:
-    tree = ast.parse(f"def test_{name}():\n    pass\n\n\ndef {name}():\n    pass\n")
-    expected = [f"t.py:1: {phrase!r} in test_{name} (glossary in CONTRIBUTING.md)" for phrase in phrases]
-    assert list(house._test_names(Path("t.py"), tree)) == expected
-
-
-def test_docstrings_and_comments_of_tests_have_a_word_list_of_their_own(house: ModuleType, tmp_path: Path) -> None:
-    file = tmp_path / "test_m.py"
-    file.write_text(
-        'def test_a():\n    """The node is told to stop."""\n    assert said == "no answer"  # the node says so\n'
-    )
-    assert [problem.partition(" ")[2] for problem in house._prose(file)] == [
-        "'is told' (glossary in CONTRIBUTING.md)",
-        "'says so' (glossary in CONTRIBUTING.md)",
-    ]
-
-
-def test_vague_names_are_found_in_the_product_alone(house: ModuleType) -> None:
-    tree = ast.parse("def f(told, run):\n    return [one.id for one in run]\n\nfound = f(1, 2)\nprint(said)\n")
-    places = list(house._vague(Path("src/a/m.py"), tree))
-    assert len(places) == 3, places
-    assert all("name the object" in place for place in places)
-    assert list(house._vague(Path("tests/unit/a/test_m.py"), tree)) == []
-    assert list(house._vague(Path("src/tipcflow/remote/runner/m.py"), tree)) == []
 
 
 def test_package_without_mirrored_tests_is_a_problem(house: ModuleType) -> None:

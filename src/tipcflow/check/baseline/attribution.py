@@ -36,7 +36,7 @@ class Attribution:
             limit: relative change that is noise.
         """
         degraded_nodes = {
-            node: degraded for node, degraded in self.health.sick.items() if key.step in degraded.steps
+            node: degraded for node, degraded in self.health.degraded.items() if key.step in degraded.steps
         }
         if metric(key.plain_metric).family != "speed" or not degraded_nodes:
             return ""

@@ -61,12 +61,12 @@ class Health:
     Attributes:
         probes: node -> step -> results of its probes.
         kinds: node -> metrics measured there, in the steps with slow probes.
-        sick: degraded node -> its degradation.
+        degraded: degraded node -> its degradation.
     """
 
     probes: dict[str, dict[str, Probed]]
     kinds: dict[str, list[Kind]]
-    sick: dict[str, DegradedNode]
+    degraded: dict[str, DegradedNode]
 
 
 def health_of(facts: Facts, context: CheckContext) -> Health:
@@ -100,7 +100,7 @@ def node_health(facts: Facts, context: CheckContext) -> list[CheckResult]:
             }
             for node, steps in health.probes.items()
         },
-        "sick": sorted(health.sick),
+        "sick": sorted(health.degraded),
     }
     status, reason = _answer(facts, health, context)
     gating = context.policy.node_health.gating
@@ -108,11 +108,11 @@ def node_health(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
 
 def _answer(facts: Facts, health: Health, context: CheckContext) -> tuple[Status, str]:
-    if health.sick:
+    if health.degraded:
         named = [
             f"node {degraded.node} degraded: {degraded.slowdown} ({', '.join(sorted(degraded.steps))}); "
             f"{degraded.slower} of {degraded.of} metrics slower"
-            for degraded in health.sick.values()
+            for degraded in health.degraded.values()
         ]
         return Status.INFRA_FAILURE, "; ".join(named)
     needed = context.policy.min_history

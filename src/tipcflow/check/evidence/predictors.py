@@ -37,11 +37,11 @@ def contradiction(facts: Facts, step: Step, leg: str) -> str:
     observed = Counter(number for report in reports for number in report.classes)
     if not named or -1 in observed or not observed:
         return ""
-    strange = next((image for image in sorted(named) if named[image] not in observed), "")
-    if strange:
+    unexpected = next((image for image in sorted(named) if named[image] not in observed), "")
+    if unexpected:
         seen = ", ".join(str(number) for number in sorted(observed)[:5])
         more = ", …" if len(observed) > 5 else ""
-        name = f"class {named[strange]} for {strange}"
+        name = f"class {named[unexpected]} for {unexpected}"
         return f"the log names {name}, but the predictor's outputs have class {seen}{more}"
     counts = Counter(named.values())
     if counts.total() == observed.total() and counts != observed:

@@ -24,19 +24,19 @@ def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
         return [_result(Status.FAILED, f"{first_names(unproven)} ({shown})", counts)]
     untrained = [step.id for step in training_steps(facts) if not trained(facts, step)]
     if not executed_steps(facts):
-        status = _blame(states)
+        status = _status_of(states)
         what = f"did not train: {first_names(untrained)}" if untrained else "no planned step was executed"
         return [_result(status, f"{what} ({shown or 'nothing was planned'})", counts, summary=bool(untrained))]
     if facts.plan.trains and (untrained or not training_steps(facts)):
-        status = _blame([facts.step_status.get(step) or Status.BLOCKED for step in untrained])
+        status = _status_of([facts.step_status.get(step) or Status.BLOCKED for step in untrained])
         what = f"did not train: {first_names(untrained) or 'no training step'} ({shown})"
         return [_result(status, what, counts, summary=True)]
     if _no_leg_ran(facts):
-        return [_result(_blame(states), f"no inference leg was executed ({shown})", counts)]
+        return [_result(_status_of(states), f"no inference leg was executed ({shown})", counts)]
     bad = [key for key, status in _states(facts).items() if status in (Status.FAILED, Status.INFRA_FAILURE)]
     if bad or Status.CANCELLED in states:
         what = f"{f'failed steps or legs: {first_names(bad)}' if bad else 'steps were cancelled'} ({shown})"
-        return [_result(_blame(states), what, counts, summary=True)]
+        return [_result(_status_of(states), what, counts, summary=True)]
     return [_result(Status.PASS, f"all planned steps and legs have a status ({shown})", counts)]
 
 
@@ -60,7 +60,7 @@ def _result(status: Status, reason: str, counts: dict[str, int], *, summary: boo
     return CheckResult(check=NAME, status=status, reason=reason, values=values)
 
 
-def _blame(states: list[Status]) -> Status:
+def _status_of(states: list[Status]) -> Status:
     """Status of missing work: a failure of the model precedes one of the nodes, then a stop by a user."""
     for status in (Status.FAILED, Status.INFRA_FAILURE):
         if status in states:

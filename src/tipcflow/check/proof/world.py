@@ -10,7 +10,7 @@ from tipcflow.domain.numbers.units import duration, rough
 
 NAME = "ran.world_size"
 # The node runner samples processes each second: it does not miss a rank that runs longer than this, seconds.
-_LOOKED_S = 3.0
+_OBSERVED_S = 3.0
 # A job as short as that which ended long before its peers took no part in their training: they lasted more than
 # _TIMES as long, and more than _GAP_S seconds longer.
 _TIMES, _GAP_S = 4.0, 5.0
@@ -85,15 +85,15 @@ def _idle(record: ExitRecord, peers: list[ExitRecord]) -> str:
         return ""
     longest = max(peers, key=lambda peer: peer.duration_s)
     lasted, other = record.duration_s, longest.duration_s
-    if lasted <= _LOOKED_S:
+    if lasted <= _OBSERVED_S:
         if _TIMES * lasted >= other or lasted + _GAP_S >= other:
             return ""
         return (
             f"the job on {record.node} ended after {duration(lasted)}, that on {longest.node} ran {rough(other)}"
         )
     ranks = [rank.seconds for peer in peers if peer.observed for rank in peer.observed.ranks]
-    looked = record.observed is not None and "total" in record.peak_rss_bytes
-    if not looked or max(ranks, default=0.0) <= _LOOKED_S:
+    is_observed = record.observed is not None and "total" in record.peak_rss_bytes
+    if not is_observed or max(ranks, default=0.0) <= _OBSERVED_S:
         return ""
     return f"the processes on {record.node} had no such rank in {rough(lasted)}"
 

@@ -57,7 +57,7 @@ def doctor(
     findings: list[Finding] = []
     for connection, repositories in _by_connection(repository).items():
         login = _login(connection, app_id, private_key, secret)
-        findings += look_at_app(connection, repositories, *login, ping=ping)
+        findings += check_app(connection, repositories, *login, ping=ping)
     missing = sum(not finding.ok for finding in findings)
     if as_json:
         print_json({"ok": not missing, "findings": [finding.model_dump() for finding in findings]})
@@ -111,7 +111,7 @@ def _text(path: Path) -> str:
         raise ConfigError("cannot be read", file=str(path), found=type(error).__name__) from error
 
 
-def look_at_app(
+def check_app(
     connection: str, repositories: list["Repository"], app_id: str, key: str, secret: str, *, ping: bool
 ) -> list["Finding"]:
     """All findings about one App."""

@@ -105,11 +105,11 @@ def _seed(root: Path, scripts: Sequence[Path]) -> Value:
         if match := _SEED.search(text):
             line = text[: match.start()].count("\n") + 1
             return Value("seed_argument", f"{match[1]}={{seed}}", f"{path.relative_to(root)}:{line}")
-    looked = ", ".join(str(path.relative_to(root)) for path in scripts[:3]) or "no training script was found"
+    scanned = ", ".join(str(path.relative_to(root)) for path in scripts[:3]) or "no training script was found"
     return Value(
         "seed_argument",
         None,
-        f"no option --seed in {looked}",
+        f"no option --seed in {scanned}",
         "how is training seeded? Without seed_argument (for example `-o Global.seed={seed}`) losses are not "
         "compared bit for bit",
     )

@@ -66,8 +66,8 @@ class View:
 
     def notes_of(self, look: NodeLook) -> list[str]:
         """Notes about a node that are not problems."""
-        strange = [run for run in sorted({*self._without_lease(look), *look.claims}) if run not in self.runs]
-        return [f"run {run} of another controller{_by(look.claims.get(run))} is running there" for run in strange]
+        foreign = [run for run in sorted({*self._without_lease(look), *look.claims}) if run not in self.runs]
+        return [f"run {run} of another controller{_by(look.claims.get(run))} is running there" for run in foreign]
 
     def triggers(self) -> dict[str, str]:
         """Run -> its trigger source."""

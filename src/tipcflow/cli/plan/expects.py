@@ -15,7 +15,7 @@ from tipcflow.domain.run_documents import FoundDocument
 from tipcflow.domain.triggers import SIDE_RUNS
 
 _GOOD = (Status.PASS, Status.IMPROVEMENT)
-_LOOKED_AT = 200
+_NEWEST_RUNS = 200
 
 
 def print_expects(made: Plan, suite: Suite, policy: Policy, settings: Settings, *, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def _history(plan: Plan, settings: Settings, runs: int) -> tuple[PastRun, ...]:
         with Store.open(settings.database_url, migrate=False) as store:
             like = [
                 run
-                for run in store.runs.newest(chain=plan.chain, limit=_LOOKED_AT)
+                for run in store.runs.newest(chain=plan.chain, limit=_NEWEST_RUNS)
                 if run.status in _GOOD
                 and (run.mode, run.compat) == (plan.mode, plan.compat)
                 and run.trigger not in SIDE_RUNS

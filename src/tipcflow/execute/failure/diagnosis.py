@@ -22,7 +22,7 @@ class LogDiagnosis:
         silent: failing worker of this node whose log names no cause, while the others report a missing peer; -1 if
             there is none.
         left: how that worker ended if it was the first to end on this node; None if it was running.
-        mute: workers of this node without a message: while others report a missing peer, or all workers of a node
+        silent_ranks: workers of this node without a message: while others report a missing peer, or all of a node
             of which none has ended, as far as known.
         waited: whether another worker reports a timeout while waiting: in that case no process had died.
         collectives: global rank -> the first collective operation that timed out on it.
@@ -34,7 +34,7 @@ class LogDiagnosis:
     code: int = 0
     silent: int = -1
     left: RankEnd | None = None
-    mute: tuple[int, ...] = ()
+    silent_ranks: tuple[int, ...] = ()
     waited: bool = False
     collectives: Mapping[int, Collective] = field(default_factory=dict)
 
@@ -76,10 +76,10 @@ def diagnose_logs(
     if root_cause not in workers and not error_excerpt(output):
         # A launcher whose workers all ended between two of its polls may name none of them.
         root_cause = _unnamed(workers, ends)
-    mute = () if launch or ends or whole else tuple(sorted(workers))
+    silent_ranks = () if launch or ends or whole else tuple(sorted(workers))
     if root_cause in workers:
-        return LogDiagnosis(workers[root_cause], root_cause, whole, code, mute=mute)
-    return LogDiagnosis(output, -1, whole, code, mute=mute)
+        return LogDiagnosis(workers[root_cause], root_cause, whole, code, silent_ranks=silent_ranks)
+    return LogDiagnosis(output, -1, whole, code, silent_ranks=silent_ranks)
 
 
 def _unnamed(workers: Mapping[int, str], ends: Sequence[RankEnd]) -> int:
@@ -101,24 +101,26 @@ def _among_collateral_failures(
 
     The kernel's record of the first end precedes the launcher's, which reports the end it noticed first.
     """
-    spoken = {rank: trouble for rank, trouble in troubles.items() if trouble is not None}
-    accused = {trouble.peer for trouble in spoken.values()} - {-1}
-    waited = any(trouble.waited for trouble in spoken.values())
-    rank = next((rank for rank, trouble in spoken.items() if trouble.waited), next(iter(spoken)))
-    mute = tuple(rank for rank, trouble in troubles.items() if trouble is None)
-    collateral = LogDiagnosis(workers[rank], rank, spoken[rank], mute=mute, waited=waited)
-    if not mute:
+    reporting = {rank: trouble for rank, trouble in troubles.items() if trouble is not None}
+    named_peers = {trouble.peer for trouble in reporting.values()} - {-1}
+    waited = any(trouble.waited for trouble in reporting.values())
+    rank = next((rank for rank, trouble in reporting.items() if trouble.waited), next(iter(reporting)))
+    silent_ranks = tuple(rank for rank, trouble in troubles.items() if trouble is None)
+    collateral = LogDiagnosis(workers[rank], rank, reporting[rank], silent_ranks=silent_ranks, waited=waited)
+    if not silent_ranks:
         return collateral
-    if ends and ends[0].rank in mute:
+    if ends and ends[0].rank in silent_ranks:
         first = ends[0]
         unknown = first.exit_code is None and first.signal is None
         return replace(
             collateral, silent=first.rank, left=first, code=code if unknown and first.rank == root_cause else 0
         )
-    if not ends and root_cause in mute:
+    if not ends and root_cause in silent_ranks:
         return replace(collateral, silent=root_cause, code=code)
     if ends and not waited:
         return collateral  # all were running when a neighbor timed out: the missing rank is on another node
     # After a timeout, the logs of all nodes show which rank is missing (mark_missing_rank).
-    suspects = [rank for rank in mute if rank in accused] or ([] if accused or waited else list(mute))
+    suspects = [rank for rank in silent_ranks if rank in named_peers] or (
+        [] if named_peers or waited else list(silent_ranks)
+    )
     return replace(collateral, silent=suspects[0]) if suspects else collateral

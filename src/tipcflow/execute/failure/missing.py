@@ -30,15 +30,17 @@ def mark_missing_rank(
         or not any(diagnosis.waited for diagnosis in diagnoses.values())
     ):
         return marked
-    mute = [
+    silent_ranks = [
         (node, rank)
         for node, diagnosis in diagnoses.items()
-        for rank in diagnosis.mute
+        for rank in diagnosis.silent_ranks
         if diagnosis.trouble is not None or node not in exited
     ]
     # Of several ranks next to one that timed out, the first is named: it is a hang, and on that node.
-    known = len(mute) == 1 or (len({node for node, _ in mute}) == 1 and diagnoses[mute[0][0]].trouble is not None)
-    missing = mute[0] if known else None if mute else _last_in_collectives(diagnoses)
+    known = len(silent_ranks) == 1 or (
+        len({node for node, _ in silent_ranks}) == 1 and diagnoses[silent_ranks[0][0]].trouble is not None
+    )
+    missing = silent_ranks[0] if known else None if silent_ranks else _last_in_collectives(diagnoses)
     if missing is None:
         return marked
     node, rank = missing

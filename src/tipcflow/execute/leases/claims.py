@@ -55,10 +55,10 @@ class NodeClaims:
         for lease in self._store.leases.all():
             holders[lease.node].add(lease.run)
         others = self._nodes.on_reachable(lambda session: self._take(session, holders[session.node.address]))
-        strange = {node: runs for node, runs in others.items() if runs}
-        if strange:
+        foreign = {node: runs for node, runs in others.items() if runs}
+        if foreign:
             self.give_back()
-        return strange
+        return foreign
 
     def give_back(self) -> None:
         """Release the claims on all reachable nodes."""

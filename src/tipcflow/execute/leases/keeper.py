@@ -128,8 +128,8 @@ class LeaseKeeper:
         if place.held and not place.ahead and self._freed(place.held):
             place = self._place()
         if place.free:
-            if strange := self._strange():
-                return None, unknown_runs_message(strange, self._names)
+            if unknown := self._unknown_runs():
+                return None, unknown_runs_message(unknown, self._names)
             seen = 0 if self._claims is None else self._claims.fence
             fence = self._store.leases.acquire(
                 self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s, above=seen
@@ -161,7 +161,7 @@ class LeaseKeeper:
                 dropped += self._store.leases.drop_expired(leases)
         return bool(dropped)
 
-    def _strange(self) -> Mapping[str, set[str]]:
+    def _unknown_runs(self) -> Mapping[str, set[str]]:
         """Return node -> runs that are running there without a lease in this database; if none, the nodes are
         claimed."""
         if self._claims is None or (self._strangers and not self._may_look("claims")):

@@ -73,7 +73,7 @@ def cut_entry(subject: Subject) -> list[Hit]:
     return hits
 
 
-def not_looked_up(subject: Subject) -> list[Hit]:
+def unread_mode_table(subject: Subject) -> list[Hit]:
     """A mode table in a slot that the script passes unchanged."""
     hits = []
     for slot in subject.slots():
@@ -118,6 +118,6 @@ RULES = (
         "mode-unknown", Severity.WARNING, "mode names from before 2022 and misspelled names match nothing", unknown
     ),
     Rule("mode-cut", Severity.ERROR, "the value of `mode=a=b` is `a`", cut_entry),
-    Rule("mode-table-unread", Severity.ERROR, "the slot is a plain value in this suite", not_looked_up),
+    Rule("mode-table-unread", Severity.ERROR, "the slot is a plain value in this suite", unread_mode_table),
     Rule("epochs-ignored", Severity.WARNING, "PaddleClas always trains 2 epochs", epochs_ignored),
 )

@@ -63,7 +63,7 @@ def _traceback(lines: list[str]) -> list[str]:
 
 
 def _tail(lines: list[str]) -> list[str]:
-    telling = [line for line in lines if line.strip() and not _DUMP.match(line)]
+    useful = [line for line in lines if line.strip() and not _DUMP.match(line)]
     # Progress lines of a training would displace the reason.
-    reasons = [line for line in telling if not _PROGRESS.search(line)]
-    return (reasons or telling)[-MAX_LINES:]
+    reasons = [line for line in useful if not _PROGRESS.search(line)]
+    return (reasons or useful)[-MAX_LINES:]

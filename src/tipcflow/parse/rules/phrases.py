@@ -23,7 +23,7 @@ _WORDS = re.compile(
 _BEFORE = re.compile(rf"\b{_WHO}[ _]\Z")
 _IN_FRONT = re.compile(rf"{_WHO}_(?=[A-Za-z])")
 # A line without any of these metrics is an ordinary sentence that contains numbers.
-_TELLING = frozenset({name for name, metric in METRICS.items() if metric.family == "quality"} | {"epoch_time"})
+_INFORMATIVE = frozenset({name for name, metric in METRICS.items() if metric.family == "quality"} | {"epoch_time"})
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PhrasesRule:
                 key = (phase or self.other, metric)
                 fields.setdefault(key, Field(metric, unit_of(metric, unit), number, at))
         mine = tuple(field for (phase, _), field in fields.items() if phase is self.phase)
-        if not mine or not any(metric in _TELLING for _, metric in fields):
+        if not mine or not any(metric in _INFORMATIVE for _, metric in fields):
             return None
         return Reading(self.phase, mine, places["epoch"], places["iteration"], places["rank"])
 
