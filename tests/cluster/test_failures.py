@@ -9,6 +9,7 @@ from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import EndReason, FailureClass, Status, StepKind
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.execute.run import phases as task_phases
 from tipcflow.execute.run import step as step_task
@@ -59,7 +60,8 @@ def test_a_gang_is_tried_again_by_its_tasks_when_the_network_failed(tasks: Tasks
     assert {status for status, _ in result.values()} == {Status.PASS}, result
     made = [attempt for attempt in tasks.store.attempts.of(tasks.run) if attempt.step == TRAIN]
     assert [attempt.status for attempt in made] == [Status.INFRA_FAILURE, Status.PASS]
-    failure = (tasks.store.documents.get(tasks.run, FailuresDocument) or FailuresDocument()).of(made)[TRAIN, 1]
+    failures = tasks.store.documents.get(tasks.run, FailuresDocument) or FailuresDocument()
+    failure = failures.of(made)[AttemptKey(TRAIN, 1)]
     assert (failure.failure_class, failure.root_cause) == (FailureClass.COMMUNICATION, "node b, rank 3")
     assert failure.again
     assert tasks.store.steps.statuses(tasks.run)[TRAIN] == (Status.PASS, "")

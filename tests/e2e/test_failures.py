@@ -4,6 +4,7 @@ import pytest
 from tests.support.scheduler import Scheduler
 
 from tipcflow.domain import FailureClass, Status
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import FailuresDocument
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(600)]
@@ -21,7 +22,8 @@ def test_the_network_failed_once(scheduler: Scheduler) -> None:
         failures = (store.documents.get(run.id, FailuresDocument) or FailuresDocument()).of(made)
         losses = store.measurements.of(run.id, metric="loss")
     assert [one.status for one in made] == [Status.INFRA_FAILURE, Status.PASS]
-    assert (failures[TRAIN, 1].failure_class, failures[TRAIN, 1].again) == (FailureClass.COMMUNICATION, True)
+    first = failures[AttemptKey(TRAIN, 1)]
+    assert (first.failure_class, first.again) == (FailureClass.COMMUNICATION, True)
     assert len([one for one in losses if one.attempt == 2]) == 40
     states = scheduler.states(dag_run)
     assert states["train[a]"] == states["train[b]"] == "success"

@@ -194,9 +194,8 @@ def stored_failures(store: Store, run: Run, attempts: list[Attempt]) -> list[tup
     """(step, failure) of every attempt that has one, in order, and of a run that ended before its first step."""
     document = store.documents.get(run.id, FailuresDocument) or FailuresDocument()
     found = document.of(attempts)
-    keys = found.keys()  # in the order of the attempts; steps that were not started follow
     before = [("", document.before)] if document.before else []
-    return before + [(key[0], found[key]) for key in keys if key in found]
+    return before + [(key.step, failure) for key, failure in found.items()]
 
 
 def differing_classes(store: Store, run: Run, failures: list[tuple[str, Failure]]) -> list[str]:

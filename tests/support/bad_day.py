@@ -6,6 +6,7 @@ from typing import Any
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, some_facts
 
 from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, OutputFile, Run, Status
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument
 
 WHY = "node-a: exit code 1: ValueError: the head has 10 classes but the labels go up to 99"
@@ -40,9 +41,7 @@ def record_failure(store: Any, home: Path) -> Run:
         log_line=WHY.partition("1: ")[2],
         followers=("node-b",),
     )
-    store.documents.merge(
-        run.id, FailuresDocument, {FailuresDocument.key(TRAIN, number): failure.model_dump(mode="json")}
-    )
+    store.documents.merge(run.id, FailuresDocument, {AttemptKey(TRAIN, number): failure.model_dump(mode="json")})
     store.steps.set(run.id, TRAIN, Status.FAILED, WHY)
     store.steps.set(run.id, INFER, Status.BLOCKED, "train failed")
     store.steps.set_leg(run.id, INFER, "cpu_onednn_on", 1, Status.BLOCKED, "train failed")

@@ -7,6 +7,7 @@ from typing import Any
 from tests.support.stories import T0, a_plan, a_record, a_run, losses
 
 from tipcflow.domain import Command, Leg, Measurement, Phase, Status, Step, StepKind
+from tipcflow.domain.keys import LegKey
 from tipcflow.domain.run_documents import PredictionsDocument
 from tipcflow.store import Store
 
@@ -79,6 +80,6 @@ def stored(
     for rank, node in enumerate(nodes):
         falling = [2.0 - at / 5 for at in range(8)]
         store.measurements.add(losses(run.id, falling, node=node, step=TRAIN, rank=rank))
-    predictions = {f"{INFER}/{LEG}": {"a.png": (0.9, 0.1), "b.png": (0.2, 0.8)}}
-    store.documents.put(run.id, PredictionsDocument.model_validate(predictions))
+    predictions = {LegKey(INFER, LEG).part: {"a.png": (0.9, 0.1), "b.png": (0.2, 0.8)}}
+    store.documents.put(run.id, PredictionsDocument(predictions))
     return run.id

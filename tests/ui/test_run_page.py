@@ -10,6 +10,7 @@ from tests.ui.html_text import read
 
 from tipcflow.cli.show.page import page as cli_page
 from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, Run, Status
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument, JudgementDocument
 from tipcflow.execute.verdict.run_data import load_run
 from tipcflow.report import certificate
@@ -66,9 +67,7 @@ def failed(store: Store, home: Path) -> Run:
         status = Status.INFRA_FAILURE if attempt == 1 else Status.FAILED
         store.attempts.close(run.id, TRAIN, number, status, "node-b: exit 1", records, T0 + 20 * attempt + 13)
     crashed = Failure(failure_class=FailureClass.CODE_ERROR, node="node-b", rank=1, followers=("node-a",))
-    store.documents.merge(
-        run.id, FailuresDocument, {FailuresDocument.key(TRAIN, 2): crashed.model_dump(mode="json")}
-    )
+    store.documents.merge(run.id, FailuresDocument, {AttemptKey(TRAIN, 2): crashed.model_dump(mode="json")})
     store.measurements.add(losses(run.id, [2.0, float("nan")], attempt=2))
     store.steps.set(run.id, TRAIN, Status.FAILED, "node-b: ended with 1: ValueError: bad <shape>")
     store.steps.set(run.id, INFER, Status.BLOCKED, f"{TRAIN} did not succeed")

@@ -33,20 +33,20 @@ def pending_confirmation(ctx: "TaskContext", context: Context) -> tuple[str, "Co
         return None
     if not confirmation.dag_run_id:
         return None
+    suspects = ", ".join(map(str, confirmation.keys))
     child, at = confirmation.dag_run_id, datetime.fromisoformat(confirmation.run_after)
     try:
         # Repeated if this task died between the request and the start.
         if dag_runs.state_of(DAG_ID, child) is None:
-            note = (
-                f"confirms {context['dag_run'].dag_id} {context['dag_run'].run_id}: {', '.join(confirmation.keys)}"
-            )
+            dag_run = context["dag_run"]
+            note = f"confirms {dag_run.dag_id} {dag_run.run_id}: {suspects}"
             dag_runs.start(DAG_ID, child, run_after=at, conf={CONFIRMS: ctx.run_id}, note=note)
     except TipcflowError as error:
         ctx.note(f"could not start the confirm run: {error}")
         confirm.cancel_request(ctx.store, ctx.run_id, str(error))
         return None
     ctx.note(
-        f"re-measuring {', '.join(confirmation.keys)}: the verdict waits for confirm run {confirmation.run} "
+        f"re-measuring {suspects}: the verdict waits for confirm run {confirmation.run} "
         f"(DAG {DAG_ID}), for at most {rough(confirmation.until - ctx.now())}"
     )
     return child, confirmation

@@ -14,6 +14,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
 from tipcflow.domain import Node, Status, Step, StepKind, TipcflowError
+from tipcflow.domain.keys import WaitKey
 from tipcflow.domain.run_documents import WaitsDocument
 from tipcflow.execute.attempt.decisions import SLACK_S, latest_end
 from tipcflow.remote import paths
@@ -262,11 +263,12 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         if first is None or ctx.store.attempts.open_number(ctx.run_id, step.id) is not None:
             return
         begun = time.monotonic()
-        kept = ctx.store.documents.get(ctx.run_id, WaitsDocument) or WaitsDocument()
-        deadline = kept.root.get(f"{step.id} {generation}", 0.0)
+        key = WaitKey(step.id, generation)
+        waits = ctx.store.documents.get(ctx.run_id, WaitsDocument) or WaitsDocument()
+        deadline = waits.root.get(key, 0.0)
         if not deadline:
             deadline = ctx.now() + first.deadline_s + SLACK_S
-            ctx.store.documents.merge(ctx.run_id, WaitsDocument, {f"{step.id} {generation}": deadline})
+            ctx.store.documents.merge(ctx.run_id, WaitsDocument, {key: deadline})
             ctx.note(f"{step.id} waits for {first.id}, which uses the same slots")
         while first.id not in ctx.statuses() and ctx.now() < deadline:
             if time.monotonic() - begun > INLINE_S:

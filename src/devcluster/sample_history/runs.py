@@ -33,6 +33,7 @@ from tipcflow.domain import (
     Variant,
 )
 from tipcflow.domain.generated import GeneratedDocument
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.domain.run_documents import Document, FailuresDocument, MergeBaseDocument
 from tipcflow.execute.verdict.judge import load_policy
@@ -328,4 +329,4 @@ def _failures(outcome: Outcome) -> tuple[Document, ...]:
     if not outcome.failing_node:
         return ()
     failure = Failure(failure_class=FailureClass.NODE_LOST, node=outcome.failing_node)
-    return (FailuresDocument({FailuresDocument.key(_IDS[StepKind.TRAIN], 1): failure}),)
+    return (FailuresDocument({AttemptKey(_IDS[StepKind.TRAIN], 1): failure}),)

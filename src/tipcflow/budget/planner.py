@@ -179,7 +179,7 @@ class Fit:
     def unproven(self) -> tuple[str, ...]:
         """What stays unproven, one sentence per dropped chain and leg."""
         chains = [f"chain {chain.chain} does not run: {chain.because}" for chain in self.dropped]
-        legs = [f"leg {leg.step}/{leg.leg} of {leg.chain} does not run: {leg.because}" for leg in self.legs]
+        legs = [f"leg {LegKey(leg.step, leg.leg)} of {leg.chain} does not run: {leg.because}" for leg in self.legs]
         return (*chains, *legs)
 
 

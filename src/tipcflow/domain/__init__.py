@@ -12,12 +12,16 @@ from tipcflow.domain.check import AutologReport, CheckResult, Facts, LogLines, P
 from tipcflow.domain.errors import ConfigError, DatabaseLostError, InfraError, TipcflowError
 from tipcflow.domain.expectation import Declared, Evidence, Expectation, Source
 from tipcflow.domain.keys import (
+    AttemptKey,
     CurveKey,
     EvidenceKey,
     GoldenKey,
     LegKey,
     LossKey,
+    MemberKey,
     MetricKey,
+    PartKey,
+    WaitKey,
     plain_metric,
     without_repeat,
 )
@@ -62,6 +66,7 @@ from tipcflow.domain.status import Status, exit_code, run_status
 
 __all__ = [
     "Attempt",
+    "AttemptKey",
     "AutologReport",
     "CheckResult",
     "Cluster",
@@ -92,6 +97,7 @@ __all__ = [
     "LogLines",
     "LossKey",
     "Measurement",
+    "MemberKey",
     "MemberState",
     "MetricKey",
     "Node",
@@ -99,6 +105,7 @@ __all__ = [
     "Observed",
     "ObservedRank",
     "OutputFile",
+    "PartKey",
     "PastRun",
     "Phase",
     "Plan",
@@ -119,6 +126,7 @@ __all__ = [
     "Substitution",
     "TipcflowError",
     "Variant",
+    "WaitKey",
     "dag_id_of",
     "exit_code",
     "last_attempts",

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationInfo, field_validator
 
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.keys import LegKey
+from tipcflow.domain.keys import LegKey, PartKey
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.node import NodeFacts
 from tipcflow.domain.numbers.measurement import Measurement
@@ -137,10 +137,11 @@ class Facts(Frozen):
     @field_validator("leg_status", "step_reason", "predictions", "autolog", "reports", "engine", mode="before")
     @classmethod
     def _typed(cls, value: Any, info: ValidationInfo) -> Any:
-        """Read the keys of stored documents, which are texts; only the plan distinguishes steps from legs."""
+        """Resolve the keys of stored documents; only the plan distinguishes steps from legs."""
         if not isinstance(value, Mapping):
             return value
         plan = info.data.get("plan")
         steps = {step.id for step in plan.steps} if plan else set()
         steps |= info.data.get("step_status", {}).keys()
-        return {LegKey.parse(key, steps) if isinstance(key, str) else key: entry for key, entry in value.items()}
+        parts = {PartKey(key) if isinstance(key, str) else key: entry for key, entry in value.items()}
+        return {key.within(steps) if isinstance(key, PartKey) else key: entry for key, entry in parts.items()}

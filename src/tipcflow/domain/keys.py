@@ -1,7 +1,7 @@
 """Keys of values in a run: which metric, loss curve, evidence or golden a value belongs to.
 
-Keys are values in memory. Their text, parts joined by `|` (by `/` in a `LegKey`), is used only where a key is
-stored or printed: `str(key)` writes it, `parse` reads it. A `|` within a part is written as `%7C`.
+Keys are values in memory. Their text is used only where a key is stored or printed: `str(key)` writes it, `parse`
+reads it. The parts are joined by `|`, and a `|` within a part is written as `%7C`; types with another text say so.
 """
 
 import re
@@ -17,6 +17,9 @@ _REPEAT = re.compile(r"_repeat_\d+(?=/|$)")
 RANK, ALL, EVAL = ".rank", ".all", "eval."
 # Training speed of the slowest rank over the whole training (`numbers_of`).
 SLOWEST = ".slowest"
+_ATTEMPT = re.compile(r"(.+)~([0-9]+)", re.DOTALL)
+_MEMBER = re.compile(r"(.+)~([0-9]+)/([^/]+)", re.DOTALL)
+_WAIT = re.compile(r"(.+) ([0-9]+)", re.DOTALL)
 # Only these two are escapes, so that texts that were stored without escapes keep their meaning.
 _ESCAPE = re.compile(r"%(?=7C|25)")
 _ESCAPED = re.compile(r"%(7C|25)")
@@ -76,6 +79,11 @@ class LegKey(TextKey):
     def __str__(self) -> str:
         return f"{self.step}/{self.leg}" if self.leg else self.step
 
+    @property
+    def part(self) -> "PartKey":
+        """The key as it is stored without a plan."""
+        return PartKey(str(self))
+
     @classmethod
     def parse(cls, text: str, steps: Container[str] = ()) -> Self:
         """Read what `str` wrote.
@@ -86,6 +94,112 @@ class LegKey(TextKey):
         """
         step, _, leg = text.rpartition("/")
         return cls(text) if text in steps or not step else cls(step, leg)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class PartKey(TextKey):
+    """A step or a leg as it is stored without a plan: the text of its `LegKey`. Only a plan distinguishes the two,
+    because ids of steps may contain `/`."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` wrote.
+
+        Raises:
+            ValueError: the text is empty.
+        """
+        if not text:
+            raise ValueError("'' is not a key 'step' or 'step/leg'")
+        return cls(text)
+
+    def within(self, steps: Container[str]) -> LegKey:
+        """Return the step or leg.
+
+        Args:
+            steps: ids of the plan's steps.
+        """
+        return LegKey.parse(self.text, steps)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class AttemptKey(TextKey):
+    """An attempt of a step. The text is `step~attempt`.
+
+    Attributes:
+        attempt: from 1 on; 0 for a step that was not started.
+    """
+
+    step: str
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.step}~{self.attempt}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` wrote.
+
+        Raises:
+            ValueError: the text is not the key of an attempt.
+        """
+        step, attempt = _match(_ATTEMPT, text, "step~attempt")
+        return cls(step, int(attempt))
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class MemberKey(TextKey):
+    """A node's part of an attempt. The text is `step~attempt/node`.
+
+    Attributes:
+        node: name of the node, without `/`.
+    """
+
+    step: str
+    attempt: int
+    node: str
+
+    def __str__(self) -> str:
+        return f"{self.step}~{self.attempt}/{self.node}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` wrote.
+
+        Raises:
+            ValueError: the text is not the key of a member.
+        """
+        step, attempt, node = _match(_MEMBER, text, "step~attempt/node")
+        return cls(step, int(attempt), node)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class WaitKey(TextKey):
+    """A step's wait for its slots. The text is `step generation`.
+
+    Attributes:
+        generation: number of times that the step was cleared before.
+    """
+
+    step: str
+    generation: int
+
+    def __str__(self) -> str:
+        return f"{self.step} {self.generation}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` wrote.
+
+        Raises:
+            ValueError: the text is not the key of a wait.
+        """
+        step, generation = _match(_WAIT, text, "step generation")
+        return cls(step, int(generation))
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -166,6 +280,18 @@ class GoldenKey(TextKey):
 
     step: str
     precision: str
+
+
+def _match(pattern: re.Pattern[str], text: str, form: str) -> tuple[str, ...]:
+    """Return the parts of a text.
+
+    Raises:
+        ValueError: the text does not have that form.
+    """
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a key {form!r}")
+    return match.groups()
 
 
 def _escaped(part: str) -> str:

@@ -5,8 +5,9 @@ earlier versions load, and fields of later versions are ignored. Documents with 
 `tipcflow.config.run_documents`, the request is in `tipcflow.execute.request`.
 """
 
+import itertools
 from collections.abc import Iterable
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 
@@ -15,7 +16,7 @@ from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.check import AutologReport, LogLines, PrintedProgress, RankReport
 from tipcflow.domain.errors import InfraError
 from tipcflow.domain.expectation import Expectation
-from tipcflow.domain.keys import EvidenceKey, MetricKey
+from tipcflow.domain.keys import AttemptKey, EvidenceKey, LegKey, MemberKey, MetricKey, PartKey, WaitKey
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.node import Cluster
 from tipcflow.domain.run.attempt import Attempt
@@ -55,10 +56,11 @@ class Document(BaseModel):
             return cls.model_validate(body, extra="ignore")
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            field = ".".join(str(part) for part in first["loc"]) or "the document"
-            value = repr(first["input"])[:120]
-            message = f"run {run}: document {cls.NAME!r} is invalid: {field}: {first['msg']}; found {value}"
-            raise DocumentError(message) from error
+            # What follows "[key]" names the types that the key was tried as.
+            places = itertools.takewhile(lambda part: part != "[key]", first["loc"])
+            field = ".".join(map(str, places)) or "the document"
+            reason = first.get("ctx", {}).get("error") or f"{first['msg']}; found {first['input']!r:.120}"
+            raise DocumentError(f"run {run}: document {cls.NAME!r} is invalid: {field}: {reason}") from error
 
     def body(self) -> Any:
         """Return the JSON value to store; nan and inf stay floats."""
@@ -162,39 +164,33 @@ class HangDocument(Root[float]):
     NAME: ClassVar[str] = "hang_s"
 
 
-class WaitsDocument(Root[dict[str, float]]):
-    """'step generation' -> end of the wait for its slots, by the database's clock."""
+class WaitsDocument(Root[dict[WaitKey, float]]):
+    """Wait of a step for its slots -> end of the wait, by the database's clock."""
 
     NAME: ClassVar[str] = "waits"
-    root: dict[str, float] = {}
+    root: dict[WaitKey, float] = {}
 
 
-class FailuresDocument(Root[dict[str, Failure]]):
+class FailuresDocument(Root[dict[AttemptKey | Literal["before"], Failure]]):
     """Failures of the run's attempts, those of steps that were not started (attempt 0), and the one that ended the
     run before its first step."""
 
     NAME: ClassVar[str] = "failures"
-    root: dict[str, Failure] = {}
+    root: dict[AttemptKey | Literal["before"], Failure] = {}
 
-    BEFORE: ClassVar[str] = "before"
-
-    @classmethod
-    def key(cls, step: str, attempt: int) -> str:
-        """Return the key of an attempt's failure."""
-        return f"{step}~{attempt}"
+    BEFORE: ClassVar[Literal["before"]] = "before"
 
     @property
     def before(self) -> Failure | None:
         """The failure that ended the run before its first step; None if there is none."""
         return self.root.get(self.BEFORE)
 
-    def of(self, attempts: Iterable[Attempt]) -> dict[tuple[str, int], Failure]:
-        """Return (step, attempt) -> failure, for failed attempts; attempt 0 for steps without any attempt."""
-        keys = {(attempt.step, attempt.attempt): self.key(attempt.step, attempt.attempt) for attempt in attempts}
-        tried, suffix = {step for step, _ in keys}, self.key("", 0)
-        unstarted = [key.removesuffix(suffix) for key in self.root if key.endswith(suffix)]
-        keys |= {(step, 0): self.key(step, 0) for step in unstarted if step not in tried}
-        return {at: self.root[key] for at, key in keys.items() if key in self.root}
+    def of(self, attempts: Iterable[Attempt]) -> dict[AttemptKey, Failure]:
+        """Return the failures of failed attempts, and as attempt 0 those of steps without any attempt."""
+        keys = [AttemptKey(attempt.step, attempt.attempt) for attempt in attempts]
+        tried = {key.step for key in keys}
+        keys += [key for key in self.root if key != self.BEFORE and key.attempt == 0 and key.step not in tried]
+        return {key: self.root[key] for key in keys if key in self.root}
 
 
 class SuspicionsDocument(Root[dict[str, tuple[Suspicion, ...]]]):
@@ -204,39 +200,39 @@ class SuspicionsDocument(Root[dict[str, tuple[Suspicion, ...]]]):
     root: dict[str, tuple[Suspicion, ...]] = {}
 
 
-class PredictionsDocument(Root[dict[str, dict[str, tuple[float, ...]]]]):
-    """Step, or step + '/' + leg -> image -> class scores."""
+class PredictionsDocument(Root[dict[PartKey, dict[str, tuple[float, ...]]]]):
+    """Step or leg -> image -> class scores."""
 
     NAME: ClassVar[str] = "predictions"
-    root: dict[str, dict[str, tuple[float, ...]]] = {}
+    root: dict[PartKey, dict[str, tuple[float, ...]]] = {}
 
 
-class AutologDocument(Root[dict[str, dict[str, str]]]):
-    """Step + '/' + leg -> AutoLog fields as printed."""
+class AutologDocument(Root[dict[LegKey, dict[str, str]]]):
+    """Leg -> AutoLog fields as printed."""
 
     NAME: ClassVar[str] = "autolog"
-    root: dict[str, dict[str, str]] = {}
+    root: dict[LegKey, dict[str, str]] = {}
 
 
-class ReportsDocument(Root[dict[str, AutologReport]]):
-    """Step + '/' + leg -> its last AutoLog report."""
+class ReportsDocument(Root[dict[LegKey, AutologReport]]):
+    """Leg -> its last AutoLog report."""
 
     NAME: ClassVar[str] = "reports"
-    root: dict[str, AutologReport] = {}
+    root: dict[LegKey, AutologReport] = {}
 
 
-class EngineDocument(Root[dict[str, dict[str, str]]]):
-    """Step + '/' + leg -> the effective settings reported by the inference process."""
+class EngineDocument(Root[dict[LegKey, dict[str, str]]]):
+    """Leg -> the effective settings reported by the inference process."""
 
     NAME: ClassVar[str] = "engine"
-    root: dict[str, dict[str, str]] = {}
+    root: dict[LegKey, dict[str, str]] = {}
 
 
-class ReportersDocument(Root[dict[str, str]]):
-    """Step + '/' + leg -> the AutoLog that wrote its report."""
+class ReportersDocument(Root[dict[LegKey, str]]):
+    """Leg -> the AutoLog that wrote its report."""
 
     NAME: ClassVar[str] = "reporters"
-    root: dict[str, str] = {}
+    root: dict[LegKey, str] = {}
 
 
 class ReporterDocument(Root[str]):
@@ -288,16 +284,11 @@ class LateLogs(Record):
     message: Masked = ""
 
 
-class LateLogsDocument(Root[dict[str, LateLogs]]):
+class LateLogsDocument(Root[dict[MemberKey, LateLogs]]):
     """Lost members of the run whose logs were fetched late, or are no longer available."""
 
     NAME: ClassVar[str] = "late_logs"
-    root: dict[str, LateLogs] = {}
-
-    @classmethod
-    def key(cls, step: str, attempt: int, node: str) -> str:
-        """Return the key of a member."""
-        return f"{step}~{attempt}/{node}"
+    root: dict[MemberKey, LateLogs] = {}
 
 
 class NumbersDocument(Fields):
@@ -374,7 +365,7 @@ class ConfirmationDocument(Fields):
 
     Attributes:
         run: id of the confirm run.
-        keys: suspected parts: step id, or step id + '/' + leg id.
+        keys: suspected steps and legs.
         until: deadline of the confirmation, by the database's clock.
         refused: why the confirmation was cancelled, '' if it was not.
         dag_run_id, run_after: id and time (ISO 8601) of its run of the DAG `confirm`; '' for a run of the CLI.
@@ -384,7 +375,7 @@ class ConfirmationDocument(Fields):
 
     NAME: ClassVar[str] = "confirmation"
     run: str
-    keys: tuple[str, ...]
+    keys: tuple[PartKey, ...]
     until: float
     refused: str = ""
     dag_run_id: str = ""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.suite import Suite
-from tipcflow.domain import Cluster, Compat
+from tipcflow.domain import Cluster, Compat, PartKey
 from tipcflow.domain.run_documents import Root
 
 
@@ -26,7 +26,7 @@ class RunRequest:
         drop: globs of legs (`step/leg`) that the run leaves out.
         wait_s: maximum wait for free slots; None: the policy's value.
         only_inside: the params file must be one of the suite's; otherwise any path is valid.
-        confirms: the run that this run confirms, '' for none; `only` then names the suspected steps (or step/leg).
+        confirms: the run that this run confirms, '' for none; `only` then names the suspected steps and legs.
         evaluates: whether only evaluations run, on what the confirmed run has trained.
         ends_at: deadline of a confirm run, by the database's clock; 0 for none.
         keep: keep the run's working folder on the nodes even if it passes.
@@ -55,7 +55,7 @@ class RunRequest:
     keep: bool = False
     only_inside: bool = False
     confirms: str = ""
-    only: tuple[str, ...] = ()
+    only: tuple[PartKey, ...] = ()
     evaluates: bool = False
     ends_at: float = 0.0
     nodes_of: str = ""

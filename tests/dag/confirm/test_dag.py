@@ -26,6 +26,7 @@ from tipcflow.domain import (
     Status,
     run_id_of,
 )
+from tipcflow.domain.keys import PartKey
 from tipcflow.domain.run_documents import ClusterDocument, ConfirmationDocument
 from tipcflow.execute.attempt.budget import Budget
 from tipcflow.execute.request import RequestDocument, RunRequest
@@ -116,7 +117,7 @@ def test_a_confirm_run_is_started_once_and_found_again(world: World) -> None:
     run_after, conf = world.started[child]
     assert conf == {"confirms": world.run.id}
     assert requested.run == run_id_of("confirm", child, run_after)
-    assert requested.keys == (TRAIN,)
+    assert requested.keys == (PartKey(TRAIN),)
     assert any(f"waits for confirm run {requested.run}" in note for note in world.notes)
     assert world.wait() == first, "also for a judge that died and is tried again"
     # The worker died between storing the request and starting the DAG run.
@@ -188,7 +189,7 @@ def test_the_confirm_run_does_what_was_requested(world: World) -> None:
     requested = (world.wait() or ("", None))[1]
     assert requested
     made = resolve(world, requested.run, confirms=world.run.id)
-    assert (made.trigger, made.confirms, made.only) == ("confirm", world.run.id, (TRAIN,))
+    assert (made.trigger, made.confirms, made.only) == ("confirm", world.run.id, (PartKey(TRAIN),))
     assert made.ends_at == requested.until
     assert made.owner == "airflow confirm confirm__x"
 

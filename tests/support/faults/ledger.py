@@ -7,7 +7,7 @@ from collections import Counter
 from tests.support.certify import Site
 
 from tipcflow.domain import Run
-from tipcflow.execute.collect.collect import step_folder
+from tipcflow.execute.collect.folders import step_folder
 
 LOSS = b", loss: "
 ITERATION = re.compile(rb"\[Epoch.*?\]")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tests.support.certify import Site
 
 from tipcflow.domain import Run
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import FailuresDocument
 
 _NODE = re.compile(r"\bnode (\w+)")
@@ -24,7 +25,8 @@ def recorded_failure(site: Site, run: Run) -> RecordedFailure:
     with site.store() as store:
         attempts = store.attempts.of(run.id)
         failures = (store.documents.get(run.id, FailuresDocument) or FailuresDocument()).of(attempts)
-    first = next((failures[key] for one in attempts if (key := (one.step, one.attempt)) in failures), None)
+    keys = [AttemptKey(attempt.step, attempt.attempt) for attempt in attempts]
+    first = next((failures[key] for key in keys if key in failures), None)
     if first is not None:
         return RecordedFailure(first.failure_class.value, first.root_cause)
     found = _NODE.search(run.reason)

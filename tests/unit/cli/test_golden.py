@@ -11,6 +11,7 @@ from tests.support.stories import record_run
 
 from tipcflow.config.goldens import load_goldens
 from tipcflow.domain import ConfigError, GoldenKey, Status
+from tipcflow.domain.keys import LegKey
 from tipcflow.domain.run_documents import PredictionsDocument
 from tipcflow.store import Store
 
@@ -30,7 +31,7 @@ def passing(store: Store) -> tuple[str, str, str]:
         store.steps.set_leg(run.id, step.id, leg.id, 1, Status.PASS, "", None)
     scores = {leg.id: (0.25, 0.75) if leg.onednn else (0.2, 0.8) for leg in step.legs}
     store.documents.put(
-        run.id, PredictionsDocument({f"{step.id}/{leg}": {"a.png": row} for leg, row in scores.items()})
+        run.id, PredictionsDocument({LegKey(step.id, leg).part: {"a.png": row} for leg, row in scores.items()})
     )
     return run.id, step.id, step.legs[0].precision
 

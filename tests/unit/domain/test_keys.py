@@ -5,7 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from tipcflow.domain import Evidence, EvidenceKey, Expectation, GoldenKey, LegKey, MetricKey
+from tipcflow.domain import (
+    AttemptKey,
+    Evidence,
+    EvidenceKey,
+    Expectation,
+    GoldenKey,
+    LegKey,
+    MemberKey,
+    MetricKey,
+    PartKey,
+    WaitKey,
+)
 from tipcflow.domain.keys import TextKey
 
 PARTS = st.text(max_size=12) | st.text(alphabet="|%725C\\/a.", max_size=12)
@@ -27,6 +38,60 @@ def test_text_of_a_key_gives_the_key_again(key: TextKey) -> None:
 @given(st.builds(EvidenceKey, PARTS, PARTS, PARTS, PARTS))
 def test_text_of_an_evidence_key_gives_the_key_again(key: EvidenceKey) -> None:
     assert EvidenceKey.parse(str(key)) == key
+
+
+STEPS = PARTS.filter(bool)
+NUMBERS = st.integers(min_value=0, max_value=10**9)
+
+
+@given(
+    st.one_of(
+        st.builds(AttemptKey, STEPS, NUMBERS),
+        st.builds(MemberKey, STEPS, NUMBERS, STEPS.filter(lambda node: "/" not in node)),
+        st.builds(WaitKey, STEPS, NUMBERS),
+        st.builds(PartKey, STEPS),
+    )
+)
+def test_text_of_a_key_of_a_step_gives_the_key_again(key: TextKey) -> None:
+    assert type(key).parse(str(key)) == key
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (AttemptKey("v/train", 2), "v/train~2"),
+        (AttemptKey("a~1", 0), "a~1~0"),
+        (MemberKey("v/train", 1, "node-a"), "v/train~1/node-a"),
+        (WaitKey("v/infer_gpu", 3), "v/infer_gpu 3"),
+        (PartKey("v/infer_cpu/bs1"), "v/infer_cpu/bs1"),
+    ],
+)
+def test_texts_are_those_of_stored_documents(key: TextKey, text: str) -> None:
+    assert (str(key), type(key).parse(text)) == (text, key)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "form"),
+    [
+        (AttemptKey, "v/train", "step~attempt"),
+        (AttemptKey, "~1", "step~attempt"),
+        (AttemptKey, "v/train~one", "step~attempt"),
+        (AttemptKey, "v/train~\N{SUPERSCRIPT TWO}", "step~attempt"),
+        (MemberKey, "v/train~1", "step~attempt/node"),
+        (MemberKey, "v/train/node-a", "step~attempt/node"),
+        (WaitKey, "v/train", "step generation"),
+    ],
+)
+def test_a_text_of_another_form_is_refused(kind: type[TextKey], text: str, form: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{text!r} is not a key {form!r}')}$"):
+        kind.parse(text)
+
+
+def test_only_the_plan_distinguishes_a_stored_step_from_a_leg() -> None:
+    step, leg = LegKey("v/infer_cpu"), LegKey("v/infer_cpu", "bs1")
+    assert [key.part.within({"v/infer_cpu"}) for key in (step, leg)] == [step, leg]
+    with pytest.raises(ValueError, match=r"^'' is not a key 'step' or 'step/leg'$"):
+        PartKey.parse("")
 
 
 @given(

@@ -8,7 +8,7 @@ import typer
 
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
 from tipcflow.cli.output.records import print_records, refuse_both
-from tipcflow.domain import CheckResult, Failure, LegKey, Status
+from tipcflow.domain import AttemptKey, CheckResult, Failure, LegKey, Status
 
 if TYPE_CHECKING:
     from tipcflow.report.run.data import RunData
@@ -65,7 +65,7 @@ def _as_json(data: "RunData", logs: Path) -> dict[str, Any]:
         "legs": stored(facts.leg_status),
         "checks": [result.model_dump() for result in data.checks],
         "attempts": [attempt.model_dump() for attempt in data.attempts],
-        "failures": [_failure(step, attempt, failure) for (step, attempt), failure in data.all_failures.items()],
+        "failures": [_failure(key, failure) for key, failure in data.all_failures.items()],
         "nodes": [node.model_dump() for node in facts.node_facts],
         "plan": data.plan.model_dump() if data.plan else None,
         "environment_changes": data.unlike_before,
@@ -73,11 +73,11 @@ def _as_json(data: "RunData", logs: Path) -> dict[str, Any]:
     }
 
 
-def _failure(step: str, attempt: int, failure: Failure) -> dict[str, Any]:
+def _failure(key: AttemptKey, failure: Failure) -> dict[str, Any]:
     """A failed attempt with its remedy."""
     return {
-        "step": step,
-        "attempt": attempt,
+        "step": key.step,
+        "attempt": key.attempt,
         **failure.model_dump(mode="json"),
         "means": failure.remedy.means,
         "advice": failure.remedy.advice,

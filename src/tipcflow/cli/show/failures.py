@@ -16,12 +16,12 @@ def failure_lines(data: "RunData", logs: Path, width: int | None) -> list[str]:
     rows = [
         (
             failure.failure_class.value,
-            short_step(data.plan, step) if step else "(before)",
-            str(attempt) if attempt else "",
+            short_step(data.plan, key.step) if key.step else "(before)",
+            str(key.attempt) if key.attempt else "",
             failure.root_cause,
             " ".join(filter(None, map(_sentence, (failure.remedy.means, failure.then, failure.remedy.advice)))),
         )
-        for (step, attempt), failure in failures.items()
+        for key, failure in failures.items()
     ]
     lines = columns(("CLASS", "STEP", "ATTEMPT", "ROOT CAUSE", "WHAT TO DO"), rows, width=width) if rows else []
     evidence = [file for failure in failures.values() for file in failure.evidence]

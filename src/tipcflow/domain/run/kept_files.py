@@ -2,25 +2,15 @@
 
 from typing import ClassVar
 
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import Fields, Root
 
 
-class KeptDocument(Root[dict[str, dict[str, str]]]):
+class KeptDocument(Root[dict[AttemptKey, dict[str, str]]]):
     """Attempt -> path in the attempt's folder -> SHA-256 of the files that were fetched from the nodes."""
 
     NAME: ClassVar[str] = "kept"
-    root: dict[str, dict[str, str]] = {}
-
-    @classmethod
-    def key(cls, step: str, attempt: int) -> str:
-        """Return the key of an attempt's files."""
-        return f"{step}~{attempt}"
-
-    @classmethod
-    def parts(cls, key: str) -> tuple[str, int]:
-        """Return (step, attempt) of a key."""
-        step, _, number = key.rpartition("~")
-        return step, int(number)
+    root: dict[AttemptKey, dict[str, str]] = {}
 
 
 class LostFilesDocument(Fields):

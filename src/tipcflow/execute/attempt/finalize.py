@@ -3,12 +3,12 @@
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.config.formats import PredictionRule
-from tipcflow.domain import AutologReport, InfraError, LegKey, LogLines, Status, Step
+from tipcflow.domain import AttemptKey, AutologReport, InfraError, LegKey, LogLines, MemberKey, Status, Step
 from tipcflow.domain.run.failure import Failure, FailureClass, Suspicion
 from tipcflow.domain.run_documents import (
     AutologDocument,
@@ -27,7 +27,8 @@ from tipcflow.domain.run_documents import (
     SuspicionsDocument,
 )
 from tipcflow.execute.attempt.retry import Retries
-from tipcflow.execute.collect.collect import Collected, collect, step_folder
+from tipcflow.execute.collect.collect import Collected, collect
+from tipcflow.execute.collect.folders import earlier_folder, step_folder
 from tipcflow.execute.collect.kept_files import record_kept
 from tipcflow.execute.failure import outcome
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
@@ -130,7 +131,7 @@ class StepCloser:
             folder = step_folder(self._home, self._run, step.id)
             mark = folder / ".attempt"
             if not mark.is_file() or mark.read_text() != str(attempt):
-                folder = folder.with_name(f"{folder.name}~{attempt}")
+                folder = earlier_folder(folder, attempt)
             collected = collect(
                 step,
                 gone,
@@ -148,7 +149,7 @@ class StepCloser:
             self._report(Event(Kind.NOTE, f"attempt {attempt}: {words}", step=step.id))
         if not collected.lost:
             late = LateLogs(done=True, samples=sum(added), message="fetched before the next attempt")
-            keys = {LateLogsDocument.key(step.id, attempt, member.name): late for member in gone}
+            keys = {MemberKey(step.id, attempt, member.name): late for member in gone}
             self._store.documents.merge(self._run, LateLogsDocument, keys)
         return sum(added), tuple(collected.lost)
 
@@ -161,7 +162,7 @@ class StepCloser:
     def again(self, step: Step, attempt: int) -> bool:
         """Whether a closed attempt is followed by a retry."""
         kept = self._store.documents.get(self._run, FailuresDocument) or FailuresDocument()
-        failure = kept.root.get(FailuresDocument.key(step.id, attempt))
+        failure = kept.root.get(AttemptKey(step.id, attempt))
         return failure is not None and failure.again
 
     def _close(
@@ -227,7 +228,7 @@ class StepCloser:
             )
             took_s = time.time() - began
             failure = self._retries.decide(step, failure, nodes, took_s=took_s, left_s=self._left_s())
-        key = FailuresDocument.key(step.id, attempt)
+        key = AttemptKey(step.id, attempt)
         self._store.documents.merge(self._run, FailuresDocument, {key: failure})
         return failure
 
@@ -240,7 +241,7 @@ class StepCloser:
 
     def store_unstarted(self, step: Step, kind: FailureClass) -> None:
         """Store why a step is not started, as the failure of its attempt 0."""
-        failure = {FailuresDocument.key(step.id, 0): Failure(failure_class=kind)}
+        failure = {AttemptKey(step.id, 0): Failure(failure_class=kind)}
         self._store.documents.merge(self._run, FailuresDocument, failure)
 
     @contextlib.contextmanager
@@ -257,13 +258,13 @@ class StepCloser:
             yield
 
     def _put_aside(self, step: Step, attempt: int) -> None:
-        """Move an earlier attempt's files to `<step>~<attempt>`, so that they are not read as this attempt's."""
+        """Move an earlier attempt's files aside, so that they are not read as this attempt's."""
         folder = step_folder(self._home, self._run, step.id)
         mark = folder / ".attempt"
         if folder.is_dir():
             before = mark.read_text() if mark.is_file() else "0"
             if before != str(attempt):
-                aside = folder.with_name(f"{folder.name}~{before}")
+                aside = earlier_folder(folder, before)
                 shutil.rmtree(aside, ignore_errors=True)
                 folder.rename(aside)
         folder.mkdir(parents=True, exist_ok=True)
@@ -340,11 +341,11 @@ class StepCloser:
     def _remember(self, step: Step, collected: Collected) -> None:
         """Store what checks need beyond metrics (predictions, reports, settings, ranks). Only the last attempt
         counts: entries of an earlier attempt are removed even if this attempt has none."""
-        logs = {str(LegKey(step.id, leg)): log for leg, log in collected.inference.items()}
-        predictions = {key: log.predictions for key, log in logs.items() if log.predictions}
+        logs = {LegKey(step.id, leg): log for leg, log in collected.inference.items()}
+        predictions = {key.part: log.predictions for key, log in logs.items() if log.predictions}
         if collected.predictions:
-            predictions[step.id] = collected.predictions
-        documents: dict[type[Document], dict[str, Any]] = {
+            predictions[LegKey(step.id).part] = collected.predictions
+        documents: dict[type[Document], Mapping[Any, Any]] = {
             PredictionsDocument: predictions,
             AutologDocument: {key: log.autolog for key, log in logs.items() if log.autolog},
             ReportsDocument: {
@@ -360,6 +361,6 @@ class StepCloser:
             SuspicionsDocument: {step.id: tuple(collected.suspicions)} if collected.suspicions else {},
             CutDocument: {step.id: collected.lost} if collected.lost else {},
         }
-        own = [step.id, *(str(LegKey(step.id, leg.id)) for leg in step.legs)]
+        own = [step.id, *(LegKey(step.id, leg.id) for leg in step.legs)]
         for kind, entries in documents.items():
             self._store.documents.merge(self._run, kind, entries, without=own)

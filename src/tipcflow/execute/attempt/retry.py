@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.policy import Policy
 from tipcflow.domain import InfraError, Step
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run.failure import Failure
 from tipcflow.domain.run.names import JobId
@@ -53,7 +54,7 @@ class Retries:
         for attempt in reversed(attempts):
             if attempt.ended_at is None:
                 continue  # the attempt that is being closed
-            before = failures.get((step.id, attempt.attempt))
+            before = failures.get(AttemptKey(step.id, attempt.attempt))
             if before is None or not before.again:
                 break
             count += before.failure_class is failure.failure_class

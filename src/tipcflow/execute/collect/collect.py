@@ -24,6 +24,7 @@ from tipcflow.domain import (
 )
 from tipcflow.domain.run.failure import Suspicion
 from tipcflow.execute.collect.deduplicate import recorded_start
+from tipcflow.execute.collect.folders import step_folder
 from tipcflow.execute.collect.log_reader import Deadline, LogRead, Origin, own_lines, read_numbers
 from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
 from tipcflow.execute.job.exit_records import invalid_legs_message
@@ -85,11 +86,6 @@ class Collected:
     is_away: bool = False
     garbled: list[str] = field(default_factory=list)
     suspicions: list[Suspicion] = field(default_factory=list)
-
-
-def step_folder(home: Path, run: str, step: str) -> Path:
-    """Return the folder of a step's files on this machine."""
-    return home / "runs" / run / paths.safe_name(step)
 
 
 def collect(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tipcflow.domain import Phase
+from tipcflow.execute.collect.folders import earlier_folders
 from tipcflow.execute.collect.log_archive import ZIPPED, open_kept
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def own_start(logged: Numbers, path: Path, folder: Path) -> int:
         logged: returns the log's series.
         path: the log, below `folder`.
         folder: folder of the step and node. Without `before.json` (runners before 2026-11-22) the files of earlier
-            attempts are compared, which are stored next to the step's folder as `<step>~<attempt>`.
+            attempts are compared (`earlier_folders`).
     """
     record = recorded(folder)
     if record is None:
@@ -158,17 +159,12 @@ def _series_goes_back(series: "Logged", start: int, counted: Any) -> bool:
 
 def _earlier_sizes(path: Path, folder: Path) -> Iterator[int]:
     """Sizes of the same log as left by earlier attempts, if this log begins with that content."""
-    step = folder.parent
-    for aside in step.parent.glob(f"{_escaped(step.name)}~*"):
+    for aside in earlier_folders(folder.parent):
         earlier = aside / folder.name / path.relative_to(folder)
         if earlier.is_file() or earlier.with_name(earlier.name + ZIPPED).is_file():
             size = _common(earlier, path)
             if size:
                 yield size
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
 def _common(earlier: Path, path: Path) -> int:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run.kept_files import KeptDocument, LostFilesDocument
+from tipcflow.execute.collect.folders import earlier_folder
 from tipcflow.execute.collect.log_archive import content_hash, is_kept, is_log, plain_name
 from tipcflow.execute.events import EVENTS
 from tipcflow.remote import paths
@@ -43,14 +45,15 @@ def record_kept(
             whether or not this machine has them.
     """
     hashes = hashes_in(folder)
+    key = AttemptKey(step, attempt)
     if late:
-        hashes |= kept_by_attempt(store, run).get(KeptDocument.key(step, attempt), {})
-    store.documents.merge(run, KeptDocument, {KeptDocument.key(step, attempt): hashes})
+        hashes |= kept_by_attempt(store, run).get(key, {})
+    store.documents.merge(run, KeptDocument, {key: hashes})
     return hashes
 
 
-def kept_by_attempt(store: "Store", run: str) -> dict[str, dict[str, str]]:
-    """Return attempt (`<step>~<attempt>`) -> path in the attempt's folder -> SHA-256."""
+def kept_by_attempt(store: "Store", run: str) -> dict[AttemptKey, dict[str, str]]:
+    """Return attempt -> path in the attempt's folder -> SHA-256."""
     document = store.documents.get(run, KeptDocument)
     return dict(document.root) if document else {}
 
@@ -68,16 +71,16 @@ def kept_files(store: "Store", run: str) -> dict[str, str]:
     }
 
 
-def folders_of(store: "Store", run: str) -> dict[str, str]:
-    """Return attempt (`<step>~<attempt>`) -> name of its folder in the run's folder."""
+def folders_of(store: "Store", run: str) -> dict[AttemptKey, str]:
+    """Return attempt -> name of its folder in the run's folder."""
     last: dict[str, int] = {}
     for entry in store.attempts.of(run):
         last[entry.step] = max(entry.attempt, last.get(entry.step, 0))
     folders = {}
     for key in kept_by_attempt(store, run):
-        step, number = KeptDocument.parts(key)
-        name = paths.safe_name(step)
-        folders[key] = name if number >= last.get(step, 0) else f"{name}~{number}"
+        folder = Path(paths.safe_name(key.step))
+        is_last = key.attempt >= last.get(key.step, 0)
+        folders[key] = (folder if is_last else earlier_folder(folder, key.attempt)).name
     return folders
 
 

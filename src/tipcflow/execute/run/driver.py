@@ -167,7 +167,7 @@ class ChainRun:
         if queued is None:
             return None
         requested, request = queued
-        self._note(f"confirming {', '.join(requested.keys)}: run {requested.run}")
+        self._note(f"confirming {', '.join(map(str, requested.keys))}: run {requested.run}")
         # Its steps have the names of this run's steps: only its messages are shown.
         listener = confirm.note_listener(self._note)
         return ChainRun(

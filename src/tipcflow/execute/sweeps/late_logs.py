@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tipcflow.domain import InfraError, Node, TipcflowError
+from tipcflow.domain.keys import MemberKey
 from tipcflow.domain.run_documents import ClusterDocument, LateLogs, LateLogsDocument
 from tipcflow.execute.node.listing import jobs_by_run
 from tipcflow.execute.node.session import NodeSession
@@ -76,7 +77,7 @@ def _places(upkeep: Upkeep, addresses: Collection[str] | None, run: str) -> list
             continue
         documents = upkeep.store.documents.several(member.run, (ClusterDocument, LateLogsDocument))
         cluster, late = documents.get(ClusterDocument), documents.get(LateLogsDocument) or LateLogsDocument()
-        entry = late.root.get(LateLogsDocument.key(member.step, member.attempt, member.node))
+        entry = late.root.get(MemberKey(member.step, member.attempt, member.node))
         if cluster is None or (entry is not None and entry.done):
             continue
         node = cluster.root.node(member.node)
@@ -106,7 +107,7 @@ def _of_place(upkeep: Upkeep, place: _Place, runs: Sequence[str]) -> list[tuple[
             continue
         if time.monotonic() > deadline:
             break
-        key = LateLogsDocument.key(member.step, member.attempt, member.node)
+        key = MemberKey(member.step, member.attempt, member.node)
         before = (upkeep.store.documents.get(member.run, LateLogsDocument) or LateLogsDocument()).root.get(key)
         tries = before.tries + 1 if before else 1
         if member.run in place.there:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tipcflow.config.policy import Policy
-from tipcflow.domain import CheckResult, LegKey, Plan, Run, Status, StepKind, without_repeat
+from tipcflow.domain import CheckResult, LegKey, PartKey, Plan, Run, Status, StepKind, without_repeat
 from tipcflow.domain.numbers.metrics import by_iteration
 from tipcflow.domain.numbers.units import minutes
 from tipcflow.domain.quarantine.signature import NUMBER
@@ -34,14 +34,14 @@ NONE = "the policy disables confirm runs (confirm_minutes: 0)"
 BENCHMARK_MODE = "lite_train_lite_infer"
 
 
-def suspected(results: Iterable[CheckResult]) -> tuple[str, ...]:
-    """Return what the check results want re-measured: step id, or step id + '/' + leg id.
+def suspected(results: Iterable[CheckResult]) -> tuple[PartKey, ...]:
+    """Return the steps and legs that the check results want re-measured.
 
     A quarantined metric is measured like any other: clean runs end its quarantine, and an unconfirmed change is
     not clean.
     """
     keys = {
-        str(LegKey(result.step, result.leg))
+        LegKey(result.step, result.leg).part
         for result in results
         if result.values.get("confirm") and (result.gating or NUMBER in result.values) and result.step
     }
@@ -76,7 +76,7 @@ def request_confirmation(
         return None
     results, now = store.checks.results(run.id), store.now()
     until, mode = now + policy.confirm_minutes * 60, run.mode
-    alone: tuple[str, ...] = ()
+    alone: tuple[PartKey, ...] = ()
     if _whole(mode):
         speeds = [result for result in results if by_iteration(result.metric)]
         others = suspected(result for result in results if not by_iteration(result.metric))
@@ -97,8 +97,8 @@ def request_confirmation(
 
 
 def evaluations_alone(
-    others: Iterable[str], speeds: Iterable[str], known: frozenset[str], *, fits: bool
-) -> tuple[str, ...]:
+    others: Iterable[PartKey], speeds: Iterable[PartKey], known: frozenset[str], *, fits: bool
+) -> tuple[PartKey, ...]:
     """Return the evaluations that are repeated without a training; () if another way is chosen.
 
     The two ways are not combined: other suspected metrics need a training. If time permits, a full run re-measures
@@ -107,12 +107,13 @@ def evaluations_alone(
 
     Args:
         others, speeds: suspected parts for metrics other than iteration speeds, and for iteration speeds.
-        known: evaluations that can be repeated alone.
+        known: ids of evaluations that can be repeated alone.
         fits: whether a full run fits into the time limit.
     """
-    doubts, also = set(others), set(speeds) - known
-    if (doubts <= known and not also) or (not fits and not also):
-        return tuple(sorted(doubts & known))
+    repeatable = {LegKey(step).part for step in known}
+    doubts, also = set(others), set(speeds) - repeatable
+    if (doubts <= repeatable and not also) or (not fits and not also):
+        return tuple(sorted(doubts & repeatable))
     return ()
 
 
@@ -123,7 +124,7 @@ def evaluable(store: "Store", run: Run, policy: Policy) -> frozenset[str]:
         return frozenset()
     if confirmation := confirm_request_of(store, run.id):
         return frozenset(
-            confirmation.keys
+            map(str, confirmation.keys)
             if confirmation.alone and not confirmation.refused and not _lost(store, run.id, confirmation)
             else ()
         )
@@ -227,14 +228,15 @@ def note_listener(note: Callable[[str], None]) -> Listener:
     return take
 
 
-def cut(plan: Plan, keys: Iterable[str]) -> Plan:
+def cut(plan: Plan, keys: Iterable[PartKey]) -> Plan:
     """Return a plan with only the suspected steps and legs, and their dependencies."""
-    wanted = set(keys)
+    ids = {step.id for step in plan.steps}
+    wanted = {key.within(ids) for key in keys}
     legs = {
-        step.id: tuple(leg for leg in step.legs if str(LegKey(step.id, leg.id)) in wanted or step.id in wanted)
+        step.id: tuple(leg for leg in step.legs if {LegKey(step.id), LegKey(step.id, leg.id)} & wanted)
         for step in plan.steps
     }
-    kept = {step.id for step in plan.steps if step.id in wanted or legs[step.id]}
+    kept = {step.id for step in plan.steps if LegKey(step.id) in wanted or legs[step.id]}
     for step in reversed(plan.steps):  # each step comes after its dependencies in the plan
         if step.id in kept:
             kept.update(step.after)
@@ -242,8 +244,12 @@ def cut(plan: Plan, keys: Iterable[str]) -> Plan:
     return plan.model_copy(update={"steps": tuple(steps)})
 
 
-def cut_alone(plan: Plan, keys: Iterable[str]) -> Plan:
+def cut_alone(plan: Plan, keys: Iterable[PartKey]) -> Plan:
     """Return a plan with only these evaluations, in all repeats: their dependencies exist already."""
     wanted = set(keys)
-    steps = [step.model_copy(update={"after": ()}) for step in plan.steps if without_repeat(step.id) in wanted]
+    steps = [
+        step.model_copy(update={"after": ()})
+        for step in plan.steps
+        if LegKey(without_repeat(step.id)).part in wanted
+    ]
     return plan.model_copy(update={"steps": tuple(steps)})

@@ -69,7 +69,7 @@ def load_run(store: "Store", run: Run, *, raw: bool = False) -> RunData:
         failures=failures.of(attempts),
         confirmation=None
         if confirmation is None
-        else Confirming.model_validate(confirmation, from_attributes=True),
+        else Confirming.model_validate(confirmation.body(), extra="ignore"),
         confirms=request.root.confirms if request else "",
         merge_base=base.commit if base else "",
         unlike_before=store.history.unlike_before(run),

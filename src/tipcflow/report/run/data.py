@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tipcflow.domain import Attempt, CheckResult, Facts, Failure, LegKey, MetricKey, Plan, Run, Status
+from tipcflow.domain import Attempt, AttemptKey, CheckResult, Facts, Failure, LegKey, MetricKey, Plan, Run, Status
 from tipcflow.domain.run_documents import JudgementDocument
 from tipcflow.report.api import Confirming
 
@@ -40,7 +40,7 @@ class RunData:
     medians: Mapping[MetricKey, float]
     certificate: Any = None
     before: Failure | None = None
-    failures: Mapping[tuple[str, int], Failure] = field(default_factory=dict)
+    failures: Mapping[AttemptKey, Failure] = field(default_factory=dict)
     confirmation: Confirming | None = None
     confirms: str = ""
     merge_base: str = ""
@@ -60,9 +60,9 @@ class RunData:
         return self.run.status is None and self.confirmation is not None and self.now < self.confirmation.until
 
     @property
-    def all_failures(self) -> dict[tuple[str, int], Failure]:
-        """(step, attempt) -> failure, in chronological order. ('', 0) is the phase before the first step."""
-        before = {} if self.before is None else {("", 0): self.before}
+    def all_failures(self) -> dict[AttemptKey, Failure]:
+        """Attempt -> failure, in chronological order. Attempt 0 of step '' is the phase before the first step."""
+        before = {} if self.before is None else {AttemptKey("", 0): self.before}
         return {**before, **self.failures}
 
     @property

@@ -147,7 +147,7 @@ class History(Finished):
             step_status={step: status for step, (status, _) in step_statuses.items()},
             leg_status={leg: status for leg, (status, _) in leg_statuses.items()},
             step_reason={key: reason for key, (_, reason) in all_statuses.items() if reason},
-            failures={step: failure for (step, _), failure in failures.items()},
+            failures={key.step: failure for key, failure in failures.items()},
             reporter=self.reporter(run.id),
             **contents,
         )

@@ -60,19 +60,20 @@ class Documents(Part):
             connection.execute(delete(documents).where(*conditions))
 
     def merge(
-        self, run_id: str, kind: type[Document], entries: Mapping[str, Any], *, without: Collection[str] = ()
+        self, run_id: str, kind: type[Document], entries: Mapping[Any, Any], *, without: Collection[object] = ()
     ) -> None:
         """Merge entries into a document that is a mapping; concurrent writers lose no entries.
 
         Args:
+            entries: key as in the document -> value.
             without: keys whose earlier entries are removed, unless `entries` replaces them.
         """
         if not entries and not without:
             return
-        fresh = kind.model_validate(entries).body()
+        fresh, replaced = kind.model_validate(entries).body(), {str(key) for key in without}
         with self._write() as connection:
             before = _locked(connection, run_id, kind.NAME) or {}
-            kept = {key: value for key, value in before.items() if key not in without}
+            kept = {key: value for key, value in before.items() if key not in replaced}
             if entries or kept != before:
                 _put(connection, run_id, kind.NAME, {**kept, **fresh})
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tipcflow.domain import Attempt, Failure, FailureClass, Status
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run.failure import REMEDIES
 from tipcflow.domain.run_documents import FailuresDocument
 
@@ -43,8 +44,8 @@ def test_root_causes_in_words() -> None:
 def test_only_failures_of_known_attempts_are_read() -> None:
     hang = Failure(failure_class=FailureClass.HANG)
     tried = Attempt(run="r", step="v/train", attempt=1, nodes=("a",), started_at=1.0)
-    kept = FailuresDocument({FailuresDocument.key("v/train", 1): hang, FailuresDocument.key("other", 1): hang})
+    kept = FailuresDocument({AttemptKey("v/train", 1): hang, AttemptKey("other", 1): hang})
     assert kept.of([]) == {}
-    assert kept.of([tried]) == {("v/train", 1): hang}
+    assert kept.of([tried]) == {AttemptKey("v/train", 1): hang}
     assert FailuresDocument().of([tried]) == {}
     assert (kept.before, FailuresDocument({FailuresDocument.BEFORE: hang}).before) == (None, hang)

@@ -8,6 +8,7 @@ from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store
 
 from tipcflow.config.policy import Policy
 from tipcflow.domain import Failure, FailureClass, InfraError, Status
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run.failure import REMEDIES
 from tipcflow.domain.run.names import JobId
 from tipcflow.domain.run_documents import FailuresDocument
@@ -59,7 +60,7 @@ def tried(store: Store, failure: Failure) -> None:
     """An attempt that ended so."""
     number = store.attempts.open(a_run().id, TRAIN, ("node-a", "node-b"), T0)
     store.documents.merge(
-        a_run().id, FailuresDocument, {FailuresDocument.key(TRAIN, number): failure.model_dump(mode="json")}
+        a_run().id, FailuresDocument, {AttemptKey(TRAIN, number): failure.model_dump(mode="json")}
     )
     store.attempts.close(a_run().id, TRAIN, number, Status.INFRA_FAILURE, "", [], T0 + 1)
 

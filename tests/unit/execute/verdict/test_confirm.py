@@ -10,6 +10,7 @@ from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store, r
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Cluster, Measurement, MetricKey, Node, Phase, Status, Step, StepKind
+from tipcflow.domain.keys import LegKey, PartKey
 from tipcflow.domain.run_documents import ConfirmationDocument
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve.placement import rotated
@@ -51,7 +52,7 @@ def in_doubt(store: Store, *answers: CheckResult) -> Any:
 
 def test_suspected_metrics_select_steps_and_legs() -> None:
     answers = [answer(), answer(), answer(INFER, LEG), answer(asks=False), answer(INFER, "x", gating=False)]
-    assert confirm.suspected(answers) == (f"{INFER}/{LEG}", TRAIN)
+    assert confirm.suspected(answers) == (LegKey(INFER, LEG).part, PartKey(TRAIN))
 
 
 def test_requested_once_beyond_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +83,8 @@ def test_a_confirm_run_is_not_confirmed(store: Store) -> None:
 
 def test_only_suspected_metrics_and_what_they_need() -> None:
     plan = a_plan()
-    assert [step.id for step in confirm.cut(plan, [TRAIN]).steps] == [TRAIN]
-    made = confirm.cut(plan, [f"{INFER}/{LEG}"])
+    assert [step.id for step in confirm.cut(plan, [PartKey(TRAIN)]).steps] == [TRAIN]
+    made = confirm.cut(plan, [LegKey(INFER, LEG).part])
     assert [step.id for step in made.steps] == [TRAIN, INFER]
     assert [leg.id for leg in made.steps[1].legs] == [LEG]
 
@@ -101,7 +102,7 @@ def test_the_same_commit_in_the_requested_mode(ref: str | None, expected: str | 
     requested = ConfirmationDocument(run="child", keys=(TRAIN,), until=T0, mode=LITE)
     made = confirm.request_for(request, a_run(suite_commit="abc"), requested, T0)
     assert (made.mode, made.suite_ref) == (LITE, expected)
-    assert (made.trigger, made.confirms, made.only, made.repeats) == ("confirm", a_run().id, (TRAIN,), 1)
+    assert (made.trigger, made.confirms, made.only, made.repeats) == ("confirm", a_run().id, (PartKey(TRAIN),), 1)
 
 
 def on_all_data(store: Store, *answers: CheckResult, took_s: float) -> Any:
@@ -199,13 +200,13 @@ def test_the_evaluation_alone_is_planned_with_the_weights_of_each_repeat(store: 
     made = confirm.request_for(
         request, a_run(), ConfirmationDocument(run="child", keys=(EVAL,), until=T0, mode=WHOLE, alone=True), T0
     )
-    assert (made.repeats, made.evaluates, made.only) == (2, True, (EVAL,))
+    assert (made.repeats, made.evaluates, made.only) == (2, True, (PartKey(EVAL),))
     steps = [
         Step(id=f"norm_train_cpu_repeat_{n}/{kind.value}", kind=kind, nodes=("a",), after=("prepare",))
         for n in (1, 2)
         for kind in (StepKind.TRAIN, StepKind.EVAL)
     ]
-    left = confirm.cut_alone(a_plan(steps=tuple(steps)), [EVAL]).steps
+    left = confirm.cut_alone(a_plan(steps=tuple(steps)), [PartKey(EVAL)]).steps
     assert [(step.id, step.after) for step in left] == [(steps[1].id, ()), (steps[3].id, ())]
 
 

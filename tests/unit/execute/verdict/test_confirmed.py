@@ -11,6 +11,7 @@ from tipcflow.check import verdict
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Measurement, MetricKey, Phase, Run, Status
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run.failure import REMEDIES, Failure, FailureClass
 from tipcflow.domain.run_documents import ConfirmationDocument, FailuresDocument
 from tipcflow.execute.verdict import confirm
@@ -53,7 +54,7 @@ def step(store: Store, name: str, *, ended_at: float, failure: FailureClass | No
     number = store.attempts.open("child", name, ["node-a"], T0 + 2)
     if failure:
         kept = Failure(failure_class=failure).model_dump(mode="json")
-        store.documents.merge("child", FailuresDocument, {FailuresDocument.key(name, number): kept})
+        store.documents.merge("child", FailuresDocument, {AttemptKey(name, number): kept})
     store.attempts.close("child", name, number, status, "", [], ended_at)
     store.steps.set("child", name, status)
 

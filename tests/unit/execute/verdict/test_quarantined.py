@@ -8,7 +8,7 @@ from tests.support.two_nodes import NODES, Number, stored
 
 from tipcflow.config.policy import Policy, QuarantineRule
 from tipcflow.config.references import References
-from tipcflow.domain import Run, Status
+from tipcflow.domain import PartKey, Run, Status
 from tipcflow.domain.run_documents import QuarantinedDocument
 from tipcflow.execute.quarantine.add import Request, quarantine_failure
 from tipcflow.execute.verdict import confirm
@@ -105,4 +105,4 @@ def test_judging_again_uses_the_quarantines_of_that_time(quarantined: Store) -> 
 def test_quarantined_failure_is_confirmed_like_any_other(quarantined: Store) -> None:
     run = judged(quarantined, WEEKS + 1, {"inference_time": 2.0})
     results = quarantined.checks.results(run.id)
-    assert confirm.suspected(results) == ("v/infer_cpu/cpu",)
+    assert confirm.suspected(results) == (PartKey("v/infer_cpu/cpu"),)

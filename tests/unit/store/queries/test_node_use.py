@@ -3,6 +3,7 @@
 from tests.support.stories import T0, a_run, record_run
 
 from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.store import Store
 
@@ -25,6 +26,6 @@ def test_only_runs_that_started_a_step_in_the_period(store: Store) -> None:
 def test_lost_nodes_are_listed(store: Store) -> None:
     run = record_run(store, a_run("r1", created_at=T0), status=Status.INFRA_FAILURE)
     failure = Failure(failure_class=FailureClass.NODE_LOST, node="node-b")
-    store.documents.put(run.id, FailuresDocument({"s": failure}))
+    store.documents.put(run.id, FailuresDocument({AttemptKey("s", 1): failure}))
     assert store.node_use.lost(T0 - 1) == {"node-b": 1}
     assert store.node_use.lost(T0 + 1) == {}

@@ -4,6 +4,7 @@ import pytest
 from tests.support.stories import TRAIN, a_run, record_run
 
 from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.store import Store
 from tipcflow.store.queries.operation import OperationQueries
@@ -61,7 +62,7 @@ def test_lost_nodes_are_those_of_the_failures(queries: OperationQueries, store: 
             store, a_run(f"20261121t00000{number}-a-0000", created_at=store.now()), status=Status.INFRA_FAILURE
         )
         failure = Failure(failure_class=kind, node="node-b", log_line='the line names "node_lost"')
-        store.documents.put(run.id, FailuresDocument({TRAIN: failure}))
+        store.documents.put(run.id, FailuresDocument({AttemptKey(TRAIN, 1): failure}))
     assert queries.numbers(DAY).node_lost == {"node-b": 1}
 
 

@@ -9,6 +9,7 @@ from tests.support.documents import store_raw
 from tests.support.stories import a_plan, a_run, some_facts
 
 from tipcflow.domain import CheckResult, EvidenceKey, Failure, FailureClass, MetricKey, NodeFacts, Status
+from tipcflow.domain.keys import AttemptKey, PartKey
 from tipcflow.domain.run_documents import (
     ConfirmationDocument,
     Document,
@@ -57,7 +58,7 @@ def test_a_document_is_kept_and_replaced(begun: Store) -> None:
     several = begun.documents.several(RUN, (PredictionsDocument, LeaseDocument, FoundDocument))
     found = several.get(PredictionsDocument)
     assert found is not None
-    assert math.isnan(found.root["s"]["1.png"][0])
+    assert math.isnan(found.root[PartKey("s")]["1.png"][0])
     assert several.get(LeaseDocument) == LeaseDocument(fence=3, at=1.5)
     assert several.get(FoundDocument) is None
     assert begun.documents.names(RUN) == ["lease", "predictions"]
@@ -78,7 +79,10 @@ def test_a_document_needs_its_run(begun: Store) -> None:
         ),
         ({"rule": 2, "numbers": {"v/train||eval.top1": 0.7}}, NumbersDocument(rule=2, numbers={KEY: 0.7})),
         (["metric|v/eval||top1"], FoundDocument((EvidenceKey("metric", "v/eval", "", "top1"),))),
-        ({"v/train~1": {"failure_class": "oom_gpu", "later": 1}}, FailuresDocument({"v/train~1": OOM})),
+        (
+            {"v/train~1": {"failure_class": "oom_gpu", "later": 1}},
+            FailuresDocument({AttemptKey("v/train", 1): OOM}),
+        ),
     ],
 )
 def test_rows_of_other_versions_load(begun: Store, body: Any, expected: Document) -> None:

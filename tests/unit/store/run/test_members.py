@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from tests.support.stories import T0, TRAIN, a_plan, a_record, a_run
 
 from tipcflow.domain import MemberState, Status
+from tipcflow.domain.keys import WaitKey
 from tipcflow.domain.run_documents import WaitsDocument
 from tipcflow.store import Store
 
@@ -61,10 +62,12 @@ def test_a_member_needs_its_attempt(begun: Store) -> None:
 
 
 def test_documents_of_several_writers_are_merged(begun: Store) -> None:
-    begun.documents.merge(RUN, WaitsDocument, {"a": 1})
+    begun.documents.merge(RUN, WaitsDocument, {WaitKey("a", 0): 1})
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda n: begun.documents.merge(RUN, WaitsDocument, {f"n{n}": n}), range(8)))
-    assert begun.documents.get(RUN, WaitsDocument) == WaitsDocument({"a": 1, **{f"n{n}": n for n in range(8)}})
+        list(pool.map(lambda n: begun.documents.merge(RUN, WaitsDocument, {WaitKey("n", n): n}), range(8)))
+    assert begun.documents.get(RUN, WaitsDocument) == WaitsDocument(
+        {WaitKey("a", 0): 1, **{WaitKey("n", n): n for n in range(8)}}
+    )
 
 
 def test_a_run_that_is_opened_again_has_no_status(begun: Store) -> None:

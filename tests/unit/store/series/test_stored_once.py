@@ -14,7 +14,8 @@ from tests.support import postgres
 from tests.support.stories import T0, TRAIN, a_plan, a_run, losses
 
 from tipcflow.domain import JobCommand, JobSpec, Measurement, Node, SshTarget, Status
-from tipcflow.execute.collect.collect import collect, step_folder
+from tipcflow.execute.collect.collect import collect
+from tipcflow.execute.collect.folders import step_folder
 from tipcflow.execute.collect.log_archive import compress_logs
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.node.fetch import Fetched
