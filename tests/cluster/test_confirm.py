@@ -163,7 +163,7 @@ def test_a_confirm_run_precedes_a_run_that_waits_for_the_slots(site: Site) -> No
 
 
 @pytest.mark.full
-def test_accuracy_that_fell_is_confirmed_by_evaluating_again_what_was_trained(site: Site) -> None:
+def test_lower_accuracy_is_confirmed_by_evaluating_the_trained_weights_again(site: Site) -> None:
     site.configure_policy(accuracy={"too_good": 3, "history": True})
     first = site.run(mode=WHOLE)
     assert first.code == 0, first.output
@@ -195,7 +195,7 @@ def test_accuracy_that_fell_is_confirmed_by_evaluating_again_what_was_trained(si
 
 
 @pytest.mark.full
-def test_accuracy_is_judged_alone_when_what_was_trained_is_gone(site: Site) -> None:
+def test_accuracy_is_judged_without_confirm_run_when_the_weights_are_deleted(site: Site) -> None:
     site.configure_policy(accuracy={"too_good": 3, "history": True})
     first = site.run(mode=WHOLE)
     assert first.code == 0, first.output

@@ -147,7 +147,7 @@ def test_container_of_a_killed_runner_is_reaped(session: NodeSession, docker: Pa
     assert session.list_ours()["processes"] == []
 
 
-def test_an_image_that_is_not_there_is_named(session: NodeSession) -> None:
+def test_missing_image_is_named(session: NodeSession) -> None:
     box = session.node.container
     assert box is not None
     other = NodeSession(session.node.model_copy(update={"container": box.model_copy(update={"image": "no:1"})}))

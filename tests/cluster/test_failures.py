@@ -35,7 +35,7 @@ def inject(site: Site, what: str) -> None:
 
 
 @pytest.mark.full
-def test_the_rank_that_stalls_is_named_by_what_every_node_looked_like(site: Site) -> None:
+def test_stalled_rank_is_named_by_the_evidence_of_all_nodes(site: Site) -> None:
     """Rank 3 is in its own code, the others wait for it in a collective: all are silent."""
     inject(site, "stall@3")
     site.configure_policy(hang_s=3)

@@ -32,7 +32,7 @@ def logs(site: Site, outcome: Outcome) -> str:
     return "\n".join(path.read_text(errors="replace") for path in found if "log" in path.name)
 
 
-def test_a_wheel_is_tested_and_the_nodes_stay_as_they_were(site: Site, tmp_path: Path) -> None:
+def test_wheel_is_tested_without_changes_to_the_nodes(site: Site, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "built", text="first")
     first = site.run("--framework-wheel", str(wheel), "--sha256", sha256_of(wheel))
     assert first.code == 0, first.output

@@ -122,7 +122,7 @@ def unchanged(site: Site, run: str) -> tuple[object, ...]:
     ("first", "second"),
     [(by_reap, by_maintenance), pytest.param(by_maintenance, by_reap, marks=pytest.mark.full)],
 )
-def test_logs_of_a_node_that_was_lost_until_the_end_of_its_run(world: World, first: Swept, second: Swept) -> None:
+def test_logs_of_a_lost_node_are_fetched_after_the_run(world: World, first: Swept, second: Swept) -> None:
     site = world.site
     run = lose_b(world)
     before, state = stored(site, run), unchanged(site, run)
@@ -163,7 +163,7 @@ def test_logs_that_are_gone_are_not_requested_again(world: World) -> None:
     assert [one.done for one in late.root.values()] == [True]
 
 
-def test_logs_that_a_later_attempt_has_used_are_not_taken_for_those_of_the_lost_one(world: World) -> None:
+def test_logs_of_a_later_attempt_are_not_stored_for_the_lost_attempt(world: World) -> None:
     """Both attempts append to one file, and node b is lost in both."""
     site, nodes = world.site, world.nodes
 

@@ -98,7 +98,7 @@ def test_closing_ends_everything_and_may_be_repeated(each: LocalNodes) -> None:
     assert not {name for name in devices() if name.startswith(f"tf{each.folder.name}")}
 
 
-def test_namespace_nodes_are_machines_of_their_own(make_nodes: Callable[..., LocalNodes]) -> None:
+def test_namespace_nodes_behave_like_separate_machines(make_nodes: Callable[..., LocalNodes]) -> None:
     nodes = make_nodes(mode="namespaces")
     a, b = nodes.cluster.nodes
     assert ssh(a, "hostname").stdout.strip() == "a"
@@ -110,7 +110,7 @@ def test_namespace_nodes_are_machines_of_their_own(make_nodes: Callable[..., Loc
     assert ssh(a, "cat /proc/sys/kernel/random/boot_id").stdout != before
 
 
-def test_cut_cable_is_silence_until_it_is_restored(make_nodes: Callable[..., LocalNodes]) -> None:
+def test_cut_cable_drops_packets_until_restored(make_nodes: Callable[..., LocalNodes]) -> None:
     nodes = make_nodes(mode="namespaces")
     ping = ["ping", "-c1", "-W1", nodes.cluster.node("b").address]
     assert nodes.exec("a", ping).returncode == 0

@@ -28,7 +28,7 @@ def reaches(nodes: LocalNodes, source: str, target: str) -> bool:
     return nodes.exec(source, ["python3", "-c", ask]).returncode == 0
 
 
-def test_this_machines_network_never_sees_what_goes_from_node_to_node(
+def test_traffic_between_nodes_stays_out_of_the_host_network(
     make_nodes: Callable[..., LocalNodes],
 ) -> None:
     nodes = make_nodes(mode="namespaces")

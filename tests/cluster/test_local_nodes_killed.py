@@ -171,7 +171,7 @@ def test_sigkill_at_random_times_is_repaired_by_the_next_start(owners: Owners, m
     settle(owners.home, NOTHING)
 
 
-def test_the_next_start_does_not_touch_a_living_demo_of_the_same_home(owners: Owners) -> None:
+def test_next_start_leaves_a_running_demo_of_the_same_home_alone(owners: Owners) -> None:
     living = owners.start("namespaces", wait=True)
     before = traces(owners.home)
     messages: list[str] = []

@@ -63,7 +63,7 @@ def folders(tasks: Tasks, run: str) -> list[Path]:
     return [path for path in found if path.exists()]
 
 
-def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tasks) -> None:
+def test_abandoned_run_is_ended_and_judged_but_not_a_running_one(tasks: Tasks) -> None:
     train_for_ever(tasks)
     beside, messages = upkeep(tasks, owner=Owner.LIVING, later=9 * DAY_S)
     assert runs_without_status(beside) == "1 runs without a status: 0 got one, 1 are still running"

@@ -39,7 +39,7 @@ def site(nodes: LocalNodes, tmp_path: Path) -> Site:
     return made
 
 
-def test_a_suite_gets_what_its_file_needs_and_leaves_the_node_as_it_was(site: Site, tmp_path: Path) -> None:
+def test_needed_data_is_linked_for_a_run_and_removed_afterwards(site: Site, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     (shared / "data.example").mkdir(parents=True)
     (shared / "val.txt").write_text("one image")
@@ -89,7 +89,7 @@ for i in 0 1 2; do echo "$i" > "images/$i.png"; done
 """
 
 
-def test_a_failed_download_is_named_and_the_root_cause_only_if_a_file_is_missing(site: Site) -> None:
+def test_failed_download_is_the_root_cause_only_if_a_file_is_missing(site: Site) -> None:
     (site.suite / "test_tipc" / "prepare.sh").write_text(NO_NETWORK)
     outcome = site.run()
     assert outcome.code == 0, outcome.output

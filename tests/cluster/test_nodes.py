@@ -41,7 +41,7 @@ def nodes_command(site: Site, *words: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(command, env=site.env, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
-def test_a_waiting_run_gets_a_reason_and_leaves_the_queue_then_leftovers_are_reaped(
+def test_waiting_run_leaves_the_queue_with_a_reason_and_leftovers_are_reaped(
     site: Site, started: "list[subprocess.Popen[str]]"
 ) -> None:
     site.edit_params(*HANG)
@@ -105,7 +105,7 @@ def test_reap_ends_leftovers_of_a_dead_controller_after_the_lease(
 
 
 @pytest.mark.full
-def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
+def test_runs_of_an_unknown_database_are_awaited_and_not_reaped(
     site: Site, tmp_path: Path, started: "list[subprocess.Popen[str]]"
 ) -> None:
     site.edit_params(*HANG)
@@ -137,7 +137,7 @@ def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
 
 
 @pytest.mark.full
-def test_a_node_that_is_not_reached_is_named(site: Site) -> None:
+def test_unreachable_node_is_named(site: Site) -> None:
     site.nodes.kill_sshd("b")
     try:
         result, reaped = (nodes_command(site, *words, "--cluster", "local") for words in ([], ["reap"]))

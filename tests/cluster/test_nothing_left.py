@@ -49,7 +49,7 @@ def job(session: NodeSession, text: str, **values: object) -> JobSpec:
     return JobSpec.model_validate({**fields, **values})
 
 
-def test_a_worker_log_that_is_a_fifo_is_lost_and_blocks_no_process(session: NodeSession, tmp_path: Path) -> None:
+def test_worker_log_that_is_a_fifo_is_skipped_without_blocking(session: NodeSession, tmp_path: Path) -> None:
     text = "mkdir log; mkfifo log/workerlog.0; ln -s /dev/zero log/workerlog.1; echo 2 > log/workerlog.2; sleep 2"
     text += "; ln -s workerlog.2 log/workerlog.3"
     spec = job(session, text, artefacts=("log",), progress=("log/workerlog.*",))

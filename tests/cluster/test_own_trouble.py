@@ -127,7 +127,7 @@ def statuses_once_repaired(site: Site) -> list[str]:
     return [run.status.value if run.status else "none", run.reason]
 
 
-def test_a_database_that_is_cut_under_a_run_ends_it_with_one_line(own_site: Site) -> None:
+def test_truncated_database_ends_a_run_with_one_line(own_site: Site) -> None:
     """SQLite's mapped file: the process gets SIGBUS, as it does when the file is made immutable."""
     site = own_site
     site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
@@ -156,7 +156,7 @@ def lose_database(site: Site, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced", "file", "folder"])
-def test_a_database_that_is_lost_during_a_training_ends_the_run_with_one_line(own_site: Site, how: str) -> None:
+def test_database_lost_during_a_training_ends_the_run_with_one_line(own_site: Site, how: str) -> None:
     site = own_site
     site.configure_policy(waits={"lease_ttl_s": 6})
     site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 6")

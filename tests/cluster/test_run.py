@@ -46,7 +46,7 @@ def test_pass_from_one_command_to_a_verdict(site: Site) -> None:
 
 
 @pytest.mark.full
-def test_accepted_run_of_a_commit_records_the_files_that_it_opened(site: Site) -> None:
+def test_accepted_run_of_a_commit_records_the_opened_files(site: Site) -> None:
     head = make_repository(site.suite)
     done = site.run()
     assert done.code == 0, done.output

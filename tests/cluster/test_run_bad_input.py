@@ -177,7 +177,7 @@ def test_disk_full_in_the_workspace(own_site: Site) -> None:
     assert_ends(own_site, own_site.run(), Status.INFRA_FAILURE, "node b", "disk", "full")
 
 
-def test_python_that_is_none(site: Site) -> None:
+def test_path_without_a_python_interpreter_is_an_infra_failure(site: Site) -> None:
     site.configure_node("a", python="/bin/true")
     assert_ends(site, site.run(), Status.INFRA_FAILURE, "node a")
 

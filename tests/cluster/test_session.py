@@ -162,7 +162,7 @@ def test_every_question_waits_for_an_sshd_that_is_away_for_a_moment(away: Any, t
     session.close()
 
 
-def test_a_node_that_stays_away_is_lost_when_the_policys_time_is_over(away: Any) -> None:
+def test_unreachable_node_is_lost_after_the_reconnect_time_of_the_policy(away: Any) -> None:
     session = NodeSession(away.node, reconnect_s=1.0)
     session.prepare()
     away()

@@ -97,7 +97,7 @@ def test_failing_member_ends_its_peers_and_is_named(tasks: Tasks) -> None:
     assert said_of["norm_train_gpus_0,1_autocast_null_nodes_2/export"][0] is Status.BLOCKED
 
 
-def test_a_step_that_runs_again_gets_a_new_attempt_and_the_run_a_new_verdict(tasks: Tasks) -> None:
+def test_repeated_step_gets_a_new_attempt_and_the_run_a_new_verdict(tasks: Tasks) -> None:
     tasks.begin()
     for kind in ORDER:
         tasks.step(kind)
@@ -170,7 +170,7 @@ def test_slots_that_are_held_are_waited_for(tasks: Tasks) -> None:
     assert tasks.site.left_behind() == []
 
 
-def test_a_task_of_the_same_round_takes_the_attempt_as_it_ended(tasks: Tasks) -> None:
+def test_task_of_the_same_round_takes_the_ended_attempt(tasks: Tasks) -> None:
     """A task that comes when its gang is over already, or is tried again, does not train a second time."""
     tasks.begin()
     tasks.step(StepKind.PREPARE)

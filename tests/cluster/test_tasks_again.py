@@ -24,7 +24,7 @@ def tasks(nodes: LocalNodes, tmp_path: Path) -> Iterator[Tasks]:
     task_phases.release_run(made.context())
 
 
-def test_a_cleared_run_whose_nodes_are_away_is_not_what_it_was(tasks: Tasks) -> None:
+def test_cleared_run_with_unreachable_nodes_loses_its_old_verdict(tasks: Tasks) -> None:
     tasks.begin()
     for kind in ORDER:
         tasks.step(kind)
@@ -41,7 +41,7 @@ def test_a_cleared_run_whose_nodes_are_away_is_not_what_it_was(tasks: Tasks) -> 
     assert tasks.finish().status is Status.INFRA_FAILURE
 
 
-def test_a_run_that_ended_before_it_began_can_be_cleared(tasks: Tasks) -> None:
+def test_run_that_failed_before_the_first_step_can_be_cleared(tasks: Tasks) -> None:
     tasks.resolve()
     tasks.site.nodes.kill_sshd("b")
     try:
@@ -62,7 +62,7 @@ def test_a_run_that_ended_before_it_began_can_be_cleared(tasks: Tasks) -> None:
     assert tasks.site.left_behind() == []
 
 
-def test_a_node_lost_while_its_task_waits_is_the_root_cause_and_its_peers_are_stopped(tasks: Tasks) -> None:
+def test_node_lost_while_its_task_waits_is_the_root_cause(tasks: Tasks) -> None:
     tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@0")
     tasks.begin()
     tasks.step(StepKind.PREPARE)
@@ -89,7 +89,7 @@ def test_a_node_lost_while_its_task_waits_is_the_root_cause_and_its_peers_are_st
     assert tasks.finish().status is Status.INFRA_FAILURE
 
 
-def test_a_task_that_runs_again_after_it_was_stopped_starts_over(tasks: Tasks) -> None:
+def test_stopped_task_starts_over_when_repeated(tasks: Tasks) -> None:
     tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE)

@@ -75,7 +75,7 @@ def test_a_reap_by_an_operator_is_not_a_failure_of_the_model(site: Site, tmp_pat
     assert "an operator ended" in outcome.run.reason
 
 
-def test_the_budget_that_ends_a_training_is_not_a_failure_of_the_model(site: Site) -> None:
+def test_training_ended_by_the_budget_is_not_a_model_failure(site: Site) -> None:
     site.configure_suite(budget_minutes=0.15)
     slow(site, 3)
     outcome = site.run()
@@ -85,7 +85,7 @@ def test_the_budget_that_ends_a_training_is_not_a_failure_of_the_model(site: Sit
 
 
 @pytest.mark.full
-def test_after_a_lost_node_and_the_end_of_the_budget_the_reason_names_the_node(site: Site) -> None:
+def test_reason_names_the_lost_node_although_the_budget_ended_too(site: Site) -> None:
     """What comes after the training is blocked by it, whatever the time."""
     site.configure_suite(budget_minutes=0.5)
     site.configure_policy(waits={"reconnect_s": 5, "silence_s": 3, "node_lease_s": 5})

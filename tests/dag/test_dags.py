@@ -59,7 +59,7 @@ def chain(request: pytest.FixtureRequest) -> DAG:
     return bag().dags[request.param]
 
 
-def test_all_files_are_read_and_nothing_else_is_there() -> None:
+def test_dag_bag_has_exactly_the_shipped_dags() -> None:
     assert bag().import_errors == {}
     assert not bag().captured_warnings
     assert set(bag().dags) == CHAINS | OTHERS
@@ -81,7 +81,7 @@ def test_files_hold_no_logic() -> None:
     assert longest <= 25
 
 
-def test_a_dag_describes_itself(dag: DAG) -> None:
+def test_dags_have_docs_a_description_and_tags(dag: DAG) -> None:
     assert dag.doc_md is not None
     assert dag.doc_md.startswith("### ")
     assert len(dag.doc_md) > 150
@@ -90,7 +90,7 @@ def test_a_dag_describes_itself(dag: DAG) -> None:
     assert dag.owner == "tipcflow"
 
 
-def test_a_task_documents_what_it_does_and_where_its_output_is(dag: DAG) -> None:
+def test_tasks_have_docs(dag: DAG) -> None:
     unsaid = [task.task_id for task in dag.tasks if len(task.doc_md or "") < 30]
     assert unsaid == []
 
@@ -103,7 +103,7 @@ def test_a_chain_is_found_by_its_suite_and_model(chain: DAG) -> None:
     assert f"{model}/{file}.txt" in chain.doc_md
 
 
-def test_only_weekly_and_maintenance_start_by_themselves(dag: DAG) -> None:
+def test_only_weekly_and_maintenance_are_scheduled(dag: DAG) -> None:
     scheduled = dag.dag_id in ("weekly", "maintenance")
     assert dag.timetable.can_be_scheduled is scheduled
     assert dag.catchup is False
@@ -157,7 +157,7 @@ def test_params_make_a_form(dag: DAG) -> None:
         jsonschema.Draft7Validator.check_schema(param.schema)
 
 
-def test_defaults_are_valid_and_what_resolve_takes() -> None:
+def test_default_params_are_valid_for_resolve() -> None:
     for chain in CHAINS:
         params = bag().dags[chain].params
         assert tuple(sorted(params)) == tuple(sorted(RUN_PARAMS))
@@ -187,7 +187,7 @@ def test_defaults_are_valid_and_what_resolve_takes() -> None:
     ],
     ids=str,
 )
-def test_airflow_refuses_what_cannot_be(chain: DAG, wrong: dict[str, Any]) -> None:
+def test_airflow_refuses_invalid_params(chain: DAG, wrong: dict[str, Any]) -> None:
     params = ParamsDict(dict(chain.params.items()))
     with pytest.raises(ParamValidationError, match=next(iter(wrong))):
         params.update(wrong)

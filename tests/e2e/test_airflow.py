@@ -12,7 +12,7 @@ VARIANT = "norm_train_gpus_0,1_autocast_null_nodes_2"
 SLOW = "norm_train:train.py --step-time 3"
 
 
-def test_a_chain_passes_and_every_task_shows_what_it_did(scheduler: Scheduler) -> None:
+def test_chain_passes_and_every_task_has_a_log(scheduler: Scheduler) -> None:
     dag_run, run = scheduler.certify(seed=7)
     assert run.status is Status.PASS, run.reason
     assert dag_run.state is RunState.SUCCESS

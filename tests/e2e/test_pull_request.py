@@ -183,7 +183,7 @@ def deployment(nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) -> I
     assert site.left_behind() == []
 
 
-def test_a_push_during_the_run_cancels_it_and_the_new_commit_is_certified(deployment: Deployment) -> None:
+def test_push_cancels_the_run_and_certifies_the_new_commit(deployment: Deployment) -> None:
     old = deployment.push(slow=True)
     deployment.pull_request("opened")
     deployment.pull_request("opened")

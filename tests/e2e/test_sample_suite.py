@@ -87,7 +87,7 @@ def test_an_unknown_mode_is_refused(suite: Path) -> None:
     assert "lite_train_lite_infer" in done.stdout
 
 
-def test_every_rank_reports_itself_and_logs_every_iteration(trained: Path) -> None:
+def test_every_rank_reports_its_number_and_logs_every_iteration(trained: Path) -> None:
     reports, lines = [], []
     for local in (0, 1):
         log = (trained / f"launch/workerlog.{local}").read_text()
@@ -164,7 +164,7 @@ def test_the_report_can_be_read(legs: dict[bool, str]) -> None:
         assert log.index("Env info") > log.rindex('"class_id"')
 
 
-def test_autolog_reports_where_it_is_installed(suite: Path, legs: dict[bool, str]) -> None:
+def test_autolog_reports_if_installed(suite: Path, legs: dict[bool, str]) -> None:
     """The nodes' environment has AutoLog if TIPCFLOW_WHEEL_URL had it; else the suite's own reporter prints."""
     version = "import importlib.metadata as metadata; print(metadata.version('auto_log'))"
     requested = _run(suite, str(PYTHON), "-c", version)
@@ -174,7 +174,7 @@ def test_autolog_reports_where_it_is_installed(suite: Path, legs: dict[bool, str
         assert expected == "auto_log 1.2.0"
 
 
-def test_weights_that_are_not_there(suite: Path, python: Run) -> None:
+def test_missing_weights_end_a_script_with_a_message(suite: Path, python: Run) -> None:
     for words in (
         "tools/export_model.py --pretrained=no/such.pdparams --save-inference-dir=nothing",
         "train.py --test-only --pretrained=no/such.pdparams",
@@ -197,7 +197,7 @@ def test_unavailable_precisions_are_refused(exported: Path, python: Run, word: s
     assert "Traceback" not in done.stdout
 
 
-def test_a_gpu_that_is_not_there(suite: Path, exported: Path, python: Run) -> None:
+def test_missing_gpu_ends_a_script_with_a_message(suite: Path, exported: Path, python: Run) -> None:
     done = python(f"deploy/inference_python/infer.py --model-dir={exported} --use-gpu=True")
     assert done.returncode == 3
     assert "no GPU" in done.stdout

@@ -32,7 +32,7 @@ def demand(scheduler: Scheduler, accuracy: float) -> None:
     (folder / "toy.yaml").write_text(yaml.safe_dump(content))
 
 
-def test_weekly_finds_the_loss_and_continues_where_it_was_stopped(scheduler: Scheduler) -> None:
+def test_weekly_finds_the_loss_and_continues_after_a_stop(scheduler: Scheduler) -> None:
     scheduler.api.unpause("weekly")
     demand(scheduler, 0.99)  # parameters of the first chain only
     weekly = scheduler.start("weekly", chains=["toy/*"], mode=MODE, cluster="local")

@@ -37,7 +37,7 @@ def test_every_route_requires_the_login(page_app: FastAPI, anybody: TestClient, 
     "path", ["/docs", "/redoc", "/openapi.json", "/assets/app.css", "/nowhere", "/api/x", "/"]
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
-def test_nothing_is_learnt_from_what_is_not_there(anybody: TestClient, home: Path, method: str, path: str) -> None:
+def test_missing_pages_require_a_login(anybody: TestClient, home: Path, method: str, path: str) -> None:
     assert anybody.request(method, PREFIX + path).status_code == 401
 
 

@@ -144,9 +144,7 @@ def test_thousands_of_files(browser: TestClient, home: Path, run: str) -> None:
     assert browser.get(f"/certification/runs/{run}").status_code == 200
 
 
-def test_secrets_in_a_log_are_masked_on_the_page_and_in_the_download(
-    browser: TestClient, run: str, home: Path
-) -> None:
+def test_secrets_in_logs_are_masked_on_pages_and_in_downloads(browser: TestClient, run: str, home: Path) -> None:
     log = home / "runs" / run / "norm_train_cpu%2Ftrain" / "node-a" / "logs" / "main.log"
     log.write_text("GET https://x/?token=SECRET123&a=1\nenv {'DB': 'SECRET123'}\nloss: 1\n")
     file = {"file": "norm_train_cpu%2Ftrain/node-a/logs/main.log"}

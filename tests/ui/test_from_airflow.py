@@ -67,7 +67,7 @@ def test_a_dag_leads_to_the_runs_of_its_chain(browser: TestClient, store: Store)
         ("dag-run", {"dag_id": "weekly", "run_id": DAG_RUN}, "certifies no chain"),
     ],
 )
-def test_pages_without_a_run_report_it(
+def test_pages_without_a_run_report_the_reason(
     machine: TestClient, store: Store, dag_runs: None, path: str, query: dict[str, str], reason: str
 ) -> None:
     response = machine.get(f"/certification/airflow/{path}", params=query)

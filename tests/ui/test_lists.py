@@ -109,7 +109,7 @@ def test_nothing_was_run_yet(browser: TestClient, store: Store) -> None:
         assert "No runs yet." in look(browser, path).text
 
 
-def test_there_is_not_a_database(browser: TestClient, machine: TestClient, home: Path) -> None:
+def test_missing_database_is_503_with_a_hint(browser: TestClient, machine: TestClient, home: Path) -> None:
     for path in ("/", "/runs", "/runs/x", "/runs/x/tail?file=y"):
         assert "there is no metrics database yet" in look(browser, path, 503).text
     report = machine.get("/certification/api/runs").json()

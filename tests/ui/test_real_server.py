@@ -154,9 +154,7 @@ def mouse(page: chromium.Page, kind: str, x: float, y: float, modifiers: int = 0
     page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, modifiers=modifiers, **button)
 
 
-def test_a_log_is_loaded_when_it_is_opened(
-    page: chromium.Page, served: server.ApiServer, home: Path, run: Run
-) -> None:
+def test_log_is_loaded_when_opened(page: chromium.Page, served: server.ApiServer, home: Path, run: Run) -> None:
     logs = home / "runs" / run.id / "norm_train_cpu%2Ftrain" / "node-a" / "logs"
     logs.mkdir(parents=True)
     (logs / "main.log").write_text("<b>loss</b> 0.5\n")

@@ -66,7 +66,7 @@ FILL = {
 
 
 @pytest.mark.parametrize("what", sorted(FILL))
-def test_a_disk_that_is_full_at_the_start_of_a_job_is_the_disk(world: World, what: str) -> None:
+def test_full_disk_at_the_start_of_a_job_is_a_disk_failure(world: World, what: str) -> None:
     """Nothing of the disk of node b is left between two steps."""
     workspace = str(world.workspace)
     world.execute("mkdir", "-p", workspace)

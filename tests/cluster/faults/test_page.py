@@ -46,7 +46,7 @@ def test_the_page_is_written_from_the_table_and_the_results() -> None:
     assert page(FAULTS, seen) == text, "TIPCFLOW_WRITE_DOCS=1 make test-full writes docs/faults.md"
 
 
-def test_the_commit_is_above_the_table_if_all_results_share_it() -> None:
+def test_commit_shared_by_all_results_is_above_the_table() -> None:
     one = "abc1234 2026-01-02"
     seen = {fault.name: {door: Seen(str(fault.status), commit=one) for door in fault.doors} for fault in FAULTS}
     head, _, table = page(FAULTS, seen).partition("| fault |")

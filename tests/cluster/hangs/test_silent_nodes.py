@@ -46,7 +46,7 @@ def training(site: Site, run: str) -> Attempt:
         return next(attempt for attempt in store.attempts.of(run) if attempt.step == TRAIN)
 
 
-def test_a_node_whose_ranks_never_print_does_not_hang_while_its_peer_makes_progress(site: Site) -> None:
+def test_node_with_silent_ranks_does_not_hang_while_a_peer_progresses(site: Site) -> None:
     set_up(site, STEP_S)
     outcome = site.run()
     made = training(site, outcome.run.id)

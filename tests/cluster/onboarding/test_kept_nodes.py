@@ -127,7 +127,7 @@ def test_a_killed_keeper_is_stale_and_down_removes_its_leftovers(
     nothing_is_left(home, Path(record.facts["folder"]).name, tmp_path / "configs")
 
 
-def test_up_replaces_what_a_killed_keeper_left(tipcflow: Command, home: Path) -> None:
+def test_up_replaces_the_leftovers_of_a_killed_keeper(tipcflow: Command, home: Path) -> None:
     up(tipcflow)
     first = kept(home)
     os.kill(first.pid, signal.SIGKILL)

@@ -171,14 +171,14 @@ def test_the_dag_is_one_that_airflow_can_keep(world: World) -> None:
         ({"marign": 1}, "marign: unknown param"),
     ],
 )
-def test_a_wrong_param_is_reported_before_anything_starts(world: World, wrong: dict[str, Any], words: str) -> None:
+def test_wrong_param_is_reported_before_a_run_starts(world: World, wrong: dict[str, Any], words: str) -> None:
     world.conf = wrong
     with pytest.raises(AirflowFailException, match=f"(?s)^config_error: .*{words}"):
         world.check()
     assert world.started == []
 
 
-def test_pairs_run_in_turn_on_the_nodes_of_the_first_run_until_b_is_worse(
+def test_pairs_alternate_on_the_same_nodes_until_b_is_worse(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.conf = {"seed": 7, "metric": ["batch_cost"], "pairs": 4}
@@ -249,9 +249,7 @@ def test_failure_of_side_b_ends_the_comparison(world: World) -> None:
 
 
 @pytest.mark.parametrize("broken", [Status.INFRA_FAILURE, None])
-def test_a_broken_pair_is_repeated_and_two_in_a_row_end_the_task_until_it_is_cleared(
-    world: World, broken: Status | None
-) -> None:
+def test_broken_pair_is_repeated_and_two_in_a_row_fail_the_task(world: World, broken: Status | None) -> None:
     world.check()
     waits = world.go_on(world.end(world.go_on(), broken))
     assert (world.sides, dict(world.started[-1][1]).get("nodes_of")) == ("AA", None)

@@ -45,7 +45,7 @@ def execute(operator: Any) -> None:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_every_first_task_reports_it_and_creates_no_database(
+def test_first_tasks_refuse_sqlite_and_create_no_database(
     home: Path, monkeypatch: pytest.MonkeyPatch, operator: Any, executor: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)

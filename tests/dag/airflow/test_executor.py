@@ -49,7 +49,7 @@ def test_workers_are_forked_after_the_imports(monkeypatch: pytest.MonkeyPatch) -
     assert order == ["imports", "workers"]
 
 
-def test_airflow_takes_it_for_a_local_one() -> None:
+def test_airflow_treats_the_executor_as_local() -> None:
     from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
     name = f"{executor.LocalExecutor.__module__}.{executor.LocalExecutor.__qualname__}"
@@ -98,7 +98,7 @@ def test_a_task_that_a_worker_has_is_known_and_uses_a_slot(one: executor.LocalEx
     assert (one.has_task(TASK), one.slots_available) == (False, 1)
 
 
-def test_the_late_end_of_a_deferred_task_does_not_end_the_resumed_one(one: executor.LocalExecutor) -> None:
+def test_late_end_of_a_deferred_task_does_not_end_the_resumed_task(one: executor.LocalExecutor) -> None:
     _give(one)
     _give(one)  # the trigger fired while the first process was ending
     assert _reports(one, State.RUNNING, State.SUCCESS) == {KEY: State.RUNNING}
@@ -124,7 +124,7 @@ def test_the_scheduler_fails_a_task_without_heartbeat(one: executor.LocalExecuto
     assert (one.has_task(TASK), one.slots_available) == (False, 1)
 
 
-def test_airflows_own_executor_still_lacks_what_ours_adds() -> None:
+def test_airflows_local_executor_lacks_the_behavior_of_the_overrides() -> None:
     """If this fails, Airflow tracks or revokes tasks itself: compare, then drop our overrides."""
     plain = local_executor.LocalExecutor(parallelism=1)
     plain.is_mp_using_fork = False

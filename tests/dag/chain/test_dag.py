@@ -108,11 +108,11 @@ def test_a_later_variant_runs_also_when_an_earlier_one_failed(configs: Path) -> 
     assert rules(dag, f"{ONE}.train", f"{TWO}.train") == ["none_failed", "all_done"]
 
 
-def test_nothing_is_trained_before_nodes_are_there(configs: Path) -> None:
+def test_training_starts_after_nodes_are_acquired(configs: Path) -> None:
     assert set(rules(dag_of(configs, sample()), "resolve", "acquire", "prepare")) == {"all_success"}
 
 
-def test_whatever_happened_the_run_is_collected_released_and_judged(configs: Path) -> None:
+def test_run_is_collected_released_and_judged_after_any_failure(configs: Path) -> None:
     dag = dag_of(configs, sample())
     assert [task.task_id for task in dag.tasks if task.is_teardown] == list(TEARDOWNS)
     # A teardown whose setup failed is skipped, so there are none.
@@ -122,7 +122,7 @@ def test_whatever_happened_the_run_is_collected_released_and_judged(configs: Pat
     assert set(rules(dag, *TEARDOWNS)) == {"all_done_setup_success"}
 
 
-def test_prepare_and_train_are_one_task_per_node_named_after_it(configs: Path) -> None:
+def test_prepare_and_train_are_one_task_per_node_named_after_the_node(configs: Path) -> None:
     dag = dag_of(configs, sample("0|0,1"))
     mapped = [task for task in dag.tasks if isinstance(task, MappedOperator)]
     assert [task.task_id for task in mapped] == ["prepare", f"{ONE}.train", f"{TWO}.train"]
@@ -149,12 +149,12 @@ def test_every_task_has_its_own_docs(configs: Path) -> None:
     assert {task.task_id.rpartition(".")[2]: task.doc_md for task in dag.tasks} == docs.TASKS
 
 
-def test_the_docs_of_a_chain_list_its_variants_as_the_file_calls_them(configs: Path) -> None:
+def test_docs_of_a_chain_list_the_variants_by_their_names(configs: Path) -> None:
     doc = dag_of(configs, sample("0|0,1")).doc_md
     assert "* `norm_train_gpus_0_autocast_null_nodes_1`\n* `norm_train_gpus_0,1_autocast_null_nodes_1`\n" in doc
 
 
-def test_resolve_knows_its_chain_and_which_params_there_are(configs: Path) -> None:
+def test_resolve_has_the_chain_and_the_allowed_params(configs: Path) -> None:
     resolve = dag_of(configs, sample()).get_task("resolve")
     assert isinstance(resolve, ResolveOperator)
     assert (resolve.suite, resolve.params_file) == (SUITE, "model/train_infer_python.txt")
@@ -174,9 +174,7 @@ def test_the_generic_dag_has_room_for_one_variant(configs: Path) -> None:
     ["", "no params file\n", sample("0").replace("norm_train:train.py", "norm_train:null"), b"\xff\xfe\x00"],
     ids=["empty", "something else", "nothing to train", "no text"],
 )
-def test_a_file_without_a_plan_has_a_dag_whose_resolve_reports_the_reason(
-    configs: Path, text: str | bytes
-) -> None:
+def test_file_without_a_plan_has_a_dag_with_one_variant(configs: Path, text: str | bytes) -> None:
     dag = dag_of(configs, text)
     expected = BEGINNING | {("prepare", "variant.train")} | variant("variant")
     assert edges(dag) == expected | last("variant")
@@ -199,7 +197,7 @@ def test_invalid_file_does_not_affect_other_chains(configs: Path, monkeypatch: p
     assert "variant.train" in dags[bad].task_ids
 
 
-def test_a_suite_without_a_usable_file_has_dags_whose_resolve_reports_the_reason(configs: Path) -> None:
+def test_chain_of_an_invalid_suite_file_has_a_dag(configs: Path) -> None:
     name = add(configs, sample())
     (configs / "suites" / f"{SUITE}.yaml").write_text("folder: [")
     assert "variant.train" in chain_dags(SUITE, configs)[name].task_ids

@@ -63,7 +63,7 @@ def test_every_name_has_a_param() -> None:
     assert allowed(chain=False) == (*CHAIN_PARAMS, *RUN_PARAMS)
 
 
-def test_modes_are_those_that_are_planned() -> None:
+def test_modes_are_the_modes_that_plans_support() -> None:
     mode = run_params(ROOT / "configs")["mode"]
     assert mode.schema["enum"] == list(ALL_MODES)
     assert mode.value == DEFAULT_MODE
@@ -145,7 +145,7 @@ def test_texts_are_refused_by_the_form_and_by_resolve(name: str, good: list[Any]
         assert not resolve_takes(name, value), value
 
 
-def test_resolve_names_what_is_expected() -> None:
+def test_resolve_names_the_invalid_and_the_expected_value() -> None:
     conf = {"mode": DEFAULT_MODE, "cluster": "local", "framework": "paddle == banana"}
     with pytest.raises(
         ConfigError, match=r"framework: invalid value; found .*banana.*; expected a name with versions"
@@ -153,7 +153,7 @@ def test_resolve_names_what_is_expected() -> None:
         read_conf(conf, allowed=RUN_PARAMS)
 
 
-def test_without_configs_there_is_a_form_nevertheless(tmp_path: Path) -> None:
+def test_form_is_built_without_configs(tmp_path: Path) -> None:
     params = {**chain_params(tmp_path), **run_params(tmp_path)}
     assert params["cluster"].value == "example"
     assert params["policy"].schema["enum"] == ["pr"]
@@ -170,7 +170,7 @@ def test_the_generic_dag_offers_the_suites(tmp_path: Path) -> None:
     assert not form_takes(suite, "PaddleOCR2")
 
 
-def test_policies_are_those_of_the_configs(tmp_path: Path) -> None:
+def test_policies_are_listed_from_the_configs(tmp_path: Path) -> None:
     names(tmp_path / "policies", "weekly", "pr", "strict")
     assert run_params(tmp_path)["policy"].schema["enum"] == ["pr", "strict", "weekly"]
 

@@ -126,7 +126,7 @@ def test_a_confirm_run_is_started_once_and_found_again(world: World) -> None:
     assert world.started == {child: (run_after, conf)}
 
 
-def test_chains_of_one_weekly_run_have_confirm_runs_of_their_own(world: World) -> None:
+def test_chains_of_one_weekly_run_have_separate_confirm_runs(world: World) -> None:
     first = world.wait()
     confirm.drop_request(world.store, world.run.id)
     second = world.wait("sample.other.train_infer_python")
@@ -185,7 +185,7 @@ def resolve(world: World, run: str, **conf: Any) -> RunRequest:
     return operator.read_request(world.context(run), context, conf)
 
 
-def test_the_confirm_run_does_what_was_requested(world: World) -> None:
+def test_confirm_run_follows_its_request(world: World) -> None:
     requested = (world.wait() or ("", None))[1]
     assert requested
     made = resolve(world, requested.run, confirms=world.run.id)
@@ -231,7 +231,7 @@ def test_confirm_dag_ignores_limits_and_precedes_all_tasks() -> None:
     assert min(task.priority_weight for task in again.tasks) > most
 
 
-def test_a_run_that_used_up_its_budget_is_confirmed_in_minutes_of_its_own(world: World) -> None:
+def test_run_over_its_budget_is_confirmed_in_the_confirm_minutes(world: World) -> None:
     policy = Policy(name="pr", budget_minutes=1e-9, confirm_minutes=5)
     world.store.documents.put(world.run.id, PolicyDocument(policy))
     assert world.context(world.run.id).budget.ends < time.time()

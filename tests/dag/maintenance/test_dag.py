@@ -19,7 +19,7 @@ from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.maintenance.dag import maintenance_dag, sweeps
 
 
-def test_the_dag_runs_every_hour_and_its_tasks_do_not_wait_for_each_other() -> None:
+def test_dag_runs_every_hour_with_independent_tasks() -> None:
     dag = maintenance_dag()
     assert set(dag.task_ids) == set(sweeps())
     assert all(not task.upstream_task_ids and task.doc_md and task.execution_timeout for task in dag.tasks)

@@ -149,7 +149,7 @@ def test_the_dag_can_be_serialized() -> None:
         ({"mode": "lite_train_lite_infer"}, "mode: unknown param"),
     ],
 )
-def test_a_wrong_param_is_reported_before_anything_starts(world: World, wrong: dict[str, Any], words: str) -> None:
+def test_wrong_param_is_reported_before_a_run_starts(world: World, wrong: dict[str, Any], words: str) -> None:
     world.params |= wrong
     with pytest.raises(AirflowFailException, match=f"(?s)^config_error: .*{words}"):
         world.check()
@@ -189,7 +189,7 @@ def test_topologies_are_trained_one_at_a_time_and_compared(
     assert [entry.median_speed for entry in document.topologies if entry.run] == list(speeds.values())
 
 
-def test_a_topology_waits_for_those_before_it(world: World) -> None:
+def test_topology_waits_for_earlier_topologies(world: World) -> None:
     world.check()
     world.tasks = {"measure_0": "deferred"}
     trigger = world.waits(1)

@@ -57,7 +57,7 @@ def test_without_arguments_the_cluster_file_names_the_connection(reached: list[A
     assert task.get_hook().remote_host == "a.example"
 
 
-def test_ssh_conn_id_replaces_the_connection_of_its_own_node_only(reached: list[Any]) -> None:
+def test_ssh_conn_id_replaces_the_connection_of_one_node_only(reached: list[Any]) -> None:
     task = operator(ssh_conn_id="ssh_spare")
     task.connect(node("a"))
     task.connect(node("b"))

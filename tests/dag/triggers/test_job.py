@@ -81,7 +81,7 @@ def a_trigger(**fields: Any) -> JobTrigger:
     return JobTrigger(**{**known, **fields})
 
 
-def test_peers_hear_of_a_controller_and_one_that_is_away_does_not_matter(requested: list[tuple[str, str]]) -> None:
+def test_leases_of_peers_are_renewed_despite_an_unreachable_peer(requested: list[tuple[str, str]]) -> None:
     messages = fired(a_trigger(peers_every_s=-1.0), [False, False, True])
     assert messages == {"step": "train", "resume": {}, "attempt": 3, "stood": None, "hung": "", "hang_number": 0}
     assert requested == [("c", commands.poll(NODES[2], JOB))] * 2
@@ -231,7 +231,7 @@ def test_a_hang_wakes_the_task_once(
     assert fired_by(again(event), monkeypatch, [hang], [hang, END])["hung"] == "no progress for 6 s"
 
 
-def test_the_number_of_a_hang_identifies_it(
+def test_hang_is_identified_by_its_number(
     requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event = fired_by(a_trigger(), monkeypatch, [HANG])
@@ -239,7 +239,7 @@ def test_the_number_of_a_hang_identifies_it(
     assert fired_by(again(event), monkeypatch, [HANG | {"number": 3}])["hang_number"] == 3
 
 
-def test_a_trigger_that_knows_a_hang_by_its_reason_does_not_fire_again(
+def test_trigger_stored_with_the_reason_of_a_hang_does_not_fire_again(
     requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stored before hangs had numbers; so is the job's runner."""
@@ -280,7 +280,7 @@ def test_the_ssh_provider_is_imported_in_a_thread(monkeypatch: pytest.MonkeyPatc
     assert threads[0] is not threading.main_thread()
 
 
-def test_a_leg_is_shown_once_although_every_watch_repeats_it(
+def test_leg_is_shown_once_although_repeated_by_every_watch(
     requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     record = {"run": "r", "step": "train", "node": "a", "leg": "cpu", "reason": "exited", "exit_code": 3}

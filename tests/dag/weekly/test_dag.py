@@ -115,7 +115,7 @@ def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Week:
     return Week(tmp_path, monkeypatch)
 
 
-def test_the_dag_is_one_that_airflow_can_keep_and_its_first_run_is_the_next_saturday(
+def test_dag_is_serializable_and_first_runs_on_the_next_saturday(
     week: Week, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dag = weekly_dag()
@@ -205,7 +205,7 @@ def test_chains_whose_framework_the_cluster_does_not_have_are_not_run(
         ({"sede": 1}, "sede: unknown param.*did you mean seed"),
     ],
 )
-def test_a_wrong_param_is_reported_before_anything_starts(week: Week, wrong: dict[str, Any], words: str) -> None:
+def test_wrong_param_is_reported_before_a_run_starts(week: Week, wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(AirflowFailException, match=f"(?s)^config_error: .*{words}"):
         SelectOperator(task_id="select").execute(week.context(**wrong))
     assert week.started == []
@@ -251,7 +251,7 @@ def test_a_passed_verdict_remains_when_the_week_is_cleared(week: Week, status: S
 
 
 @pytest.mark.parametrize("status", [Status.REGRESSION, Status.FAILED, Status.CONFIG_ERROR])
-def test_and_so_does_one_that_is_not(week: Week, status: Status) -> None:
+def test_chain_that_already_failed_fails_without_a_new_run(week: Week, status: Status) -> None:
     week.ended(CHAINS[0], status, "for a reason")
     with pytest.raises(AirflowFailException, match=f"^{status.value}: for a reason$"):
         week.certify()
@@ -361,7 +361,7 @@ def answers(*several: Any) -> Callable[..., Any]:
         (["running", None], None),
     ],
 )
-def test_a_dag_run_is_waited_for_until_it_ends_or_is_deleted(
+def test_trigger_waits_until_the_dag_run_ends_or_is_deleted(
     report: list[Any], state: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dag_runs, "state_of", answers(*report))

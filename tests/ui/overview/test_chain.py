@@ -78,7 +78,7 @@ def test_every_mark_is_a_link_without_a_tab_stop(browser: TestClient, runs: None
     assert len(stops) < 100
 
 
-def test_all_metrics_and_the_way_there(browser: TestClient, runs: None) -> None:
+def test_link_to_all_metrics_shows_all_metrics(browser: TestClient, runs: None) -> None:
     (more,) = [link for link in look(browser).attributes("a", "href") if "every=true" in link]
     assert "loss over" in str(look(browser, more.partition("/chains/")[2]).tags)
 

@@ -92,7 +92,7 @@ def test_incomparable_runs_show_a_message(
     assert message in look(browser, query, 422).text
 
 
-def test_a_run_without_anything(browser: TestClient, store: Store, slower: None) -> None:
+def test_run_without_documents_is_compared(browser: TestClient, store: Store, slower: None) -> None:
     store.runs.create(a_run("nothing"))
     seen = look(browser, "run=run-11&run=nothing")
     assert "Still running: nothing." in seen.text

@@ -91,9 +91,7 @@ def test_many_bars_are_paths(browser: TestClient, store: Store) -> None:
     assert "Fewer runs have links" in seen.text
 
 
-def test_quarantines_show_who_fixes_what_until_when(
-    browser: TestClient, machine: TestClient, store: Store
-) -> None:
+def test_quarantines_show_owner_check_and_expiry(browser: TestClient, machine: TestClient, store: Store) -> None:
     now = store.now()
     run = record_run(store, a_run("r1", created_at=now - DAY), status=Status.FAILED)
     known = {"chain": run.chain, "mode": run.mode, "environment": run.environment, "run": run.id}

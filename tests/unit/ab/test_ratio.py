@@ -34,7 +34,7 @@ def test_the_bounds_are_where_the_bayes_factor_is_one_over_the_error() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 0.03])
-def test_the_interval_excludes_the_true_ratio_at_any_look_no_more_often_than_stated(shift: float) -> None:
+def test_interval_excludes_the_true_ratio_no_more_often_than_stated(shift: float) -> None:
     source, error, trials = random.Random(7), 0.1, 600
     excluded = 0
     for _ in range(trials):

@@ -24,7 +24,7 @@ def listed(*names: str) -> httpx.Response:
     return httpx.Response(200, json={"dags": dags, "total_entries": len(dags)})
 
 
-def test_a_run_is_triggered_with_what_airflow_needs(scripted) -> None:
+def test_run_is_triggered_with_the_fields_that_airflow_needs(scripted) -> None:
     airflow, script = scripted({RUNS: [httpx.Response(200, json=RUN)]})
     run = airflow.trigger("s.m.f", {"mode": "lite"}, "ci__1")
     assert json.loads(script.requests[-1].content) == {
@@ -52,7 +52,7 @@ def test_a_lost_response_creates_no_second_run(scripted) -> None:
     assert requested == ["ci__1", "ci__1"]
 
 
-def test_a_run_with_other_params_is_not_taken_for_ours(scripted) -> None:
+def test_existing_run_with_other_params_is_refused(scripted) -> None:
     airflow, _ = scripted({RUNS: [httpx.Response(409)], f"{RUNS}/ci__1": [httpx.Response(200, json=RUN)]})
     with pytest.raises(ConfigError, match=r"has a run ci__1 with other params.*lite.*whole"):
         airflow.trigger("s.m.f", {"mode": "whole"}, "ci__1")
@@ -101,7 +101,7 @@ def test_mapped_tasks_are_listed_one_by_one(scripted) -> None:
     assert [one.map_index for one in airflow.task_instances("s.m.f", "ci__1")] == [0, 1]
 
 
-def test_a_note_is_cut_where_airflow_would_refuse_it(scripted) -> None:
+def test_note_is_cut_at_the_limit_of_airflow(scripted) -> None:
     airflow, script = scripted({f"{RUNS}/ci__1": [httpx.Response(200, json=RUN)]})
     airflow.set_note("s.m.f", "ci__1", "x" * 3000)
     assert json.loads(script.requests[-1].content) == {"note": "x" * 1000}
@@ -121,7 +121,7 @@ def test_without_the_plugin_the_facts_route_is_airflows_page(scripted) -> None:
         airflow.certification("r1")
 
 
-def test_health_names_what_is_missing(scripted) -> None:
+def test_health_names_missing_components(scripted) -> None:
     report = {
         "metadatabase": {"status": "healthy"},
         "scheduler": {"status": "healthy", "latest_scheduler_heartbeat": "…"},

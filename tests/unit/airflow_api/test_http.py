@@ -100,7 +100,7 @@ def test_a_server_other_than_airflow_is_reported(scripted) -> None:
 @pytest.mark.parametrize(
     "url", ["", "airflow.test", "ftp://airflow.test", "http://", "http://a:99999", "http://a?b=c"]
 )
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="not an Airflow URL"):
         Airflow(url, token="t")
 

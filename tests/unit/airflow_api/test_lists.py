@@ -5,7 +5,7 @@ import httpx
 RUN = {"dag_id": "s.m.f", "state": "running", "run_after": "2026-11-21T12:00:00Z"}
 
 
-def test_runs_that_have_not_ended_are_those_of_all_dags(scripted) -> None:
+def test_unfinished_runs_of_all_dags_are_listed(scripted) -> None:
     runs = [{**RUN, "dag_run_id": f"demo__{number}"} for number in range(2)]
     airflow, script = scripted(
         {"/api/v2/dags/~/dagRuns": [httpx.Response(200, json={"dag_runs": runs, "total_entries": 2})]}

@@ -135,6 +135,6 @@ def test_a_ci_host_needs_no_more_than_the_role_of_a_user(place: Place) -> None:
         airflow.trigger(DAG, {}, "ci__by_guest")
 
 
-def test_health_needs_no_login_and_names_what_does_not_run(place: Place) -> None:
+def test_health_needs_no_login_and_names_stopped_components(place: Place) -> None:
     health = Airflow(place.url, token="not-it").health()
     assert set(health.missing()) == {"scheduler", "triggerer"}

@@ -19,7 +19,7 @@ def exact(measured: dict[int, Sequence[float]], versions: int) -> list[float]:
 @pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 200), st.data())
-def test_without_noise_it_is_a_binary_search(later: int, data: st.DataObject) -> None:
+def test_search_without_noise_is_binary(later: int, data: st.DataObject) -> None:
     change = data.draw(st.integers(1, later))
     measured: dict[int, list[float]] = {0: [1.0], later: [2.0]}
     search, runs = Search(later + 1, exact), 0

@@ -38,7 +38,7 @@ def test_values_other_than_numbers_are_omitted_from_medians_only(build: ModuleTy
     assert len(losses_of(series)[LossKey("v/train", CurveKey("alpha", 0))]) == 4
 
 
-def test_losses_come_in_the_order_they_were_logged(build: ModuleType) -> None:
+def test_losses_are_returned_in_logged_order(build: ModuleType) -> None:
     shuffled = list(reversed(build.measurements()))
     assert losses_of(shuffled)[LossKey("v/train", CurveKey("alpha", 0))] == build.CURVE
     assert set(losses_of(shuffled)) == {

@@ -109,7 +109,7 @@ def test_another_failure_blocks(facts: Facts, fields: dict[str, Any]) -> None:
     assert quarantined(results) == ()
 
 
-def test_a_problem_that_blocks_precedes_it(facts: Facts, build: ModuleType) -> None:
+def test_blocking_problem_precedes_quarantined_checks_in_the_reason(facts: Facts, build: ModuleType) -> None:
     broken = facts.model_copy(
         update={
             "step_status": {**facts.step_status, build.EVAL: Status.FAILED},
@@ -123,7 +123,7 @@ def test_a_problem_that_blocks_precedes_it(facts: Facts, build: ModuleType) -> N
 
 
 @pytest.mark.parametrize("check", ["loss.finite", "ran.steps", "ran.evidence"])
-def test_missing_work_and_nan_block_whatever_is_in_the_database(build: ModuleType, check: str) -> None:
+def test_quarantine_never_covers_missing_work_or_nan(build: ModuleType, check: str) -> None:
     """A row that no command would store does not open the gate."""
     broken = {
         "loss.finite": build.facts(

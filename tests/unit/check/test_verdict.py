@@ -200,7 +200,7 @@ def test_a_stopped_run_with_a_suspected_metric_is_cancelled(build: ModuleType) -
     assert verdict(facts, (doubt,))[0] is Status.CANCELLED
 
 
-def test_a_summary_of_the_steps_repeats_nothing_however_it_is_worded(build: ModuleType) -> None:
+def test_summary_of_the_steps_is_not_repeated_in_the_reason(build: ModuleType) -> None:
     facts = build.facts(
         step_status={**build.facts().step_status, build.EVAL: FAILED}, step_reason={build.EVAL: "exit code 1"}
     )
@@ -216,7 +216,7 @@ def young(check: str, metric: str, n: int) -> CheckResult:
     return CheckResult(check=check, status=Status.INSUFFICIENT_DATA, reason="r", metric=metric, values=values)
 
 
-def test_a_first_run_lists_what_was_not_evaluated(build: ModuleType) -> None:
+def test_first_run_lists_unevaluated_checks(build: ModuleType) -> None:
     passed = CheckResult(check="loss.finite", status=PASS, reason="r")
     numbers = [young("speed.batch_cost", "batch_cost", 0), young("speed.inference_time", "inference_time", 0)]
     numbers += [young("memory.peak_rss", "peak_rss", 0), young("baseline.loss", "loss", 0)]
@@ -251,7 +251,7 @@ def test_verdict_of_a_step_over_its_deadline(build: ModuleType) -> None:
     assert result(facts)[0] is FAILED
 
 
-def test_the_reason_is_one_line_also_when_it_quotes_a_log(build: ModuleType) -> None:
+def test_reason_that_quotes_a_log_is_one_line(build: ModuleType) -> None:
     long = "exit code 1 on node alpha:\n  File x\n" + "y " * 400
     facts = build.facts(
         step_status={**build.facts().step_status, build.TRAIN: FAILED}, step_reason={build.TRAIN: long}

@@ -136,7 +136,7 @@ def a_little_slower(one: Number) -> float:
     return 1.4 if one[4] in ("batch_cost", "ips") else 1.0
 
 
-def test_an_unconfirmed_run_joins_the_history_only_when_it_is_accepted(
+def test_unconfirmed_run_joins_the_history_only_when_accepted(
     database: Any, tipcflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judgement, "GATE_S", 0.0)
@@ -154,7 +154,7 @@ def test_an_unconfirmed_run_joins_the_history_only_when_it_is_accepted(
         assert (status, answers["speed.batch_cost"].values["n"]) == (Status.PASS, 1)
 
 
-def test_a_wanted_change_is_accepted_and_the_runs_after_it_are_judged_by_it(
+def test_accepted_change_is_the_baseline_of_later_runs(
     database: Any, tipcflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the command line to the verdict of the next runs, in one database."""

@@ -25,7 +25,7 @@ def commands() -> list[str]:
     return [command.strip().strip("`") for command in found if "--" in command]
 
 
-def test_there_are_commands() -> None:
+def test_page_has_five_commands() -> None:
     assert len(commands()) == 5
 
 
@@ -40,7 +40,7 @@ def test_every_command_is_one(command: str) -> None:
     assert made.params["base"] or command in COMPOSE, "a pull request is compared with its merge base"
 
 
-def test_the_workflow_is_yaml_with_what_the_command_needs() -> None:
+def test_workflow_is_valid_yaml_with_the_needed_variables() -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (text,) = [block for block in blocks if block.startswith("name:")]
     job = yaml.safe_load(text)["jobs"]["certify"]
@@ -63,7 +63,7 @@ def test_the_pipelines_shell_is_shell() -> None:
     assert text.count("{") == text.count("}")
 
 
-def test_the_exit_codes_are_those_of_the_table() -> None:
+def test_documented_exit_codes_equal_the_table_of_statuses() -> None:
     rows = {int(code) for code in re.findall(r"^\| (\d) \|", PAGE, re.MULTILINE)}
     assert rows == {exit_code(status) for status in Status if status is not Status.BLOCKED}
 

@@ -49,7 +49,7 @@ def test_the_password_is_not_printed(tipcflow: Callable[..., Any], monkeypatch: 
         assert "Traceback" not in result.err
 
 
-def test_the_certificate_is_printed_as_the_file_holds_it(tipcflow: Callable[..., Any], home: Path) -> None:
+def test_printed_certificate_equals_the_file(tipcflow: Callable[..., Any], home: Path) -> None:
     with Store.open() as store:
         run = record_failure(store, home)
         record_run(store)
@@ -158,7 +158,7 @@ def test_a_consistent_forgery_is_found(signed: tuple[Path, Path, Path], tipcflow
     assert (result.code, result.out) == (1, expected)
 
 
-def test_another_key_is_refused_unless_it_is_accepted(
+def test_signature_of_another_key_is_refused_unless_given(
     signed: tuple[Path, Path, Path], tmp_path: Path, tipcflow: Callable[..., Any]
 ) -> None:
     file, _, public = signed

@@ -46,7 +46,7 @@ def test_a_quiet_history_shows_small_changes(tipcflow: Callable[..., Any], home:
     assert "batch_cost" in table
 
 
-def test_a_short_history_names_what_is_missing(tipcflow: Callable[..., Any], home: Any) -> None:
+def test_short_history_names_the_number_of_missing_runs(tipcflow: Callable[..., Any], home: Any) -> None:
     chain = weeks(3, 0.005)
     assert "5 more runs needed" in tipcflow("gate", chain, "--policy", "weekly").out
 

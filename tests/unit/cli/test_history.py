@@ -104,7 +104,7 @@ def test_a_run_is_exported(tipcflow: Callable[..., Any], tmp_path: Path) -> None
     assert tipcflow("export", "run-0", "-o", str(tmp_path / "nowhere" / "x.csv")).code == 2
 
 
-def test_rollup_previews_its_work_and_does_it(tipcflow: Callable[..., Any]) -> None:
+def test_rollup_previews_then_executes_its_work(tipcflow: Callable[..., Any]) -> None:
     with Store.open() as store:
         store.measurements.add(losses("run-1", [1.0] * 20, metric="ips"))
     assert tipcflow("db", "rollup", "--older-than", "30").out == "0 raw samples in 0 series of 0 runs rolled up\n"

@@ -35,7 +35,7 @@ def known_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tipcflow.cli.lint._cpu_flags", lambda: frozenset({"avx2"}))
 
 
-def test_the_page_is_as_it_was_read_and_approved(tipcflow: Tipcflow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lint_page_equals_the_golden_file(tipcflow: Tipcflow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     result = tipcflow("lint", INPUTS)
     assert (result.code, result.err) == (1, "")
@@ -51,7 +51,7 @@ def test_warnings_alone_are_not_failure(tipcflow: Tipcflow, tmp_path: Path) -> N
     assert "0 errors, 1 warning, 0 notes" in result.out
 
 
-def test_a_clean_file_reports_how_it_was_read(tipcflow: Tipcflow, tmp_path: Path) -> None:
+def test_report_of_a_clean_file_names_the_layout(tipcflow: Tipcflow, tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text(clean())
     result = tipcflow("lint", str(path))
@@ -112,7 +112,7 @@ def test_json_has_every_file_and_finding(tipcflow: Tipcflow, tmp_path: Path) -> 
     assert finding["fix"]
 
 
-def test_a_named_file_that_is_not_a_params_file(tipcflow: Tipcflow, tmp_path: Path) -> None:
+def test_named_file_without_params_is_an_error(tipcflow: Tipcflow, tmp_path: Path) -> None:
     (tmp_path / "noise.txt").write_text("hello\n")
     (tmp_path / "binary.txt").write_bytes(b"a\n\xff")
     result = tipcflow("lint", str(tmp_path / "noise.txt"), str(tmp_path / "binary.txt"))

@@ -35,7 +35,7 @@ def test_controller_trouble_is_a_single_line_and_exit_code_5(
     assert len(result.splitlines()) == 1
 
 
-def test_a_defect_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defect_of_tipcflow_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def app() -> None:
         raise KeyError("x")
 

@@ -63,7 +63,7 @@ def test_a_pinned_release_is_installed_by_the_run(torch_suite: Suite, requested:
     assert why == ("" if is_installed else "cluster lab has no torch")
 
 
-def test_refusal_names_what_is_needed_and_what_is_there(torch_suite: Suite) -> None:
+def test_refusal_names_the_needed_and_the_available_frameworks(torch_suite: Suite) -> None:
     with pytest.raises(ConfigError) as caught:
         require_framework(torch_suite, cluster(PADDLE, PADDLE))
     assert str(caught.value) == (

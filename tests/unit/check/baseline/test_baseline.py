@@ -287,7 +287,7 @@ def test_a_time_below_the_last_digit_of_a_log_is_one(build: ModuleType) -> None:
     assert judged(build, 0.0, (0.0001,) * 6, "reader_cost", **rules).status is Status.IMPROVEMENT
 
 
-def test_numbers_that_are_none_are_not_improvement(build: ModuleType) -> None:
+def test_baseline_of_invalid_numbers_is_not_an_improvement(build: ModuleType) -> None:
     assert judged(build, 0.05, (float("nan"),) * 6).status is Status.INSUFFICIENT_DATA
     assert judged(build, 0.05, (5e-324,) * 6).status is Status.INSUFFICIENT_DATA
 

@@ -42,7 +42,7 @@ def test_a_number_that_is_as_usual_names_nothing(build: ModuleType) -> None:
     assert "changed" not in result.values
 
 
-def test_a_change_that_began_earlier_names_the_run_before_it_and_the_first_bad_one(build: ModuleType) -> None:
+def test_earlier_change_names_the_last_good_and_the_first_bad_run(build: ModuleType) -> None:
     past = _history(*[0.05] * 6)
     newer = past[4].origin.model_copy(update={"framework": "paddlepaddle 3.3.9"})
     past = (*past[:4], past[4].model_copy(update={"origin": newer}), past[5])

@@ -71,7 +71,7 @@ def test_a_faster_run_needs_no_confirm_run(build: ModuleType) -> None:
 
 @pytest.mark.parametrize("runs", [8, 9, 12, 15, 16, 30])
 @pytest.mark.parametrize("name", ["pr", "weekly"])
-def test_no_history_is_too_young_for_a_run_that_takes_three_times_as_long(
+def test_run_of_threefold_duration_is_a_regression_with_any_history(
     build: ModuleType, name: str, runs: int
 ) -> None:
     """A single run that is far off is always re-measured, whatever the detector decides."""
@@ -147,7 +147,7 @@ def test_an_unconfirmed_accepted_change_is_not_a_new_level(build: ModuleType) ->
 
 @pytest.mark.parametrize("name", ["pr", "weekly"])
 @pytest.mark.parametrize("outliers", [2, 4, 7])
-def test_a_history_of_two_levels_hides_no_run_that_takes_ten_times_as_long(
+def test_run_of_tenfold_duration_is_a_regression_despite_two_levels(
     build: ModuleType, outliers: int, name: str
 ) -> None:
     """Where runs are of two levels, everything may be an outlier; this is not."""

@@ -47,7 +47,7 @@ def test_three_runs_have_to_agree(
 
 
 @pytest.mark.parametrize(("gating", "status"), [(True, Status.INSUFFICIENT_DATA), (False, Status.UNCONFIRMED)])
-def test_a_slow_node_excuses_only_where_it_fails_the_run(
+def test_slow_node_excuses_only_if_the_policy_fails_slow_nodes(
     build: ModuleType, monkeypatch: pytest.MonkeyPatch, gating: bool, status: Status
 ) -> None:
     excuse = SimpleNamespace(node=lambda *_: "but node alpha itself was 2.00 x slower")

@@ -107,7 +107,9 @@ overrides:
         ("toy", "resnet", 0.05, 5, 0.01),
     ],
 )
-def test_overrides_change_what_they_name(suite: str, model: str, floor: float, z: float, atol: float) -> None:
+def test_overrides_change_only_the_named_fields(
+    suite: str, model: str, floor: float, z: float, atol: float
+) -> None:
     policy = parse_yaml(OVERRIDES, Policy, file="p.yaml").for_model(suite, model)
     assert (policy.metrics["batch_cost"].floor, policy.z, policy.parity.atol) == (floor, z, atol)
     assert (policy.metrics["loss"].floor, policy.parity.rtol, policy.overrides) == (None, 1e-4, ())
@@ -170,7 +172,7 @@ def test_reproducibility_is_exact_or_within_a_tolerance_by_model(build: ModuleTy
         assert loss_reproducible(build.facts(), context)[0].status is status
 
 
-def test_the_shipped_policies_judge_accuracy_by_what_they_evaluate() -> None:
+def test_shipped_policies_judge_accuracy_history_only_in_weekly_runs() -> None:
     """Lite runs evaluate few images: the accuracy of earlier runs is shown only, targets count."""
     shipped = {name: load_yaml(CONFIGS / "policies" / f"{name}.yaml", Policy) for name in ("pr", "weekly")}
     assert [shipped[name].accuracy.history for name in ("pr", "weekly")] == [False, True]

@@ -187,7 +187,9 @@ def test_the_floor_of_the_rule_counts(build: ModuleType, name: str) -> None:
         ("train_loss", {}, True),
     ],
 )
-def test_a_rule_of_its_own_counts(build: ModuleType, name: str, rule: dict[str, object], gates: bool) -> None:
+def test_rule_of_a_metric_overrides_the_default(
+    build: ModuleType, name: str, rule: dict[str, object], gates: bool
+) -> None:
     rules = {"batch_cost": {}, "loss": {}, name: rule}
     policy = Policy.model_validate({**SHIPPED["weekly"].model_dump(), "metrics": rules})
     before, now = build.series((1.0,) * 9, name), build.series((0.7 if name == "ips" else 1.3,) * 9, name)

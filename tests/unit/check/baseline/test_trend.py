@@ -23,7 +23,7 @@ def test_a_steady_rise_has_no_spread() -> None:
 @pytest.mark.parametrize(
     "runs", [[1.4, 1.3, 1.2, 1.1, 1.0], [1.0, 1.2, 1.1, 1.3, 1.2], [1.0] * 6, [1.0, 1.1, 1.2]]
 )
-def test_other_runs_stay_as_they_are(runs: list[float]) -> None:
+def test_runs_without_a_trend_are_unchanged(runs: list[float]) -> None:
     assert without_trend(runs, higher_is_better=False) == tuple(runs)
 
 

@@ -32,7 +32,7 @@ def alerts(one: Series, rule: DetectRule = PR) -> tuple[Alert, ...]:
     return found
 
 
-def test_a_step_is_raised_at_its_first_run_when_the_confirm_run_agrees() -> None:
+def test_step_raises_an_alert_at_once_if_the_confirm_run_agrees() -> None:
     values = noisy(100, 40, 1) + noisy(93, 20, 2)
     (found,) = alerts(series(values, noisy(100, 40, 3) + noisy(93, 20, 4)))
     assert (found.index, found.since, found.direction, found.confirmed) == (40, 40, "worse", True)

@@ -99,7 +99,7 @@ def test_metric_of_all_earlier_runs_is_required(build: ModuleType, metric: str) 
 
 
 @pytest.mark.parametrize(("metric", "value"), [("top1", math.nan), ("inference_time", 0.0)])
-def test_a_number_that_is_none_is_missing(build: ModuleType, metric: str, value: float) -> None:
+def test_number_that_is_not_finite_is_missing_evidence(build: ModuleType, metric: str, value: float) -> None:
     history = tuple(PastRun(run=f"r{n}", medians=numbers_of(build.measurements())) for n in range(5))
     outliers = tuple(
         one.model_copy(update={"value": value}) if one.metric == metric else one for one in build.measurements()
@@ -175,7 +175,7 @@ def test_a_rank_that_logs_iterations_without_a_loss(build: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("trainer", ["pact_train", "fpgm_train"])
-def test_a_quantised_or_pruned_training_must_leave_what_any_training_must(build: ModuleType, trainer: str) -> None:
+def test_quantised_or_pruned_training_must_leave_the_usual_evidence(build: ModuleType, trainer: str) -> None:
     plan = build.plan()
     (variant,) = plan.variants
     slim = plan.model_copy(update={"variants": (variant.model_copy(update={"trainer": trainer}),)})
@@ -269,7 +269,7 @@ def test_trained_as_declared(
         ([(1, 0), (2, 0)], 10, ""),
     ],
 )
-def test_a_training_reaches_the_number_of_iterations_that_it_prints(
+def test_training_reaches_the_printed_number_of_iterations(
     build: ModuleType, alpha: list[tuple[int, int]], total: int, missing: str
 ) -> None:
     """All ranks leave early in the only epoch: neither peers nor earlier epochs show it."""

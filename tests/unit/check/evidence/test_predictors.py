@@ -56,7 +56,7 @@ def test_another_device_than_declared_is_seen(build: ModuleType) -> None:
     assert problems(ran_engine(facts, QUIET)) == ["declared device=cpu, ran with device=gpu"] * 2
 
 
-def test_of_onednn_and_threads_only_what_is_declared_counts(build: ModuleType) -> None:
+def test_only_declared_onednn_and_threads_settings_count(build: ModuleType) -> None:
     """Paddle 3 enables oneDNN by itself."""
     (open_questions,) = ran_engine(seen(build, flags=({**FLAGS, "threads": 9},)), QUIET)
     assert open_questions.status is Status.INSUFFICIENT_DATA
@@ -66,7 +66,7 @@ def test_of_onednn_and_threads_only_what_is_declared_counts(build: ModuleType) -
     assert "threads" in reported[build.ON]
 
 
-def test_settings_are_those_of_all_predictors(build: ModuleType) -> None:
+def test_settings_on_which_all_predictors_agree_are_returned(build: ModuleType) -> None:
     facts = seen(build, flags=(FLAGS, {**FLAGS, "threads": 4}))
     step = next(step for step in facts.plan.steps if step.id == build.INFER)
     assert predictor_settings(facts, step, build.ON) == {"device": "cpu", "onednn": "1", "tensorrt": "0"}

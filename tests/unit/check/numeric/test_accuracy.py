@@ -159,7 +159,7 @@ def test_where_a_missing_evaluation_is_not_a_failure(build: ModuleType) -> None:
     assert of_run(failed, references=with_target())[1][0].status is Status.INSUFFICIENT_DATA
 
 
-def test_a_target_of_a_variant_that_is_not_in_the_plan(build: ModuleType) -> None:
+def test_target_of_an_unplanned_variant_fails_the_run(build: ModuleType) -> None:
     run, (result,) = of_run(build.facts(), references=with_target(variant="v_renamed"))
     assert (run, result.status, result.metric) == (Status.FAILED, Status.FAILED, "top1")
     assert result.reason == (
@@ -202,7 +202,7 @@ def test_a_target_of_a_variant_that_the_cluster_cannot_run(build: ModuleType) ->
     assert (run, result.status) == (Status.PASS, Status.INSUFFICIENT_DATA)
 
 
-def test_an_evaluation_that_passed_must_have_logged_what_has_a_target(build: ModuleType) -> None:
+def test_passed_evaluation_without_the_target_metric_fails(build: ModuleType) -> None:
     facts = build.facts(measurements=tuple(build.series(build.CURVE)))
     result = judged(facts)
     assert (result.status, result.step) == (Status.FAILED, build.EVAL)
@@ -301,7 +301,7 @@ def printed(build: ModuleType, value: float, unit: str) -> Facts:
 
 
 @pytest.mark.parametrize("unit", ["%", ""])
-def test_declared_share_is_a_share_whatever_the_format_assumes(build: ModuleType, unit: str) -> None:
+def test_declared_unit_overrides_the_unit_of_the_format(build: ModuleType, unit: str) -> None:
     """`Acc@1 0.0625` of 16 images is 1 of 16; the format of the suite `models` assumes per cent."""
     facts = printed(build, 0.0625, unit)
     assert declared(facts, "1", target=0.0625).status is Status.PASS

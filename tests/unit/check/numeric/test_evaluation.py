@@ -67,7 +67,7 @@ def test_the_reason_has_both_numbers(build: ModuleType) -> None:
     assert result.values["code"] == "far_worse"
 
 
-def test_only_what_both_evaluated_is_compared(build: ModuleType) -> None:
+def test_only_metrics_of_both_evaluations_are_compared(build: ModuleType) -> None:
     assert judged(evaluated(build, (), (0.1,))) == []
     assert judged(evaluated(build, (0.9,), ())) == []
     assert judged(evaluated(build, (0.9,), (float("nan"),))) == []

@@ -58,7 +58,7 @@ def test_the_losses_of_a_gan_need_not_fall_but_must_change(build: ModuleType) ->
 
 
 @pytest.mark.parametrize("metric", ["grad_norm", "lr", "ips"])
-def test_any_metric_of_a_training_that_is_not_finite_fails(build: ModuleType, metric: str) -> None:
+def test_non_finite_training_metric_fails(build: ModuleType, metric: str) -> None:
     facts = build.facts(measurements=(*build.measurements(), *build.series((1.0, math.inf), metric)))
     *_, result = loss_finite(facts, CheckContext())
     assert (result.status, result.metric) == (FAILED, metric)
@@ -68,7 +68,7 @@ def test_any_metric_of_a_training_that_is_not_finite_fails(build: ModuleType, me
     assert [one.status for one in loss_finite(facts, allowed)] == [PASS]
 
 
-def test_an_evaluation_that_is_not_finite_fails(build: ModuleType) -> None:
+def test_non_finite_evaluation_metric_fails(build: ModuleType) -> None:
     nan = build.series((math.nan,), "top1", step=build.EVAL, rank=-1, phase=Phase.EVAL, epoch=-1)
     kept = [one for one in build.measurements() if one.metric != "top1"]
     *_, result = loss_finite(build.facts(measurements=(*kept, *nan)), CheckContext())
@@ -119,7 +119,7 @@ def short_training(source: random.Random, count: int, fall: float, noise: float)
 
 @pytest.mark.parametrize(("fall", "noise"), [(0.02, 0.02), (0.05, 0.02), (0.005, 0.015)])
 @pytest.mark.parametrize("count", [5, 8, 16, 40])
-def test_honest_short_trainings_do_not_fail_once_the_noise_of_the_seed_is_known(
+def test_short_trainings_pass_once_the_seed_noise_is_known(
     build: ModuleType, count: int, fall: float, noise: float
 ) -> None:
     """Step6 logs one loss per epoch: 4 of 18 honest trainings failed by the medians of quarters alone."""
@@ -168,7 +168,7 @@ def test_loss_must_fall_over_a_training(build: ModuleType, curve: tuple[float, .
     assert result.status is status, result.reason
 
 
-def test_the_policy_may_show_it_without_counting(build: ModuleType) -> None:
+def test_loss_checks_are_not_gating_if_the_policy_disables_them(build: ModuleType) -> None:
     policy = Policy(name="x", loss=LossRule(falling=False, reproducible="off"))
     context = CheckContext(policy=policy, history=(build.past(seed=1),))
     assert not loss_falling(build.facts(), context)[0].gating
@@ -199,7 +199,7 @@ def test_a_rank_that_logs_one_loss_does_not_hide_that_of_another(build: ModuleTy
 
 
 @pytest.mark.parametrize("name", ["inference_time", "postprocess_time"])
-def test_a_time_of_a_leg_that_is_not_finite(build: ModuleType, name: str) -> None:
+def test_non_finite_time_of_a_leg_fails_the_run(build: ModuleType, name: str) -> None:
     """A median leaves nan out, so that no comparison with earlier runs sees it."""
     shared = {"step": build.INFER, "rank": -1, "leg": build.ON, "phase": Phase.INFER, "epoch": -1}
     logged = (*build.measurements(), *build.series((math.nan,), name, **shared))

@@ -170,7 +170,7 @@ def noisy(build: ModuleType, count: int, spread: float, **changes: object) -> li
     ]
 
 
-def test_a_training_that_is_not_deterministic_is_compared_within_what_was_learnt(build: ModuleType) -> None:
+def test_nondeterministic_training_is_compared_within_learned_noise(build: ModuleType) -> None:
     learned = build.loss_context(*noisy(build, 6, 1e-2), reproducible="learned")
     (result,) = loss_reproducible(build.facts(), learned)
     assert (result.status, "6 earlier runs" in result.reason) == (PASS, True), result.reason
@@ -195,7 +195,7 @@ def test_with_few_runs_a_difference_is_shown_and_does_not_count(build: ModuleTyp
     assert "3 of 5 earlier trainings with this seed are known" in result.reason
 
 
-def test_equal_losses_across_framework_versions_are_required_only_when_they_were_learnt(build: ModuleType) -> None:
+def test_equal_losses_across_versions_are_required_only_if_learned(build: ModuleType) -> None:
     versions = [
         one.model_copy(update={"framework": f"paddlepaddle 3.{n % 2}.0"})
         for n, one in enumerate(noisy(build, 6, 1e-3))

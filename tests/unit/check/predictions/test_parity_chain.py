@@ -83,7 +83,7 @@ def _of_legs(build: ModuleType, count: int) -> Facts:
 
 
 @pytest.mark.parametrize("where", ["EXPORT", "INFER"])
-def test_a_score_that_is_not_finite_fails_the_run(build: ModuleType, where: str) -> None:
+def test_non_finite_score_fails_the_run(build: ModuleType, where: str) -> None:
     """Also where nothing could be compared with it."""
     key = LegKey(build.EXPORT) if where == "EXPORT" else LegKey(build.INFER, build.ON)
     facts = _of_legs(build, 1).model_copy(
@@ -131,7 +131,7 @@ def test_evaluation_export_and_legs_are_one_chain(build: ModuleType) -> None:
     assert "image b.png, against the network in v/eval" in export.reason
 
 
-def test_a_leg_may_have_a_budget_of_its_own(build: ModuleType) -> None:
+def test_leg_may_have_a_separate_tolerance(build: ModuleType) -> None:
     facts = with_network(build, build.EXPORT, b=(0.1, 0.702, 0.198))
     assert [one.status for one in judged(facts)] == [FAILED, FAILED]
     wide = Policy(name="p", chain={"cpu_onednn*": Tolerance(rtol=0, atol=0.01), "fp32": Tolerance()})

@@ -250,7 +250,7 @@ def test_engine_check_without_evidence_is_open(build: ModuleType) -> None:
     assert f"{build.ON} (device, onednn, precision, threads, batch_size)" in result.reason
 
 
-def test_a_leg_that_printed_nothing_did_not_prove_that_it_ran(build: ModuleType) -> None:
+def test_leg_with_an_empty_log_has_no_evidence_of_execution(build: ModuleType) -> None:
     """Exit code 0 and an empty log: what a script does that catches its own errors."""
     silent = build.facts(engine={}, autolog={}, predictions={})
     for leg, result in zip((build.ON, build.OFF), ran_engine(silent, CONTEXT), strict=True):

@@ -85,7 +85,7 @@ def test_bash_completes_commands_and_options(stored: None) -> None:
         assert all(choice.startswith(words.split(" ")[-1]) for choice in choices)
 
 
-def test_zsh_and_fish_show_what_a_run_is(stored: None) -> None:
+def test_zsh_and_fish_complete_runs_with_status_and_chain(stored: None) -> None:
     fish, zsh = answers([requested("tipcflow show 2026", shell) for shell in ("fish", "zsh")])
     assert fish == [f"{RUN}\tpass clas/ResNet50/train_infer_python"]
     assert f'"{RUN}":"pass clas/ResNet50/train_infer_python"' in zsh[0]

@@ -65,7 +65,7 @@ def test_help_has_groups_and_fits_80_columns(
 
 
 @pytest.mark.parametrize("name", [name for name, _ in leaves()])
-def test_every_command_has_an_example_of_itself(name: str, tipcflow: Callable[..., CliResult]) -> None:
+def test_help_of_every_command_has_an_example(name: str, tipcflow: Callable[..., CliResult]) -> None:
     result = tipcflow(*name.split(), "-h")
     assert result.code == 0
     assert "<bool>" not in result.out

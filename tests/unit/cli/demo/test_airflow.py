@@ -78,7 +78,7 @@ def test_a_suite_without_a_demo_is_one_error() -> None:
     )
 
 
-def test_a_missing_wheel_is_one_error_before_anything_starts(
+def test_missing_wheel_is_one_error_before_the_demo_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path / "home"))

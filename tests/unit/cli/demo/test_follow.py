@@ -197,7 +197,7 @@ def test_a_dag_file_that_cannot_be_read_is_reported(stack: Stack) -> None:
     )
 
 
-def test_a_dag_that_there_is_not_brings_near_names(stack: Stack) -> None:
+def test_missing_dag_brings_near_names(stack: Stack) -> None:
     missing = httpx.Response(404, json={"detail": "not found"})
     airflow = Airflows(
         **{
@@ -219,7 +219,7 @@ def test_runs_of_killed_demos_are_ended_and_no_others(stack: Stack) -> None:
     assert messages == [f"stopped run {DAG_RUN.run}, left behind by a killed demo"]
 
 
-def test_a_broken_tasks_log_is_shown_as_a_user_reads_it(stack: Stack) -> None:
+def test_log_of_a_broken_task_is_shown_readably(stack: Stack) -> None:
     task = {"dag_id": DAG, "dag_run_id": "demo__1", "map_index": -1, "try_number": 1}
     tasks = [{**task, "task_id": "resolve", "state": "failed"}, {**task, "task_id": "train", "state": "skipped"}]
     log = stack.airflow_home / "logs" / f"dag_id={DAG}" / "run_id=demo__1" / "task_id=resolve" / "attempt=1.log"

@@ -17,7 +17,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filling, "fill", lambda url, report: whole(url, report, weeks=2, chains=3))
 
 
-def test_the_history_is_in_a_database_of_its_own(
+def test_demo_history_is_in_a_separate_database(
     tipcflow: Callable[..., Any], database: Path, short: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open() as store:

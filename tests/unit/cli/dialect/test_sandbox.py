@@ -31,7 +31,7 @@ def recorded(
     return Sandbox(suite, work).run(SCRIPT, params, mode)
 
 
-def test_a_command_is_what_eval_received(suite: Path, tmp_path: Path) -> None:
+def test_recorded_command_is_the_argument_of_eval(suite: Path, tmp_path: Path) -> None:
     script = """
 IFS="|"
 words="a|b"
@@ -71,7 +71,7 @@ eval "python report.py --code=$last"
     assert [one.text for one in recorded(suite, tmp_path, script)] == ["python report.py --code=1"]
 
 
-def test_a_script_finds_what_a_training_leaves(suite: Path, tmp_path: Path) -> None:
+def test_script_finds_the_files_of_a_recorded_training(suite: Path, tmp_path: Path) -> None:
     script = """
 [ -f early.pdparams ] && eval "python never.py"
 eval "python train.py"

@@ -26,7 +26,7 @@ def finding(settings: Settings, what: str) -> tuple[bool, str]:
     return found.ok, found.text
 
 
-def test_a_database_that_is_not_there_yet_is_fine(settings: Settings, tmp_path: Path) -> None:
+def test_missing_database_is_no_problem(settings: Settings, tmp_path: Path) -> None:
     ok, text = finding(settings, "database")
     assert ok
     assert text.endswith("t.db (created by the first run)")
@@ -80,7 +80,7 @@ def test_without_sshd_no_local_node_can_start(settings: Settings, monkeypatch: p
     )
 
 
-def test_a_node_environment_that_is_not_there(settings: Settings) -> None:
+def test_missing_node_environment_is_a_problem_with_a_remedy(settings: Settings) -> None:
     ok, text = finding(settings, "node environment")
     assert not ok
     assert text.endswith("`tipcflow demo` creates it")

@@ -99,7 +99,7 @@ def test_a_run_that_has_not_ended(strict: str, tipcflow: Callable[..., Any]) -> 
     assert (result.code, "run run-99 has not ended" in result.err) == (2, True)
 
 
-def test_a_confirm_run_counts_as_it_did(strict: str, tipcflow: Callable[..., Any]) -> None:
+def test_stored_confirm_result_counts_again(strict: str, tipcflow: Callable[..., Any]) -> None:
     """A document of the run states that no confirm run was available: the new reason contains this."""
     with Store.open() as store:
         request = {
@@ -116,9 +116,7 @@ def test_a_confirm_run_counts_as_it_did(strict: str, tipcflow: Callable[..., Any
     assert "no node was free" in check["now"]["reason"]
 
 
-def test_the_numbers_of_a_confirm_run_are_evaluated_by_the_run_that_it_confirms(
-    strict: str, tipcflow: Callable[..., Any]
-) -> None:
+def test_numbers_of_a_confirm_run_are_not_evaluated_again(strict: str, tipcflow: Callable[..., Any]) -> None:
     with Store.open() as store:
         run = stored(store, 8, slower, NODES, trigger="confirm")
         result = judgement.judge_run(store, run, rules=WIDE, references=References(suite="sample"))

@@ -126,7 +126,7 @@ def test_judge_prints_a_line_per_series_or_a_table(judge: Callable[..., Any]) ->
     assert "regression" in table
 
 
-def test_the_results_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
+def test_results_equal_the_results_of_the_checks(judge: Callable[..., Any]) -> None:
     """The same values as history and value of a run, evaluated one by one."""
     policy = load_yaml(POLICIES / "weekly.yaml", Policy)
     rule = policy.rule_of("batch_cost")

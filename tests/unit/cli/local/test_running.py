@@ -38,9 +38,7 @@ def test_a_variable_names_another_one(record: Record, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("change", [{"ready": False}, {"started": 1}, {"failed": "the scheduler ended"}])
-def test_local_airflow_that_is_not_running_is_not_used(
-    record: Record, home: Path, change: dict[str, object]
-) -> None:
+def test_stopped_local_airflow_is_not_used(record: Record, home: Path, change: dict[str, object]) -> None:
     for name, value in change.items():
         setattr(record, name, value)
     record.save(home)

@@ -67,9 +67,7 @@ def test_sshd_that_does_not_respond_is_a_problem(tipcflow: Tipcflow, home: Path,
     assert (nodes["condition"], nodes["note"]) == ("running", "problem: sshd of a does not respond")
 
 
-def test_nodes_that_ended_by_themselves_have_the_reason_and_the_remedy(
-    tipcflow: Tipcflow, home: Path, configs: Path
-) -> None:
+def test_crashed_nodes_have_the_reason_and_the_remedy(tipcflow: Tipcflow, home: Path, configs: Path) -> None:
     kept(home, configs, ready=True, failed="node a ended")
     (nodes,) = services(tipcflow, 5)
     assert (nodes["condition"], nodes["note"]) == ("failed", "node a ended: `tipcflow local down`")

@@ -45,7 +45,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_signal_cancels_even_if_it_cannot_be_printed() -> None:
+def test_signal_cancels_even_if_printing_fails() -> None:
     cancel = threading.Event()
 
     def broken(_: str) -> None:

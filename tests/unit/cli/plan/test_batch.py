@@ -100,6 +100,6 @@ def test_unreadable_records_are_bad_input(tipcflow: Tipcflow, tmp_path: Path, co
 
 
 @pytest.mark.parametrize("more", [["--compat", "spec"], ["--compat", "bash", "f.txt"], []])
-def test_batch_plans_only_what_scripts_run(tipcflow: Tipcflow, more: list[str]) -> None:
+def test_batch_refuses_options_that_scripts_lack(tipcflow: Tipcflow, more: list[str]) -> None:
     result = tipcflow("plan", "--batch", "r.jsonl", *more)
     assert (result.code, result.out) == (2, "")

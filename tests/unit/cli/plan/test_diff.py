@@ -26,7 +26,7 @@ def two_plans(text: str, file: str, dialect: str, mode: str = "lite_train_lite_i
     return bash, spec
 
 
-def test_the_page_is_as_it_was_read_and_approved(tipcflow: Callable[..., Any]) -> None:
+def test_diff_page_equals_the_golden_file(tipcflow: Callable[..., Any]) -> None:
     result = tipcflow("plan", str(INPUT), "--suite", "mobilenet_v3_small", "--diff")
     assert (result.code, result.err) == (0, "")
     page = re.sub(r"^\S+/norm_fleet", "norm_fleet", result.out)

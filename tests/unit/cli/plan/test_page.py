@@ -110,7 +110,7 @@ port:9993
 """
 
 
-def test_a_file_that_is_not_run_is_shown_with_types_before_it_is_refused(
+def test_unsupported_file_is_shown_with_types_before_the_refusal(
     tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -131,9 +131,7 @@ def test_a_file_that_is_not_run_is_shown_with_types_before_it_is_refused(
     ]
 
 
-def test_as_json_it_has_values_of_their_types(
-    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_json_has_typed_values(tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     path = tmp_path / "net_serving.txt"
     path.write_text(SERVING)

@@ -85,7 +85,7 @@ def test_quarantine_add_prints_scope_and_failure_rate(tipcflow: Callable[..., An
 
 
 @pytest.mark.usefixtures("runs")
-def test_the_list_releases_what_has_its_clean_runs(tipcflow: Callable[..., Any]) -> None:
+def test_list_releases_quarantines_after_enough_clean_runs(tipcflow: Callable[..., Any]) -> None:
     tipcflow(*ADD)
     with Store.open() as store:
         now = store.now()

@@ -16,7 +16,7 @@ SHIPPED = sorted(file.stem for file in (CONFIGS / "suites").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_suite_file_names_what_exists(name: str) -> None:
+def test_shipped_suite_file_names_existing_dialects_and_formats(name: str) -> None:
     suite = load_suite(name, CONFIGS)
     assert suite.name == name
     assert set(suite.dialects) <= set(known_dialects())

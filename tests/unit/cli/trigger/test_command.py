@@ -32,7 +32,9 @@ def test_a_run_is_made_and_not_waited_for(tipcflow: Tipcflow, airflow: FakeAirfl
     assert re.fullmatch(r"ci__[0-9a-f]{16}", run_id)
 
 
-def test_failures_as_a_user_reads_them(tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path) -> None:
+def test_text_of_failures_equals_the_golden_files(
+    tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path
+) -> None:
     airflow.add(DAG, ("queued", None), ("running", facts(None)), ("running", bad_day()), ("failed", bad_day()))
     airflow.add(OTHER, ("running", facts(None)), passing())
     outputs = [tmp_path / "out.xml", tmp_path / "out.md"]
@@ -46,7 +48,7 @@ def test_failures_as_a_user_reads_them(tipcflow: Tipcflow, airflow: FakeAirflow,
     assert result.code == 1
 
 
-def test_json_has_what_the_text_has(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_json_has_the_content_of_the_text(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("failed", bad_day()))
     result = tipcflow("trigger", DAG, "--suite-ref", COMMIT, "--wait", "--json")
     shown = json.loads(result.out)
@@ -145,9 +147,7 @@ def test_a_commit_whose_run_is_conclusive_is_joined(
     assert (len(codes), len(airflow.runs)) == (1, 1)
 
 
-def test_a_run_is_joined_while_it_is_under_way_and_without_the_page(
-    tipcflow: Tipcflow, airflow: FakeAirflow
-) -> None:
+def test_running_run_is_joined_also_without_the_page(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("running", facts("infra_failure")), ("failed", facts("infra_failure")))
     for _ in range(2):
         tipcflow("trigger", CHAIN, "--suite-ref", COMMIT)

@@ -13,7 +13,7 @@ from tipcflow.cli.trigger import wait as trigger_wait
 pytestmark = pytest.mark.slow
 
 
-def test_a_green_dag_run_without_a_run_of_ours_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+def test_green_dag_run_without_a_stored_run_is_an_infra_failure(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("success", None))
     result = tipcflow("trigger", CHAIN, "--wait")
     assert (result.code, result.out.splitlines()[-1]) == (5, "infra_failure")

@@ -76,7 +76,7 @@ def test_quiet_hours_cover_times(quiet: Quiet, time: str, covered: bool) -> None
     assert quiet.covers(at(time)) is covered
 
 
-def test_a_digest_is_due_from_its_day_to_the_end_of_the_week() -> None:
+def test_digest_is_due_from_its_day_until_sunday() -> None:
     team = Team(slack="a", digest=Digest(day="tuesday", after="09:00"), quiet=Quiet(timezone=BERLIN))
     assert team.digest_due(at("2026-11-24T08:59")) == ""
     assert team.digest_due(at("2026-11-24T09:00")) == "2026-W48"

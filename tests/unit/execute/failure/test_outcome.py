@@ -234,7 +234,7 @@ def test_the_class_of_a_full_disk_does_not_depend_on_the_message() -> None:
         ("Permission denied", FailureClass.NODE_UNREADY),
     ],
 )
-def test_a_disk_that_is_full_at_the_start_of_a_job_is_the_disk(words: str, kind: FailureClass) -> None:
+def test_full_disk_at_the_start_of_a_job_is_a_disk_failure(words: str, kind: FailureClass) -> None:
     """The error comes from a runner of an older version, without `errno`, or from a command of the node."""
     refused = record(reason="refused", message=f"/w/jobs/r/v%2Ftrain/1: {words}")
     assert class_of(refused, diagnose_logs("", {})) is kind

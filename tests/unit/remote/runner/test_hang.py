@@ -259,7 +259,7 @@ def reported(folder, capsys, *hangs):
 
 
 @ours
-def test_the_number_of_a_hang_identifies_it(bench, capsys):
+def test_hang_is_identified_by_its_number(bench, capsys):
     first, second = ({"hang": "no progress", "hang_number": number} for number in (1, 2))
     over = {"hang": "", "hang_number": 1}
     hangs = (first, first | {"hang": "reworded"}, over, second, second)
