@@ -33,9 +33,14 @@ PROSE_IN = ("tests/",)
 # Names of test functions, read as sentences, also never contain these: the subject of a test is named.
 NAMES = re.compile(
     rf"{WORDS.pattern}|{NEVER.pattern}|^(they|them|their|its?|what|who|whose|which|one|each|such|so)\b"
-    r"|\b(for ever\b|are no (?!longer\b)[a-z])",
+    r"|\b(for ever\b|are no (?!longer\b)[a-z])"
+    # A pronoun or a clause in the place of a noun.
+    r"|\b(it|itself|they|them|themselves|he|his|you|we|ours|theirs|there|what|whatever|who|whom|whoever)\b"
+    r"|\b(of (its|their) own|(is|are) those|nothing else|anything else)\b|\b(which|those|that|is|are)$",
     re.IGNORECASE,
 )
+# Words of a test's name after `test_`: subject, verb in the present tense, condition.
+NAME_WORDS = range(2, 13)
 # Files whose words are not ours: logs of other programs, recorded runs, the glossary itself.
 QUOTED = (
     "tests/golden/",
@@ -109,10 +114,16 @@ def vague(file: Path, tree: ast.Module) -> Iterator[str]:
 
 
 def test_names(file: Path, tree: ast.Module) -> Iterator[str]:
-    """Names of test functions that contain words ruled out, with spaces for underscores."""
+    """Names of test functions that contain words ruled out, with spaces for underscores, or too many words."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-            for match in NAMES.finditer(node.name.removeprefix("test_").replace("_", " ")):
+            words = node.name.removeprefix("test_").split("_")
+            if len(words) not in NAME_WORDS:
+                yield (
+                    f"{file}:{node.lineno}: {len(words)} words in {node.name}, "
+                    f"expected {NAME_WORDS[0]} to {NAME_WORDS[-1]}"
+                )
+            for match in NAMES.finditer(" ".join(words)):
                 yield f"{file}:{node.lineno}: {match[0]!r} in {node.name} (glossary in CONTRIBUTING.md)"
 
 

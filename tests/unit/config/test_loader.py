@@ -75,7 +75,7 @@ def _suite(folder: Path, text: str) -> Path:
     return configs
 
 
-def test_suite_folder_is_relative_to_what_holds_configs(tmp_path: Path) -> None:
+def test_suite_folder_is_relative_to_the_parent_of_configs(tmp_path: Path) -> None:
     configs = _suite(tmp_path, "name: sample\nfolder: models/x\ndialects: [models/template]\n")
     assert load_suite("sample", configs).folder == str(tmp_path / "models/x")
 

@@ -46,7 +46,7 @@ class Some(BaseModel):
         ("other", 2, ("unknown key", "")),
     ],
 )
-def test_an_invalid_value_names_what_is_expected(key: str, value: object, expected: tuple[str, str]) -> None:
+def test_invalid_value_names_the_expected_value(key: str, value: object, expected: tuple[str, str]) -> None:
     with pytest.raises(ValidationError) as caught:
         Some.model_validate({key: value})
     assert message_and_expected(caught.value.errors()[0]) == expected

@@ -29,9 +29,7 @@ def test_the_shipped_policies() -> None:
         ({"metrics": {"inference_time": {}}}, True),
     ],
 )
-def test_if_speed_is_gating_whole_nodes_are_leased_unless_the_policy_sets_slots(
-    fields: dict[str, object], whole: bool
-) -> None:
+def test_whole_nodes_are_leased_if_speed_is_gating(fields: dict[str, object], whole: bool) -> None:
     assert Policy.model_validate({"name": "p", **fields}).whole_nodes is whole
 
 

@@ -43,7 +43,7 @@ def test_defaults_of_a_user(settings: Callable[..., Settings], tmp_path: Path) -
         ("not toml [", False),
     ],
 )
-def test_in_a_checkout_everything_stays_in_it(
+def test_home_is_inside_a_checkout(
     settings: Callable[..., Settings], tmp_path: Path, text: str, is_checkout: bool
 ) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
@@ -64,7 +64,7 @@ def test_variables_win_and_empty_ones_are_unset(settings: Callable[..., Settings
     assert settings(dict.fromkeys(environ, "") | {"HOME": "/me"}, tmp_path).home == Path("/me/.tipcflow")
 
 
-def test_configs_are_those_of_the_folder_else_of_the_checkout(
+def test_configs_of_the_folder_precede_configs_of_the_checkout(
     settings: Callable[..., Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkout = tmp_path / "checkout"
@@ -88,7 +88,7 @@ def test_wrong_values_are_named(settings: Callable[..., Settings], tmp_path: Pat
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_password_is_not_in_what_is_printed(settings: Callable[..., Settings], tmp_path: Path) -> None:
+def test_printed_settings_contain_no_password(settings: Callable[..., Settings], tmp_path: Path) -> None:
     found = settings({"TIPCFLOW_DATABASE_URL": "postgresql://me:hunter2@h/d"}, tmp_path)
     assert "hunter2" not in f"{found} {found!r}"
 

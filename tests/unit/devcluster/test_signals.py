@@ -26,7 +26,7 @@ def test_a_signal_raises_in_the_body(number: signal.Signals) -> None:
     assert signal.getsignal(number) is before
 
 
-def test_a_hold_keeps_it_waiting_until_its_end() -> None:
+def test_signal_waits_until_the_end_of_a_hold() -> None:
     gate, done = InterruptGuard(), []
     with pytest.raises(Interrupted), gate.installed():
         with gate.hold(), gate.hold():

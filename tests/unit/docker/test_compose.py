@@ -79,7 +79,7 @@ def options() -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["POSTGRES_PASSWORD", "AIRFLOW_JWT_SECRET", "NODE_2_HOST_KEY"])
-def test_a_missing_secret_is_named_with_what_to_do(root: Path, env_file: Path, tmp_path: Path, name: str) -> None:
+def test_missing_secret_is_named_with_a_remedy(root: Path, env_file: Path, tmp_path: Path, name: str) -> None:
     rest = tmp_path / "env"
     rest.write_text(re.sub(rf"(?m)^{name}=.*\n", "", env_file.read_text()))
     result = compose(root, rest, "config", "--quiet")
@@ -104,7 +104,7 @@ def test_nothing_that_compose_1_29_does_not_know(text: str) -> None:
         assert block.count("<<:") <= 1
 
 
-def test_no_image_comes_from_a_host_of_ours(root: Path, services: Mapping[str, Any]) -> None:
+def test_images_come_from_the_default_registry(root: Path, services: Mapping[str, Any]) -> None:
     images = [service["image"] for service in services.values()]
     for path in sorted(root.glob("docker/*.Dockerfile")):
         images += re.findall(r"^ARG PYTHON_IMAGE=(\S+)", path.read_text(), re.MULTILINE)
@@ -128,7 +128,7 @@ def test_mounted_built_and_copied_files_exist(root: Path, services: Mapping[str,
                 assert Path(source).parts[0] not in ignored
 
 
-def test_no_image_can_hold_the_secrets_or_what_runs_left_behind(root: Path) -> None:
+def test_images_exclude_secrets_and_data_of_runs(root: Path) -> None:
     ignored = set((root / ".dockerignore").read_text().splitlines())
     assert {".env", ".git", ".tipcflow"} <= ignored
     assert ".env" in (root / ".gitignore").read_text().splitlines()
@@ -159,7 +159,7 @@ def test_every_component_has_the_shared_settings_and_the_same_executor(
         assert environment["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor"
 
 
-def test_secrets_go_where_the_entrypoint_takes_them_out(
+def test_services_get_only_the_secrets_that_the_entrypoint_removes(
     services: Mapping[str, Any], entrypoint: ModuleType
 ) -> None:
     for name in AIRFLOW:

@@ -37,7 +37,7 @@ def given(env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path) -> dic
     }
 
 
-def test_airflows_secrets_are_in_files_of_its_own(
+def test_airflow_secrets_are_in_separate_files(
     env: Mapping[str, str], entrypoint: ModuleType, given: dict[str, str], tmp_path: Path
 ) -> None:
     left = dict(given)
@@ -65,9 +65,7 @@ def test_a_worker_without_the_secrets_of_control_gets_no_empty_options(
     }
 
 
-def test_no_secret_is_in_the_environment_of_a_process_that_tasks_can_read(
-    root: Path, given: dict[str, str]
-) -> None:
+def test_environment_of_processes_readable_by_tasks_has_no_secret(root: Path, given: dict[str, str]) -> None:
     if shutil.which("tini") is None:  # part of the image
         pytest.skip("tini is not installed (Debian: apt-get install tini)")
     given["PATH"] = os.environ["PATH"]
@@ -123,7 +121,7 @@ def free_port() -> int:
 
 
 @pytest.mark.process
-def test_redis_wants_the_password_and_does_not_show_it(root: Path, tmp_path: Path) -> None:
+def test_redis_requires_and_hides_the_password(root: Path, tmp_path: Path) -> None:
     need("redis-server")
     port, word = free_port(), "s3cretword"
     environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD": word}
@@ -231,7 +229,7 @@ def test_a_nodes_keys_leave_the_environment_before_its_server_starts(
 
 
 @pytest.mark.process
-def test_redis_keeps_its_messages_when_it_is_killed(root: Path, tmp_path: Path) -> None:
+def test_killed_redis_keeps_its_messages(root: Path, tmp_path: Path) -> None:
     need("redis-server")
     environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD": "s3cretword"}
     client = {"PATH": os.environ["PATH"], "REDISCLI_AUTH": "s3cretword"}

@@ -66,7 +66,7 @@ def test_text_of_a_key_of_a_step_gives_the_key_again(key: TextKey) -> None:
         (PartKey("v/infer_cpu/bs1"), "v/infer_cpu/bs1"),
     ],
 )
-def test_texts_are_those_of_stored_documents(key: TextKey, text: str) -> None:
+def test_texts_of_keys_equal_stored_documents(key: TextKey, text: str) -> None:
     assert (str(key), type(key).parse(text)) == (text, key)
 
 
@@ -113,7 +113,7 @@ def test_bar_in_a_name_is_escaped() -> None:
     assert MetricKey.parse("v/train||a|b") == MetricKey("v/train", "", "a|b"), "stored before bars were escaped"
 
 
-def test_keys_are_written_as_text_in_json_and_read_from_it() -> None:
+def test_keys_are_text_in_json_and_survive_a_round_trip() -> None:
     key = MetricKey("v/train", "", "loss")
     kept = Kept(values={key: 1.5})
     assert kept.model_dump() == {"values": {key: 1.5}}

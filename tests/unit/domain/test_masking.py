@@ -74,7 +74,7 @@ def test_the_rest_of_a_long_environment_dump_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize("size", [1_000, 4_099, 70_001, 300_000])
-def test_a_secret_in_a_line_without_an_end_is_masked_wherever_the_pieces_end(size: int) -> None:
+def test_secret_in_an_endless_line_is_masked_across_pieces(size: int) -> None:
     line = "loss: 0.5 password=hunter2hunter2 https://host/x?token=tok123tok&b=1 'a=b' " * 4_000
     lines = LineMask()
     pieces = [lines.feed(line[at : at + size]) for at in range(0, len(line), size)]

@@ -16,7 +16,7 @@ def test_written_events_are_read_again(tmp_path: Path) -> None:
     assert read_events(tmp_path, "r")[0] == [event]
 
 
-def test_reading_continues_where_it_ended_and_leaves_half_a_line(tmp_path: Path) -> None:
+def test_reading_continues_at_the_offset_and_leaves_partial_lines(tmp_path: Path) -> None:
     write = event_writer(tmp_path, "r")
     assert read_events(tmp_path, "r") == ([], 0)
     write(Event(Kind.NOTE, "one"))

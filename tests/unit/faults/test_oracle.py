@@ -76,7 +76,7 @@ def test_two_faults_of_nodes_are_not_the_models() -> None:
     assert set(wrong((MODEL, MODEL), "b", Seen("infra_failure", reason="node b", code=5))) == {"wrong verdict"}
 
 
-def test_every_fault_has_the_classes_that_are_right_for_it() -> None:
+def test_every_fault_has_fitting_failure_classes() -> None:
     known = {NO_CLASS, *(one.value for one in FailureClass)}
     for fault in FAULTS:
         assert fault.classes, fault.name
@@ -112,7 +112,7 @@ def test_a_rank_that_printed_everything_was_not_cut_short() -> None:
     assert doubled_or_lost({(1, 0): losses}, {(1, 0): losses[:9]}, passed=False)
 
 
-def test_a_log_is_unreachable_only_if_its_node_was_lost_and_the_output_reports_it() -> None:
+def test_log_is_unreachable_only_if_the_output_reports_a_lost_node() -> None:
     record = ExitRecord(run="r", step="v/train", node="a", attempt=1, started_at=0, ended_at=1, reason="exited")
     tried = Attempt(run="r", step="v/train", attempt=1, nodes=("a", "b"), records=(record,), started_at=0)
     note = "the logs of node b could not be fetched: it does not respond"
@@ -149,7 +149,7 @@ def test_a_tenth_of_the_moments_outside_the_training_comes_before_the_run() -> N
     assert not any(draw(number, 7, "airflow").before for number in range(100))
 
 
-def test_a_draw_is_the_same_for_the_same_seed_and_covers_every_fault() -> None:
+def test_draws_of_one_seed_are_equal_and_cover_every_fault() -> None:
     count = sum("cli" in fault.doors for fault in FAULTS)
     first = [draw(number, 7, "cli") for number in range(count)]
     assert first == [draw(number, 7, "cli") for number in range(count)]
@@ -157,7 +157,7 @@ def test_a_draw_is_the_same_for_the_same_seed_and_covers_every_fault() -> None:
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
 
 
-def test_faults_of_airflow_are_drawn_for_airflow_only_and_every_fault_has_a_door() -> None:
+def test_faults_of_airflow_are_drawn_for_airflow_only() -> None:
     airflow = {fault.name for fault in FAULTS if fault.doors == AIRFLOW}
     count = sum("airflow" in fault.doors for fault in FAULTS)
     drawn = {draw(number, 7, "airflow").faults[0].name for number in range(count)}

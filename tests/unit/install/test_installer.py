@@ -51,7 +51,7 @@ def test_failures_are_explained(output: str, message: str) -> None:
     assert str(explain(output, what="Paddle", folder=HOME)) == message
 
 
-def test_lines_are_reported_as_they_arrive() -> None:
+def test_lines_of_an_installer_are_reported_in_order() -> None:
     messages: list[str] = []
     run_installer(["sh", "-c", "echo one; echo two >&2"], what="it", folder=HOME, report=messages.append)
     assert messages == ["one", "two"]

@@ -26,7 +26,7 @@ def test_lists_lose_empty_ends_only() -> None:
     assert split_list("") == []
 
 
-def test_the_first_entry_of_a_mode_counts_up_to_its_second_equals_sign() -> None:
+def test_first_entry_of_a_mode_ends_at_its_second_equals_sign() -> None:
     assert mode_entries("lite=1|whole=a=b|lite=2") == {"lite": "1", "whole": "a"}
     assert mode_entries("8") == {}
 

@@ -41,9 +41,7 @@ def case(plan: Make) -> Make:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("where", ["gpu", "nowhere"])
-def test_plan_is_as_it_was_read_and_approved(
-    case: Make, cluster: Callable[..., Cluster], name: str, where: str
-) -> None:
+def test_plan_equals_the_golden_file(case: Make, cluster: Callable[..., Cluster], name: str, where: str) -> None:
     on = None if where == "nowhere" else cluster(device="gpu", slots=4)
     page = written(case(name, cluster=on))
     if where == "nowhere":
@@ -62,7 +60,7 @@ def test_every_difference_from_the_script_has_a_name(case: Make, name: str) -> N
     assert spec.quirks
 
 
-def test_a_file_of_another_script_needs_no_dialect_of_its_own_in_the_suites_file(case: Make) -> None:
+def test_file_of_another_script_needs_no_dialect_in_the_suite_file(case: Make) -> None:
     assert case("onnx").dialect == "PaddleClas/paddle2onnx"
     assert case("pipeline").dialect == "PaddleDetection/pipeline"
     assert case("blocks").dialect == "PaddleClas/dy2static"
@@ -90,7 +88,7 @@ def test_a_suite_without_the_script_is_reported(plan: Make) -> None:
         plan(text_of("onnx"), "paddle2onnx_infer", dialects=("PaddleRec",))
 
 
-def test_the_modes_of_a_file_are_known_without_planning_it() -> None:
+def test_modes_of_a_file_are_known_without_a_plan() -> None:
     assert file_modes(text_of("onnx"), file="f", dialects=["PaddleClas"]) == ("paddle2onnx_infer",)
     assert "benchmark_train" in file_modes(text_of("benchmark"), file="f", dialects=["PaddleOCR"])
     assert file_modes("=====serving_params=====\n", file="f", dialects=["PaddleOCR"]) == ()
@@ -137,7 +135,7 @@ def test_legs_of_a_pipeline_wait_for_nothing_and_name_their_input(
     }
 
 
-def test_a_benchmark_trains_and_does_nothing_else(case: Make) -> None:
+def test_benchmark_has_only_training_steps(case: Make) -> None:
     made = case("benchmark", repeats=2)
     kinds = [step.kind for step in made.steps]
     assert kinds == [StepKind.PREPARE, *[StepKind.TRAIN] * 8]

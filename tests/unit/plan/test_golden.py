@@ -35,7 +35,7 @@ def written(plan: Plan) -> str:
 @pytest.mark.parametrize("name", ["short", "norm"])
 @pytest.mark.parametrize("compat", list(Compat))
 @pytest.mark.parametrize("where", ["cpu", "gpu", "nowhere"])
-def test_plan_is_as_it_was_read_and_approved(
+def test_plan_equals_the_golden_file(
     request: pytest.FixtureRequest,
     plan: Callable[..., Plan],
     cluster: Callable[..., Cluster],

@@ -52,7 +52,7 @@ def script_of(record: dict) -> str:
     return record["dialect_name"] + (" benchmark" if record["mode"] == "benchmark_train" else "")
 
 
-def test_every_record_is_planned_as_it_ran(oracle: Oracle) -> None:
+def test_plan_of_every_record_equals_its_commands(oracle: Oracle) -> None:
     """All scripts, modes, variants and mutations: texts, folders and CUDA_VISIBLE_DEVICES, command by command."""
     wrong: list[str] = []
     seen: Counter[str] = Counter()
@@ -88,7 +88,7 @@ def test_the_comparison_can_fail(oracle: Oracle, change: str) -> None:
     assert planned(record) != recorded(record)
 
 
-def test_nearly_every_recorded_file_can_be_run_as_it_is(oracle: Oracle) -> None:
+def test_nearly_every_recorded_file_has_a_spec_plan(oracle: Oracle) -> None:
     """Spec plans all but the files that declare nothing, or whose lines are shifted."""
     seen: dict[tuple[str, str], dict] = {}
     for record in oracle.records():

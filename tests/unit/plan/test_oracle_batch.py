@@ -51,7 +51,7 @@ def packed(path: Path, records: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_the_command_plans_records_as_they_ran(oracle: Oracle, tmp_path: Path) -> None:
+def test_batch_plans_of_records_equal_their_commands(oracle: Oracle, tmp_path: Path) -> None:
     records = chosen(oracle)
     result = batch(packed(tmp_path / "some.jsonl.gz", records))
     assert (result.returncode, result.stderr) == (0, "")

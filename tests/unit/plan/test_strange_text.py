@@ -41,9 +41,7 @@ def errors(text: str) -> set[str]:
         ("f(x)", "( or )"),
     ],
 )
-def test_value_that_breaks_a_command_is_refused_in_spec_and_named_for_the_script(
-    plan: Make, norm_text: str, value: str, word: str
-) -> None:
+def test_value_that_breaks_a_command_is_refused_in_spec(plan: Make, norm_text: str, value: str, word: str) -> None:
     text = with_value(norm_text, "--pretrained", value)
     with pytest.raises(ConfigError) as caught:
         plan(text)

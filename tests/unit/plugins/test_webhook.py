@@ -151,7 +151,7 @@ def test_a_delivery_takes_less_than_200_ms(client: TestClient, store: Store, ope
     assert store.outbox.waiting() == 60
 
 
-def test_every_example_of_github_passes_the_route_and_only_configured_ones_are_stored(
+def test_examples_of_github_pass_and_only_configured_repositories_are_stored(
     client: TestClient, store: Store
 ) -> None:
     packed = (TESTS / "golden" / "github" / "webhooks-examples.json.xz").read_bytes()

@@ -25,7 +25,7 @@ def test_name_follows_content():
     assert len(bundle.runner_name()) == len("runner-.py") + 12
 
 
-def test_the_file_itself_is_plain_python_37():
+def test_bundle_is_valid_python_37():
     ast.parse(bundle.runner_bytes().decode(), feature_version=(3, 7))
 
 

@@ -29,7 +29,7 @@ def take(node: Node, run: str, *slots: int, seconds: float = 600, void: tuple[st
     return requested(claim(node, run, slots=slots, seconds=seconds, owner="it's me", void=void))
 
 
-def test_a_slot_is_claimed_by_one_until_it_is_given_back(node: Node) -> None:
+def test_slot_is_claimed_by_one_run_until_released(node: Node) -> None:
     assert take(node, "one", 0, 1) == []
     assert take(node, "one", 0, 1) == [], "again"
     assert take(node, "two", 1, 2) == ["one"]

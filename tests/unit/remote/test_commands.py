@@ -106,7 +106,7 @@ def test_workspace_is_created_repeatedly_without_an_error(shell, node):
     assert Path(node.workspace).stat().st_mode & 0o77 == 0
 
 
-def test_python_is_there_and_new_enough(shell, node):
+def test_python_is_checked_for_existence_and_version(shell, node):
     assert shell(commands.check_python(node)).stdout.decode().strip() == sys.version.split()[0]
     missing = node.model_copy(update={"python": node.python + "x"})
     done = shell(commands.check_python(missing), code=commands.NO_PYTHON)
@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_rest(shell, tmp_path):
         subprocess.run(["umount", str(place)], check=True)
 
 
-def test_pack_takes_what_is_there(shell, tmp_path):
+def test_pack_takes_existing_files(shell, tmp_path):
     root = tmp_path / "it's $(touch injected)"
     (root / "log").mkdir(parents=True)
     secret = "log/envlog.0"
@@ -256,7 +256,7 @@ def archive(**files):
     return buffer.getvalue()
 
 
-def test_unpack_once_and_only_what_was_meant(shell, node):
+def test_unpack_is_idempotent_and_verifies_the_archive(shell, node):
     shell(commands.make_workspace(node))
     data = archive(train="print(1)")
     sha = hashlib.sha256(data).hexdigest()

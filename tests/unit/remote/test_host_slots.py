@@ -66,9 +66,7 @@ def test_the_runs_of_other_workspaces_are_listed(bench: Bench, other: Bench, hos
 
 
 @pytest.mark.process
-def test_nodes_of_one_run_that_share_a_host_do_not_refuse_each_other(
-    bench: Bench, other: Bench, host: str
-) -> None:
+def test_nodes_of_one_run_may_share_a_host(bench: Bench, other: Bench, host: str) -> None:
     first = bench.job("sleep 300", slots=(0,), host=host)
     bench.call("start", first)
     assert other.end_of("true", slots=(0,), host=host).ok

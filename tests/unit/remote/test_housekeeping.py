@@ -72,7 +72,7 @@ def test_an_entry_that_is_being_made_stays(node: Node) -> None:
     assert cleaned(node) == ["data/old"]
 
 
-def test_a_large_cache_loses_what_is_unused_longest(node: Node) -> None:
+def test_large_cache_drops_the_least_recently_used_files(node: Node) -> None:
     for name, days in (("data/a", 20), ("packages/b", 10), ("downloads/c", 5), ("data/d", 1)):
         entry(node, f"{name}/file", days=days, size=1_000_000)
     assert cleaned(node) == []

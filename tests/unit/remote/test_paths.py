@@ -10,7 +10,7 @@ from tipcflow.remote.runner.files import log_name
 NODE = Node(name="a", address="10.0.0.1", python="/p", workspace="/w")
 
 
-def test_readable_where_it_can_be():
+def test_paths_are_readable_if_possible():
     step = "train/norm_train_gpus_0,1_autocast_amp_nodes_2"
     assert paths.job_dir(NODE, "r1", step, 2) == f"/w/jobs/r1/train%2F{step[6:]}/2"
     assert paths.safe_name("..") == "%2E."

@@ -123,7 +123,7 @@ def resealed(forged: dict[str, Any]) -> dict[str, Any]:
     return forged
 
 
-def test_new_links_and_hashes_do_not_hide_a_verdict_that_does_not_follow(build: ModuleType) -> None:
+def test_resealed_certificate_with_a_forged_verdict_is_detected(build: ModuleType) -> None:
     forged = copy.deepcopy(whole(build))
     forged["legs"][0]["status"] = "failed"
     problems = verify(resealed(forged))

@@ -97,7 +97,7 @@ def tables(facts: Facts, results: tuple[CheckResult, ...]) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def test_counts_of_junit_are_those_of_its_cases(build: ModuleType) -> None:
+def test_counts_of_junit_equal_its_cases(build: ModuleType) -> None:
     root = ElementTree.fromstring(junit(bad(build), *judged(bad(build), build)))
     assert int(root.get("tests", "")) == len(root.findall(".//testcase"))
     for attribute, element in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):

@@ -56,7 +56,7 @@ def test_includes_of_configs() -> None:
     assert chosen("tipc/c/train.txt") == {C: Because.NEEDED}
 
 
-def test_removed_files_concern_the_chains_that_still_need_them() -> None:
+def test_removed_files_select_the_chains_that_need_the_files() -> None:
     kept = {path: text for path, text in FILES.items() if path not in ("net/arch/resnet.py", "data/list.txt")}
     tree_at_head = Tree(kept, kept.__getitem__)
     for path, needing in (("net/arch/resnet.py", {A, B}), ("data/list.txt", {A})):

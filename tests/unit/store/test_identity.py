@@ -33,7 +33,7 @@ def test_nothing_is_claimed_to_be_stored_in_a_deleted_file(path: Path) -> None:
         assert not path.exists(), "an empty database was created in its place"
 
 
-def test_a_file_that_is_deleted_during_a_transaction_is_noticed_at_its_end(path: Path) -> None:
+def test_file_deleted_during_a_transaction_is_an_error(path: Path) -> None:
     with open_store(path) as store, pytest.raises(DatabaseLostError), store.database.write():
         remove(path)
 
@@ -52,7 +52,7 @@ def test_a_replaced_file_is_neither_read_nor_damaged(path: Path) -> None:
         assert {run.id for run in after.runs.newest()} == {"new", "last"}
 
 
-def test_a_lost_file_stays_lost_if_it_is_moved_back(path: Path) -> None:
+def test_lost_file_stays_lost_after_a_move_back(path: Path) -> None:
     with open_store(path) as store:
         path.rename(path.with_name("aside"))
         with pytest.raises(DatabaseLostError):
@@ -75,9 +75,7 @@ def test_a_file_that_became_read_only_can_be_read(path: Path, what: str, monkeyp
     assert str(raised.value) == f"the metrics database {path} or its folder became read-only during the run"
 
 
-def test_a_database_that_was_read_only_from_the_start_did_not_become_so(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_database_that_was_always_read_only_is_not_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_store(path).close()
     monkeypatch.setattr(os, "access", lambda one, mode: False)
     with Store.open(f"sqlite:///{path}") as store:

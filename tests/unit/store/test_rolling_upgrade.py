@@ -77,7 +77,7 @@ def test_a_task_waits_until_the_database_has_its_schema(
     upgrade.join()
 
 
-def test_a_task_that_meets_a_newer_database_reports_it_after_the_deadline(url: str) -> None:
+def test_newer_database_is_an_error_of_a_task_after_the_deadline(url: str) -> None:
     Store.open(url).close()
     stamp(url, "9999")
     with pytest.raises(WrongSchemaError, match="newer than this tipcflow"):

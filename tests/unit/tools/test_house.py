@@ -122,9 +122,7 @@ def importing(text: str, file: str = "src/devcluster/user.py") -> dict[Path, ast
         ("from tipcflow.a import f", "tipcflow.a"),
     ],
 )
-def test_module_that_is_not_declared_public_is_importable_in_its_area_alone(
-    house: ModuleType, text: str, module: str
-) -> None:
+def test_private_module_is_importable_only_in_its_area(house: ModuleType, text: str, module: str) -> None:
     line = text.count("\n") + 1
     made = package("A.\n\nPublic: nothing.\n", "m")
     assert list(house._surface(made | importing(text))) == [

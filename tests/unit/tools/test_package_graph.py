@@ -25,7 +25,7 @@ def test_an_import_that_a_longer_path_implies_is_left_out(tool: ModuleType) -> N
     assert tool.reduced(EDGES) == {"cli": {"store"}, "store": {"domain"}, "domain": set()}
 
 
-def test_a_package_is_above_everything_that_it_imports(tool: ModuleType) -> None:
+def test_package_is_above_all_imported_packages(tool: ModuleType) -> None:
     assert tool.layers_of(sorted(EDGES), EDGES) == {"cli": 2, "store": 1, "domain": 0}
 
 

@@ -42,7 +42,7 @@ def run_pytest(folder: Path, **env: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_ci_fails_on_skips_that_are_not_listed(tmp_path: Path) -> None:
+def test_ci_fails_on_unlisted_skips(tmp_path: Path) -> None:
     (tmp_path / "test_all.py").write_text(SKIPS)
     status, output = run_pytest(tmp_path)
     assert status == 0, output

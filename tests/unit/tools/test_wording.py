@@ -61,13 +61,24 @@ def test_scripts_styles_templates_and_dockerfiles_are_read_for_words(
         ("it_covers_nothing", ["it"]),
         ("what_is_no_series", ["what", "is no s"]),
         ("a_step_waits_for_want_of_a_node", ["for want of"]),
-        ("step_is_no_longer_listed_and_stops_itself", []),
+        ("step_is_no_longer_listed", []),
+        ("a_log_is_read_until_it_ends", ["it"]),
+        ("a_run_names_what_it_needs", ["what", "it"]),
+        ("limits_are_those_of_the_run", ["are those"]),
+        ("a_leg_has_a_folder_of_its_own", ["of its own"]),
+        ("an_expired_lease_keeps_its_node", []),
     ],
 )
 def test_names_of_tests_follow_the_word_lists(wording: ModuleType, name: str, phrases: list[str]) -> None:
     tree = ast.parse(f"def test_{name}():\n    pass\n\n\ndef {name}():\n    pass\n")
     expected = [f"t.py:1: {phrase!r} in test_{name} (glossary in CONTRIBUTING.md)" for phrase in phrases]
     assert list(wording.test_names(Path("t.py"), tree)) == expected
+
+
+def test_names_of_tests_have_two_to_twelve_words(wording: ModuleType) -> None:
+    for count, is_refused in ((1, True), (2, False), (12, False), (13, True)):
+        tree = ast.parse(f"def test_{'_'.join(['word'] * count)}():\n    pass\n")
+        assert bool(list(wording.test_names(Path("t.py"), tree))) is is_refused, count
 
 
 def test_docstrings_and_comments_of_tests_have_their_own_word_list(wording: ModuleType, tmp_path: Path) -> None:

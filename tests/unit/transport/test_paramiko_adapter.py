@@ -96,7 +96,7 @@ def test_stream_sends_its_input_first(transport):
         assert next(lines) == b"does not read"
 
 
-def test_stream_gives_lines_as_they_come(transport):
+def test_stream_returns_whole_lines(transport):
     with transport.stream("echo one; printf 'two\\nth'; sleep 0.2; echo ree; printf rest") as lines:
         assert list(lines) == [b"one", b"two", b"three", b"rest"]
 
@@ -212,7 +212,7 @@ def test_get_many_stays_in_its_folder(transport, tmp_path):
     assert not (tmp_path / "here" / "link").exists()
 
 
-def test_get_more_continues_where_it_stopped(transport, tmp_path):
+def test_get_more_continues_after_the_local_part(transport, tmp_path):
     data = os.urandom(300_000)
     (tmp_path / "file").write_bytes(data)
     local = tmp_path / "to" / "part"

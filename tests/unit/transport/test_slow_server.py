@@ -182,7 +182,7 @@ def test_a_rejection_is_not_a_missing_response(reach):
         transport.run("x")
 
 
-def test_a_connection_that_ends_before_its_deadline_closes_it() -> None:
+def test_connection_that_ends_before_its_deadline_is_a_timeout() -> None:
     class Ended:
         def close(self) -> None:
             raise EOFError

@@ -79,9 +79,7 @@ def test_trigger_queries_the_given_airflow(base: Path, tmp_path: Path) -> None:
         (["parse", str(PARAMS)], "analysis"),
     ],
 )
-def test_a_command_names_the_extra_that_it_requires(
-    base: Path, tmp_path: Path, words: list[str], extra: str
-) -> None:
+def test_command_names_the_required_extra(base: Path, tmp_path: Path, words: list[str], extra: str) -> None:
     env = {"TIPCFLOW_CONFIG_DIR": str(ROOT / "configs"), "TIPCFLOW_HOME": str(tmp_path)}
     done = call(base, "tipcflow", *words, folder=tmp_path, **env)
     expected = f"config_error: tipcflow {words[0]} requires the extra '{extra}': pip install 'tipcflow[{extra}]'\n"

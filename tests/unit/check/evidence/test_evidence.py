@@ -99,7 +99,7 @@ def test_metric_of_all_earlier_runs_is_required(build: ModuleType, metric: str) 
 
 
 @pytest.mark.parametrize(("metric", "value"), [("top1", math.nan), ("inference_time", 0.0)])
-def test_number_that_is_not_finite_is_missing_evidence(build: ModuleType, metric: str, value: float) -> None:
+def test_non_finite_number_is_missing_evidence(build: ModuleType, metric: str, value: float) -> None:
     history = tuple(PastRun(run=f"r{n}", medians=numbers_of(build.measurements())) for n in range(5))
     outliers = tuple(
         one.model_copy(update={"value": value}) if one.metric == metric else one for one in build.measurements()

@@ -168,7 +168,7 @@ def test_loss_must_fall_over_a_training(build: ModuleType, curve: tuple[float, .
     assert result.status is status, result.reason
 
 
-def test_loss_checks_are_not_gating_if_the_policy_disables_them(build: ModuleType) -> None:
+def test_disabled_loss_checks_are_not_gating(build: ModuleType) -> None:
     policy = Policy(name="x", loss=LossRule(falling=False, reproducible="off"))
     context = CheckContext(policy=policy, history=(build.past(seed=1),))
     assert not loss_falling(build.facts(), context)[0].gating

@@ -26,7 +26,7 @@ def finding(settings: Settings, what: str) -> tuple[bool, str]:
     return found.ok, found.text
 
 
-def test_missing_database_is_no_problem(settings: Settings, tmp_path: Path) -> None:
+def test_missing_database_is_acceptable(settings: Settings, tmp_path: Path) -> None:
     ok, text = finding(settings, "database")
     assert ok
     assert text.endswith("t.db (created by the first run)")

@@ -65,7 +65,7 @@ def read(tmp_path: Path, text: str) -> list[Setting]:
     return read_settings(path)
 
 
-def test_a_setting_has_the_comment_right_above_it(tmp_path: Path) -> None:
+def test_setting_has_the_comment_above(tmp_path: Path) -> None:
     text = "# a heading\n\n# first,\n#  and more\nAIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL=60\n"
     assert read(tmp_path, text) == [Setting("AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL", "60", "first, and more")]
     assert (read(tmp_path, text)[0].section, read(tmp_path, text)[0].option) == (

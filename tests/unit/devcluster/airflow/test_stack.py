@@ -80,7 +80,7 @@ def test_the_home_of_a_living_one_is_refused(stack: Stack, home: Path) -> None:
     stack.check()
 
 
-def test_a_component_that_dies_is_named_with_its_log_and_can_be_started_again(stack: Stack) -> None:
+def test_dead_component_is_named_with_its_log_and_restartable(stack: Stack) -> None:
     stack.check()
     stack.kill("triggerer")
     message = r"Airflow's triggerer ended with exit code -9\nlast lines of .*triggerer.log:\n  "

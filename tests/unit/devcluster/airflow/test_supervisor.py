@@ -116,7 +116,7 @@ def test_components_start_after_the_first_job_and_get_their_environment(supervis
     assert (supervisor.folder / "one.log").read_text() == "True hello True\n"
 
 
-def test_a_component_may_have_variables_of_its_own(supervisor: RunningSupervisor) -> None:
+def test_component_may_have_separate_variables(supervisor: RunningSupervisor) -> None:
     look = "import os; print(os.environ['GREETING'])"
     own = {**supervisor.python("one", look), "env": {"GREETING": "good evening"}}
     supervisor.send({"first": None})
@@ -167,7 +167,7 @@ def started(supervisor: RunningSupervisor) -> list[int]:
     return [pid, *hidden(supervisor.process.pid)]
 
 
-def test_the_end_of_the_owner_ends_what_hides(supervisor: RunningSupervisor) -> None:
+def test_end_of_the_owner_ends_hidden_processes(supervisor: RunningSupervisor) -> None:
     pids = started(supervisor)
     assert len(pids) == 2
     assert supervisor.process.stdin is not None

@@ -53,7 +53,7 @@ def test_environment_is_made_once(tmp_path: Path, requirements: Path) -> None:
     assert messages == []
 
 
-def test_environment_is_made_again_when_requirements_change_or_it_was_cut_short(
+def test_environment_is_recreated_after_changed_requirements_or_an_interruption(
     tmp_path: Path, requirements: Path
 ) -> None:
     python = node_environment(tmp_path, no_lines)
@@ -83,7 +83,7 @@ def test_unreachable_index_is_reported(
     assert not is_ready(tmp_path)
 
 
-def test_full_disk_is_reported_before_anything_is_created(
+def test_full_disk_is_reported_before_the_environment_is_created(
     tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment, "NEEDED_BYTES", 10**18)

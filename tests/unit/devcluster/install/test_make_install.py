@@ -32,7 +32,7 @@ def install(tmp_path: Path, python3: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_older_python_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_older_python_is_refused_with_a_remedy(tmp_path: Path) -> None:
     done = install(tmp_path, 'if [ "$1" = --version ]; then echo Python 3.9.2; else exit 1; fi')
     assert done.returncode == 2
     assert done.stderr == (

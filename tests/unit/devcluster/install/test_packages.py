@@ -33,7 +33,7 @@ def test_nothing_is_done_when_all_is_here(bin_dir: Path) -> None:
     assert messages == []
 
 
-def test_without_root_one_line_lists_what_to_install(bin_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_to_install_are_listed_without_root(bin_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script(bin_dir / "apt-get", "exit 9")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(InfraError) as caught:
@@ -43,7 +43,7 @@ def test_without_root_one_line_lists_what_to_install(bin_dir: Path, monkeypatch:
     )
 
 
-def test_without_apt_one_line_lists_what_to_install(bin_dir: Path) -> None:
+def test_packages_to_install_are_listed_without_apt(bin_dir: Path) -> None:
     with pytest.raises(InfraError) as caught:
         ensure([MISSING], print)
     assert str(caught.value) == (

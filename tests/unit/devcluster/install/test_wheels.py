@@ -60,7 +60,7 @@ def test_a_missing_wheel(
     assert "a folder, or a page with links, with the wheel of torch 2.13.0+cpu" in str(caught.value)
 
 
-def test_a_wheel_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_wheel_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel = tmp_path / "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
     wheel.touch()
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))

@@ -32,7 +32,7 @@ def test_condition_follows_from_the_owning_process(made: Record, condition: str)
     assert made.condition == condition
 
 
-def test_a_record_is_read_as_it_was_written_and_removed_with_its_folder(tmp_path: Path) -> None:
+def test_record_survives_a_round_trip_and_is_removed_with_its_folder(tmp_path: Path) -> None:
     made = of_this_process(facts={"nodes": {"a": ["10.0.0.1", 22]}})
     made.save(tmp_path)
     assert read(tmp_path, "nodes") == made

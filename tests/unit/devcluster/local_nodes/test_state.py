@@ -31,7 +31,7 @@ def test_other_homes_are_found_through_the_registry(tmp_path: Path, registry: Pa
     assert [found.folder for found in state.leftovers(tmp_path / "two")] == [made.folder]
 
 
-def test_an_owner_killed_before_it_wrote_its_state(tmp_path: Path, registry: Path) -> None:
+def test_leftover_of_an_owner_killed_before_writing_the_state_is_listed(tmp_path: Path, registry: Path) -> None:
     folder = tmp_path / "nodes" / "0123abcd"
     folder.mkdir(parents=True)
     state.Ownership(folder).release()

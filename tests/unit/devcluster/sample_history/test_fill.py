@@ -40,14 +40,14 @@ def test_every_run_is_marked_as_generated(url: str) -> None:
         assert all("generated" in text for run in runs for text in (run.id, run.cluster, run.suite))
 
 
-def test_the_newest_runs_are_of_the_last_days_and_none_is_of_the_future(url: str) -> None:
+def test_newest_runs_are_recent_and_not_in_the_future(url: str) -> None:
     with Store.open(url) as store:
         runs = store.runs.newest(limit=1000)
     assert runs[0].created_at > NOW - 3 * 86_400
     assert all(run.ended_at is not None and run.ended_at <= NOW for run in runs)
 
 
-def test_a_run_has_what_pages_and_checks_read(url: str) -> None:
+def test_sample_run_has_the_facts_of_pages_and_checks(url: str) -> None:
     with Store.open(url) as store:
         chain = "generated_clas/ResNet152/train_infer_python"
         (slower,) = store.runs.newest(chain=chain, status=Status.REGRESSION)

@@ -41,7 +41,7 @@ def test_a_phrase_names_the_last_good_run() -> None:
 
 
 @pytest.mark.parametrize("kind", ChangeKind)
-def test_a_difference_is_read_as_it_was_written(kind: ChangeKind) -> None:
+def test_difference_survives_a_round_trip(kind: ChangeKind) -> None:
     difference = OriginChange(kind, "1.0", "2.0")
     assert OriginChange.parse(str(difference)) == difference
 

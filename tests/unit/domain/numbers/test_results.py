@@ -5,7 +5,7 @@ import pytest
 from tipcflow.domain.numbers.results import is_result, result_name
 
 
-def test_a_result_has_a_name_of_its_own() -> None:
+def test_result_has_a_separate_name() -> None:
     assert result_name("a.jpg", 2) == "a.jpg: result 2"
     assert is_result(result_name("a.jpg", 12))
 

@@ -102,7 +102,7 @@ def test_quarantine_is_active_until_expiry_or_release(at: float, released: float
 @pytest.mark.parametrize(
     ("failed", "judged", "runs"), [(1, 9, 29), (1, 1, 5), (10, 10, 2), (1, 99, 299), (5, 9, 5)]
 )
-def test_the_clean_runs_that_end_it(failed: int, judged: int, runs: int) -> None:
+def test_quarantine_ends_after_enough_clean_runs(failed: int, judged: int, runs: int) -> None:
     rate = failed / (judged + 1)
     assert clean_runs_needed(failed, judged) == runs
     assert (1 - rate) ** runs <= 0.05 < (1 - rate) ** (runs - 1)

@@ -14,7 +14,7 @@ DOC = Path(__file__).parents[4] / "docs" / "reference" / "failures.md"
 ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| `(\w+)` \| (no|once.*?) \| ", re.MULTILINE)
 
 
-def test_the_docs_table_is_what_the_code_does() -> None:
+def test_documented_failure_classes_equal_the_code() -> None:
     found = {name: (status, again != "no") for name, _, status, again in ROW.findall(DOC.read_text())}
     expected = {kind.value: (one.status.value, one.retries > 0) for kind, one in REMEDIES.items()}
     assert found == expected

@@ -10,7 +10,7 @@ WORDS = st.text(st.characters(exclude_characters="/:", codec="utf-8"), min_size=
 
 
 @given(WORDS, WORDS, WORDS)
-def test_a_chain_is_read_as_it_was_written(suite: str, model: str, file: str) -> None:
+def test_chain_name_survives_a_round_trip(suite: str, model: str, file: str) -> None:
     name = ChainName(suite, model, file)
     assert ChainName.parse(str(name)) == name
 
@@ -40,7 +40,7 @@ def test_a_params_file_names_its_chain(file: str, name: str) -> None:
 
 
 @given(WORDS, st.lists(WORDS, min_size=1), st.integers(0, 1000))
-def test_a_job_is_read_as_it_was_written(run: str, step: list[str], attempt: int) -> None:
+def test_job_id_survives_a_round_trip(run: str, step: list[str], attempt: int) -> None:
     job = JobId(run, "/".join(step), attempt)
     assert JobId.parse(str(job)) == job
 
@@ -58,7 +58,7 @@ def test_an_invalid_job_is_named_with_the_expected_form(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["whole_infer", "benchmark_train:N1C8_fp32"])
-def test_a_mode_is_read_as_it_was_written(text: str) -> None:
+def test_mode_name_survives_a_round_trip(text: str) -> None:
     name = ModeName.parse(text)
     assert (str(name), name.mode, name.case) == (text, text.split(":")[0], "".join(text.split(":")[1:]))
 
@@ -67,7 +67,7 @@ def test_a_mode_is_read_as_it_was_written(text: str) -> None:
     ("text", "step"),
     [("norm_train_gpus_0,1/train", StepId("norm_train_gpus_0,1", "train")), ("prepare", StepId("", "prepare"))],
 )
-def test_a_step_is_read_as_it_was_written(text: str, step: StepId) -> None:
+def test_step_id_survives_a_round_trip(text: str, step: StepId) -> None:
     assert StepId.parse(text) == step
     assert str(step) == text
 
@@ -91,7 +91,7 @@ def test_a_glob_of_chains_is_a_glob_of_dag_ids() -> None:
 
 
 @given(st.integers(1, 999), st.integers(1, 999))
-def test_a_device_word_is_read_as_it_was_written(nodes: int, devices: int) -> None:
+def test_device_word_survives_a_round_trip(nodes: int, devices: int) -> None:
     word = DeviceWord(nodes, devices)
     assert DeviceWord.parse(str(word)) == DeviceWord.find(f"x/N1C1_log/{word}_y.log") == word
     assert (word.per_node - 1) * nodes < devices <= word.per_node * nodes

@@ -89,7 +89,7 @@ def test_equal_versions_are_the_same_within_the_margin(store: Store) -> None:
     assert [each.outcome for each in progress.compared] == [Outcome.SAME]
 
 
-def test_the_order_changes_with_each_pair_and_the_first_pair_does_not_count(store: Store) -> None:
+def test_order_alternates_and_the_first_pair_does_not_count(store: Store) -> None:
     cold = iter([9.0, 5.0])
     values = noisy(1.0, 0.0)
     chain = Chain(store, lambda label: next(cold, 0.0) or values(label))
@@ -138,14 +138,14 @@ def test_two_broken_pairs_in_a_row_are_an_error(store: Store) -> None:
         compared(store, lambda label: Status.INFRA_FAILURE if label == "B" else 1.0)
 
 
-def test_ctrl_c_keeps_what_is_known(store: Store) -> None:
+def test_ctrl_c_keeps_the_counted_pairs(store: Store) -> None:
     values = iter([1.0] * 11)
     progress = compared(store, lambda label: next(values, Status.CANCELLED), pairs=9)
     assert (progress.counted, progress.why) == (4, "stopped by a user")
     assert [each.outcome for each in progress.compared] == [Outcome.SAME]
 
 
-def test_a_metric_that_the_runs_do_not_have_is_an_error_that_lists_theirs(store: Store) -> None:
+def test_missing_metric_is_an_error_that_lists_measured_metrics(store: Store) -> None:
     with pytest.raises(ConfigError) as caught:
         compared(store, noisy(1.0, 0.0), names=("ips",))
     assert str(caught.value).startswith("--metric: run run-1 did not measure it, or measured 0; found 'ips'")

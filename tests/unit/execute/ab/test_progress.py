@@ -66,7 +66,7 @@ def test_a_repeated_pair_has_the_order_of_the_broken_one(fresh: Fresh) -> None:
     assert [pair.number for pair in progress_of(store, NAMES, Limits(), tried, 0.0).pairs] == [0, 1]
 
 
-def test_broken_pairs_end_it_only_in_a_row_and_since_it_was_resumed(fresh: Fresh) -> None:
+def test_consecutive_broken_pairs_since_the_resumption_end_the_comparison(fresh: Fresh) -> None:
     good, broken = (1.0, 1.0), (1.0, Status.INFRA_FAILURE)
     assert progress(fresh(), broken, good, broken).why == ""
     with pytest.raises(InfraError, match="the last one, run run-3: it is infra"):

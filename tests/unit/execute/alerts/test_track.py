@@ -146,7 +146,7 @@ def test_decisions_of_users(store: Store) -> None:
     ]
 
 
-def test_a_fixed_alert_that_is_still_there_reopens_but_not_by_older_runs(store: Store) -> None:
+def test_fixed_alert_reopens_only_by_newer_runs(store: Store) -> None:
     judged(store, 2, {"batch_cost": 1.2})
     event = AlertEvent(alert=1, at=T0, who="mia", kind=EventKind.STATE, text="fixed")
     store.tracked_alerts.change(event, state=AlertState.FIXED, state_at=T0 + 3.5 * DAY)

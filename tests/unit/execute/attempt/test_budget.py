@@ -43,7 +43,7 @@ def test_the_suites_budget_replaces_the_policys() -> None:
     assert budget_of(request(), own, POLICY).seconds == 60
 
 
-def test_confirm_run_has_a_deadline_of_its_own() -> None:
+def test_confirm_run_has_a_separate_deadline() -> None:
     requested = request(confirms="run-1", ends_at=5000.0)
     assert budget_of(requested, SUITE, POLICY, attempts=attempts(1000.0)) == Budget(180, 5000.0)
 
@@ -54,7 +54,7 @@ def test_a_step_runs_no_longer_than_the_rest_of_the_budget(started: float, deadl
     assert Budget(60).cut(STEP, started) == STEP
 
 
-def test_only_a_step_that_the_budget_has_cut_ends_because_of_it() -> None:
+def test_only_a_step_cut_by_the_budget_ends_because_of_the_budget() -> None:
     budget = Budget(60, 1000.0)
     message = "the run's budget of 60 s is used up"
     assert budget.cut_short(STEP, 950.0, 1000.0) == message

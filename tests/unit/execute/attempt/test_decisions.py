@@ -52,7 +52,7 @@ def test_a_collateral_failure_gives_the_others_the_grace_period() -> None:
     assert "likely hung" in late.stop
 
 
-def test_a_hang_is_inspected_while_it_runs_and_before_its_peers_are_stopped() -> None:
+def test_hang_is_inspected_before_its_peers_are_stopped() -> None:
     running = gang(None, None)
     running[0].hangs = "no progress"
     assert decide(running, together=True) == Decision(gather=True)

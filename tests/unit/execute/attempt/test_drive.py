@@ -179,7 +179,7 @@ class Witness(States):
         return stored
 
 
-def test_every_process_names_the_node_that_could_not_start_its_part_of_a_gang() -> None:
+def test_every_process_names_the_node_that_failed_to_start() -> None:
     """The process of b may find a stopped peer before the process of a has closed the attempt."""
     nodes = (StagedNode("a"), FullNode("b"))
     states = Witness(*nodes)
@@ -191,7 +191,7 @@ def test_every_process_names_the_node_that_could_not_start_its_part_of_a_gang() 
     assert set(states.found) == {("b", "node b: No space left on device")}
 
 
-def test_a_node_that_was_not_ready_is_named_by_the_record_of_its_stopped_job() -> None:
+def test_record_of_a_stopped_job_names_the_unready_node() -> None:
     made = members(ScriptedNode("a"), ScriptedNode("b"))
     driven = driver(made, states=(states := States()))
     late = "node b was not ready within 2 min"
@@ -288,7 +288,7 @@ def test_members_that_another_process_watches_are_queried_and_stopped() -> None:
     assert {name: state.ended for name, state in states.of.items()} == {"a": True, "b": True}
 
 
-def test_a_process_that_waits_for_its_peers_ends_the_gang_when_one_of_them_fails() -> None:
+def test_process_that_awaits_peers_ends_the_gang_of_a_failed_peer() -> None:
     """The task of the failing node may have died."""
     own, bad, other = ScriptedNode("a", code=0), ScriptedNode("b"), ScriptedNode("c")
 
@@ -322,7 +322,7 @@ def test_a_watch_that_is_over_leaves_the_job_running() -> None:
     assert made.log_bytes == {"": 7}
 
 
-def test_a_user_ends_a_gang_while_it_runs() -> None:
+def test_user_ends_a_running_gang() -> None:
     nodes, cancel = (ScriptedNode("a"), ScriptedNode("b")), threading.Event()
     driven = driver(members(*nodes), cancel=cancel)
     driven.start_gang(60)

@@ -229,7 +229,7 @@ def test_a_garbled_leg_record_is_an_infra_failure_and_the_others_count(
     assert [known[LegKey(INFER, leg.id)] for leg in legs] == [Status.PASS, Status.BLOCKED]
 
 
-def test_a_garbled_line_next_to_all_leg_records_is_an_infra_failure_too(store: Store, tmp_path: Path) -> None:
+def test_garbled_line_next_to_all_leg_records_is_an_infra_failure(store: Store, tmp_path: Path) -> None:
     status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), "rubbish"))
     messages = f"node {NODE}: legs.jsonl line 3 is not an exit record: found 'rubbish'"
     assert (status, reason) == (Status.INFRA_FAILURE, messages)

@@ -82,7 +82,7 @@ def test_every_class_is_tried_again_only_so_often(store: Store) -> None:
     assert decide(store, policy(communication=1, killed=1), other).again
 
 
-def test_a_restarted_step_counts_from_there(store: Store) -> None:
+def test_restarted_step_counts_attempts_from_the_restart(store: Store) -> None:
     tried(store, LOST.model_copy(update={"again": True}))
     tried(store, LOST)
     assert decide(store, policy(communication=1)).again
@@ -105,7 +105,7 @@ def test_retry_waits_until_every_node_is_empty(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("took", "limit"), [(None, 600.0), (20.0, 120.0), (300.0, 300.0), (9000.0, 1800.0)])
-def test_silence_is_measured_by_what_earlier_trainings_took(
+def test_hang_limit_depends_on_durations_of_earlier_trainings(
     store: Store, took: float | None, limit: float
 ) -> None:
     if took is not None:

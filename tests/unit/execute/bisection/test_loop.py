@@ -150,7 +150,7 @@ def test_a_flaky_failure(store: Store) -> None:
         (lambda place: 1.0, "ips", "did not measure it"),
     ],
 )
-def test_ends_that_are_not_good_and_bad_are_one_error(store: Store, value: Value, name: str, words: str) -> None:
+def test_ends_other_than_good_and_bad_raise_one_error(store: Store, value: Value, name: str, words: str) -> None:
     with pytest.raises(ConfigError) as error:
         search(store, value, name=name)
     assert words in str(error.value)

@@ -53,7 +53,7 @@ def test_the_main_metrics_of_each_group(store: Store) -> None:
     assert {len(row.values) for row in made.metrics} == {12}
 
 
-def test_limits_are_those_of_gate(store: Store) -> None:
+def test_limits_equal_the_limits_of_gate(store: Store) -> None:
     runs = weeks(store, 12)
     rules = Policy(name="p").model_copy(update={"z": 3.0})
     store.documents.put(runs[-1].id, PolicyDocument(rules))
@@ -75,7 +75,7 @@ def test_the_worst_metric_is_first_of_its_group(store: Store) -> None:
     assert made.metrics[0].base == pytest.approx(0.2, rel=0.02), "the regression does not join the baseline"
 
 
-def test_a_level_begins_where_it_changed(store: Store) -> None:
+def test_level_begins_at_the_change(store: Store) -> None:
     for week in range(10):
         put_run(store, week)
     for week in range(10, 20):

@@ -28,7 +28,7 @@ def a_key(run: Run, metric: str = "batch_cost", step: str = TRAIN, leg: str = ""
     return LineKey(run.chain, run.mode, run.environment, run.compat, step, leg, metric)
 
 
-def test_values_are_those_of_the_chains_page_and_relative_to_the_first_accepted_runs(store: Store) -> None:
+def test_values_equal_the_page_and_are_relative_to_the_first_runs(store: Store) -> None:
     runs = weeks(store, 12)
     put_run(store, 12, status=Status.REGRESSION, slower=1.7)
     key = a_key(runs[-1])

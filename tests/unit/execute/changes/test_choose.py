@@ -136,7 +136,7 @@ def test_folder_of_the_suite_in_its_repository(world: World) -> None:
     assert inside("train.py", "", world.suite) == "train.py"
 
 
-def test_lines_of_a_params_file_are_those_of_keys_with_a_value(world: World) -> None:
+def test_lines_of_a_params_file_exclude_keys_without_a_value(world: World) -> None:
     world.commit({f"ml/{PARAMS}": "title\nmodel_name:toy\npython:null\nmodel_name:again\n"})
     found = candidates(world.repository(), "HEAD", world.configs, cache=world.cache)
     assert lines_of(found.tree, PARAMS) == {"model_name": 2}

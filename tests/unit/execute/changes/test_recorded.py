@@ -98,7 +98,7 @@ def test_record_of_changed_code_is_stale(world: World) -> None:
     assert world.chosen(head, "late.py") == {CHAIN: Because.OPENED}
 
 
-def test_record_is_not_stale_by_the_change_itself_and_by_other_files(world: World) -> None:
+def test_record_is_not_stale_after_the_change_or_in_other_files(world: World) -> None:
     world.run("r1", world.first, Status.PASS, PARAMS, "helper.py", "train.py")
     world.commit({"README.md": "more\n"})
     head = world.commit({"train.py": TRAIN + "\n"})
@@ -106,7 +106,7 @@ def test_record_is_not_stale_by_the_change_itself_and_by_other_files(world: Worl
     assert {one.chain: one.is_stale for one in options.chains if one.opened} == {CHAIN: False}
 
 
-def test_unknown_commit_of_a_record_makes_it_stale(world: World) -> None:
+def test_record_of_an_unknown_commit_is_stale(world: World) -> None:
     world.run("r1", "b" * 40, Status.PASS, "train.py")
     options, _ = world.options("HEAD", "helper.py")
     assert [one.is_stale for one in options.chains if one.opened] == [True]

@@ -108,12 +108,12 @@ def test_only_files_of_nodes_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"no gzip", gzip.compress(b"loss 1.0" * 999, mtime=0)[:-9]])
-def test_a_file_that_is_only_named_like_a_compressed_log_counts_as_it_is(tmp_path: Path, data: bytes) -> None:
+def test_file_named_like_a_compressed_log_is_hashed_unchanged(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "train.log.gz").write_bytes(data)
     assert hashes_in(tmp_path) == {"train.log": hashlib.sha256(data).hexdigest()}
 
 
-def test_a_late_fetch_elsewhere_keeps_what_was_recorded(store: Store, tmp_path: Path) -> None:
+def test_late_fetch_on_another_machine_keeps_recorded_hashes(store: Store, tmp_path: Path) -> None:
     """The other machine has only the file that it fetched."""
     run = stored(store, 0, lambda _: 1.0, NODES)
     step = store.plans.get(run).steps[0].id

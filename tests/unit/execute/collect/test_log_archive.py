@@ -26,7 +26,7 @@ def _names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_large_logs_of_nodes_are_compressed_and_nothing_else(folder: Path) -> None:
+def test_only_large_logs_of_nodes_are_compressed(folder: Path) -> None:
     assert compress_logs(folder) == 3
     assert _names(folder) == [
         "events.jsonl",
@@ -65,7 +65,7 @@ def test_interrupted_compression_is_repeated(folder: Path) -> None:
         assert file.read() == TEXT
 
 
-def test_a_log_that_is_not_there_is_reported(folder: Path) -> None:
+def test_missing_log_is_an_error(folder: Path) -> None:
     assert not is_kept(folder / "nothing.log")
     with pytest.raises(FileNotFoundError):
         open_kept(folder / "nothing.log")

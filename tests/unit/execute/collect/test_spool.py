@@ -118,7 +118,7 @@ def test_a_bar_that_redraws_training_lines_counts_its_last_state(tmp_path: Path)
     assert [(one.iteration, one.value) for one in read(tmp_path, bar + b"\n")] == [(10, 0.1)]
 
 
-def test_numbers_that_are_not_finite_and_colors(tmp_path: Path) -> None:
+def test_non_finite_and_colored_numbers_are_read(tmp_path: Path) -> None:
     texts = ["nan", "inf", "-inf", "1e400", "-1e400", "NaN", "\x1b[31mnan\x1b[0m", "0.5\x1b[0m"]
     data = b"".join(line(at, text) for at, text in enumerate(texts)) * 40
     found = [repr(one.value) for one in read(tmp_path, data, "auto")]

@@ -57,7 +57,7 @@ def test_comparison_of_three_runs(store: Store) -> None:
     assert {row.verdicts for row in made.metrics} == {(UNKNOWN, UNKNOWN)}
 
 
-def test_limits_are_those_of_the_run(store: Store) -> None:
+def test_limits_follow_the_policy_of_the_run(store: Store) -> None:
     weeks(store, 8)
     coarse = Policy(name="coarse").model_copy(update={"z": 500.0})
     store.documents.put("run-07", PolicyDocument(coarse))
@@ -99,7 +99,7 @@ def test_incomparable_runs_are_an_error(store: Store, names: list[str], message:
     assert message in str(error.value)
 
 
-def test_the_history_includes_the_run_itself(store: Store) -> None:
+def test_accepted_history_includes_the_latest_run(store: Store) -> None:
     runs = weeks(store, 3)
     history = accepted_history(store, runs[-1], Policy(name="p"))
     assert [past.run for past in history] == ["run-00", "run-01", "run-02"]

@@ -113,7 +113,7 @@ def test_a_gang_whose_nodes_keep_no_deadline_is_inspected_and_ended() -> None:
     assert looked == [False]
 
 
-def test_a_gang_that_is_not_staged_in_time_never_starts() -> None:
+def test_gang_staged_too_late_never_starts() -> None:
     ready, late = Silent("a"), Silent("b", stages=False)
     with pytest.raises(InfraError, match=r"node b was not ready within 0.2 s"):
         driver(short(ready, late)).start_gang(60)

@@ -31,7 +31,7 @@ def test_a_step_needs_its_steps_and_a_run_that_no_user_stopped(
     assert (refused and refused[0]) == expected
 
 
-def test_a_step_that_its_mode_leaves_out_is_not_run_even_in_a_stopped_run() -> None:
+def test_step_left_out_by_the_mode_is_not_run_in_stopped_runs() -> None:
     step = PLAN.step(TRAIN).model_copy(update={"not_run": "mode m has no training"})
     for stopped in (True, False):
         assert refusal(step, {}, stopped=stopped) == (Status.NOT_RUN, "mode m has no training")

@@ -63,7 +63,7 @@ FIRST = {"a": (RankEnd(rank=0, exit_code=1), RankEnd(rank=1, signal=15))}
         ("kill", RankEnd(rank=3, signal=11), FailureClass.CODE_ERROR, Status.FAILED, "(signal 11)"),
     ],
 )
-def test_a_rank_that_exits_silently_is_the_root_cause_by_its_exit_code(
+def test_silently_exiting_rank_is_the_root_cause_by_exit_code(
     what: str, third: RankEnd, kind: FailureClass, status: Status, words: str, named: str
 ) -> None:
     """Whatever the launcher and the peers print: gloo's word for a closed connection is TIMEOUT, too."""
@@ -106,7 +106,7 @@ def test_a_rank_of_nccl_that_its_peers_wait_for_hangs() -> None:
 
 
 @pytest.mark.parametrize("local", [1, 2])
-def test_a_node_that_hangs_as_a_whole_is_searched_for_the_missing_rank(local: int) -> None:
+def test_missing_rank_is_searched_in_a_hanging_node(local: int) -> None:
     """The launcher of node a ends rank 1 before it reports anything; node b is stopped by its peer."""
     late = next(rule.sample for rule in RULES if rule.name == "peer is late")
     waits = f'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\n{late}\n'
@@ -144,7 +144,7 @@ def kind_of(report: LogDiagnosis, code: int = 1) -> FailureClass | None:
         ("segv", FailureClass.CODE_ERROR, {"signal": 11}),
     ],
 )
-def test_the_rank_that_failed_by_itself_is_the_root_cause_whichever_the_launcher_names(
+def test_failing_rank_is_the_root_cause_whichever_rank_the_launcher_names(
     what: str, kind: FailureClass, end: dict[str, int], named: str
 ) -> None:
     report = read(what, named=named, ends=(RankEnd(rank=3, **end), RankEnd(rank=2, exit_code=1)))
@@ -153,7 +153,7 @@ def test_the_rank_that_failed_by_itself_is_the_root_cause_whichever_the_launcher
     assert kind_of(report) is kind
 
 
-def test_a_node_whose_ranks_all_report_a_lost_peer_is_a_collateral_failure() -> None:
+def test_node_with_only_lost_peer_reports_is_a_collateral_failure() -> None:
     collateral = (LOGS / "kill" / "workerlog.0").read_text()
     report = diagnose_logs("LAUNCH INFO 2026-11-21 16:04:36,220 Pod failed\n", {0: collateral, 1: collateral})
     assert report.is_collateral

@@ -184,7 +184,7 @@ TypeError: In transformed code:
 """
 
 
-def test_the_reason_begins_with_the_error_itself() -> None:
+def test_reason_begins_with_the_error() -> None:
     report = {"b": diagnose_logs(CONVERSION, {})}
     first, *below = step_outcome([member("b", ended_at=1)], report, cancelled=False).reason.splitlines()
     error = "TypeError: (InvalidType) sigmoid(): argument (position 1) must be Value, but got Variable"
@@ -231,7 +231,7 @@ def test_a_stop_by_an_unknown_initiator_is_not_a_users(disk_full: bool, kind: Fa
     assert (outcome.failure.failure_class, outcome.failure.node) == (FailureClass.CODE_ERROR, "b")
 
 
-def test_a_member_whose_log_shows_a_peers_end_is_not_taken_for_the_root_cause_while_it_runs() -> None:
+def test_member_whose_log_shows_a_lost_peer_is_not_the_root_cause() -> None:
     outcome = member("a", exit_code=1)
     assert is_root_cause(outcome)
     outcome.recent = RESET

@@ -48,7 +48,7 @@ def running(up: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("up", "lost"), [(5.0, SAID), (6.0, "")])
-def test_a_runner_is_ended_unless_it_has_written_a_heartbeat_since(up: float, lost: str) -> None:
+def test_runner_without_a_new_heartbeat_is_ended(up: float, lost: str) -> None:
     node = Still(running(up))
     one = member(node)
     one.end_if_stalled(STOOD)
@@ -114,7 +114,7 @@ class Logging(Still):
 
 
 @pytest.mark.parametrize(("seen", "shown"), [(0, Logging.text), (12, Logging.text[12:]), (len(Logging.text), "")])
-def test_the_end_of_a_log_that_another_process_showed_is_known_but_not_shown_again(seen: int, shown: str) -> None:
+def test_log_shown_by_another_process_is_known_but_not_repeated(seen: int, shown: str) -> None:
     """The end of the log shows whether a peer is the cause; the triggerer has read it, not this process."""
     events: list[Event] = []
     one = Member(Logging({}), SPEC, listener=events.append, reconnect_s=0)

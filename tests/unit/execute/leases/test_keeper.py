@@ -138,7 +138,7 @@ def test_a_user_ends_the_wait(store: Store, keeper: Callable[..., LeaseKeeper]) 
     assert store.queue.places() == []
 
 
-def test_an_expired_lease_is_had_only_when_its_node_was_listed_and_found_empty(
+def test_expired_lease_is_taken_only_from_an_empty_node(
     store: Store, keeper: Callable[..., LeaseKeeper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOOK_EVERY_S", 0.05)
@@ -182,7 +182,7 @@ def test_another_controllers_run_is_waited_for(
     ]
 
 
-def test_a_claim_is_given_back_when_the_slots_are_lost_in_the_same_moment(
+def test_claim_is_released_if_the_slots_are_lost_meanwhile(
     store: Store, keeper: Callable[..., LeaseKeeper]
 ) -> None:
     class Late(Claims):

@@ -62,7 +62,7 @@ def look(node: Node) -> str:
     return usable_image(Here(), node)  # type: ignore[arg-type]
 
 
-def test_an_image_that_is_there_is_reported_with_its_id(node: Callable[..., Node], tmp_path: Path) -> None:
+def test_existing_image_is_reported_with_its_id(node: Callable[..., Node], tmp_path: Path) -> None:
     assert look(node()) == "paddle:2.6 (sha256:0123456789ab)"
     result = (tmp_path / "docker.said").read_text()
     assert "run --rm --init --net=host -v /srv/t:/srv/t --gpus all paddle:2.6 bash -c" in result

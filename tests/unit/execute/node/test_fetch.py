@@ -98,7 +98,7 @@ def _names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_small_and_large_files_arrive_as_they_are(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
+def test_small_and_large_files_arrive_unchanged(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
     there, here = folders
     (there / "logs").mkdir()
     data = {"logs/main.log": b"", "log 1": b"x" * 10, "weights": os.urandom(3 * EACH)}
@@ -113,9 +113,7 @@ def test_small_and_large_files_arrive_as_they_are(folder: FolderFetch, folders: 
     assert (found.notes, found.spoiled) == ([], [])
 
 
-def test_a_link_that_breaks_again_and_again_continues_where_it_was(
-    folder: FolderFetch, folders: tuple[Path, Path]
-) -> None:
+def test_fetch_continues_after_each_break_of_the_link(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
     there, here = folders
     data = os.urandom(4 * EACH)
     (there / "log").write_bytes(data)
@@ -254,9 +252,7 @@ def test_file_that_grows_during_a_fetch_is_complete(folder: FolderFetch, folders
     assert (found.spoiled, len(Frail.offsets)) == ([], 1)
 
 
-def test_of_too_large_a_file_the_beginning_comes_and_the_cut_is_reported(
-    twice: Any, folders: tuple[Path, Path]
-) -> None:
+def test_too_large_file_is_cut_and_reported(twice: Any, folders: tuple[Path, Path]) -> None:
     there, here = folders
     for name, size in (("log", 301), ("log2", 300), ("best.pdparams", 302)):
         (there / name).write_bytes(os.urandom(size))

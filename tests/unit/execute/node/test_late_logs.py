@@ -40,7 +40,7 @@ def line(at: int) -> str:
     return f"[Epoch 1, iter: {at}] loss: {at / 10}\n"
 
 
-def test_late_logs_are_stored_as_the_attempts_that_wrote_them(tmp_path: Path) -> None:
+def test_late_logs_are_stored_under_the_attempts_that_wrote_the_logs(tmp_path: Path) -> None:
     step = next(one for one in a_plan().steps if one.id == TRAIN).model_copy(update={"nodes": (NODE,)})
     node: Any = Away()
     with open_store(tmp_path / "metrics.db") as store:

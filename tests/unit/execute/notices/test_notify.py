@@ -108,7 +108,7 @@ def test_many_chains_are_one_message_and_teams_get_their_own(inbox: Inbox) -> No
     assert inbox.last == "3 messages sent, 0 not sent; 0 of 3 teams have quiet hours"
 
 
-def test_quiet_hours_delay_and_what_passes_meanwhile_is_not_sent(inbox: Inbox) -> None:
+def test_quiet_hours_delay_messages_and_drop_problems_that_pass(inbox: Inbox) -> None:
     quiet = VISION.model_copy(update={"quiet": Quiet(start="00:00", end="23:59")})
     inbox.run(1, Status.FAILED)
     inbox.run(1, Status.FAILED, "clas/b/x")

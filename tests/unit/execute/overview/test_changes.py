@@ -54,7 +54,7 @@ def report(changes: Changes) -> list[tuple[str, str, str, int, str]]:
     return [(row.first, row.last_good, row.newest, row.runs, row.state) for row in changes.rows]
 
 
-def test_a_change_begins_after_a_run_without_it_and_lasts(store: Store) -> None:
+def test_change_begins_after_the_last_run_without_the_problem(store: Store) -> None:
     put(store, 1, P)
     put(store, 4, U, ratio=1.2)
     put(store, 5, R, ratio=1.3)

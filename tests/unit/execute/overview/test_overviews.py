@@ -35,7 +35,7 @@ def put(store: Store, day: int, status: Status, chain: str = "s/alpha/a", **fiel
     store.runs.create(a_run(f"{chain.split('/')[1]}-{day}", status=status, **(known | fields)))
 
 
-def test_new_problems_have_what_changed_since_the_last_green_run(store: Store) -> None:
+def test_new_problems_list_changes_since_the_last_green_run(store: Store) -> None:
     put(store, 1, Status.PASS)
     put(store, 9, Status.REGRESSION, suite_commit="d" * 40)
     put(store, 1, Status.PASS, "s/beta/a")
@@ -81,7 +81,7 @@ def test_quarantined_runs_are_counted_next_to_the_passing_ones(store: Store, tmp
     assert coverage.totals["passing"] == 1
 
 
-def test_a_flaky_failure_is_proposed_until_it_is_quarantined(store: Store) -> None:
+def test_flaky_failure_is_proposed_until_quarantined(store: Store) -> None:
     same = {"framework": "paddle 3", "environment": "cpu"}
     for day in range(4):
         put(store, day, Status.FAILED if day < 2 else Status.PASS, **same)
@@ -179,7 +179,7 @@ def test_a_wrong_file_of_targets_is_reported(store: Store, configs: Path) -> Non
     assert "referenses" in problem
 
 
-def test_flaky_chains_are_sorted_by_what_is_certain(store: Store) -> None:
+def test_flaky_chains_are_sorted_by_certainty(store: Store) -> None:
     for day in range(1, 9):
         status = Status.FAILED if day % 2 else Status.PASS
         put(store, day, status, "s/often/a", framework="p")
@@ -196,7 +196,7 @@ def test_flaky_chains_are_sorted_by_what_is_certain(store: Store) -> None:
     assert load_flaky(store, suite="t", now=NOW).chains == ()
 
 
-def test_the_sample_history_has_something_to_show(tmp_path: Path) -> None:
+def test_sample_history_fills_all_overviews(tmp_path: Path) -> None:
     open_store(tmp_path / "history.db").close()
     url = f"sqlite:///{tmp_path / 'history.db'}"
     fill(url, lambda line: None, now=NOW, weeks=5, chains=20)

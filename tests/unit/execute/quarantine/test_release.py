@@ -136,7 +136,7 @@ def test_a_new_framework_build_is_new_code(store: Store, made: Quarantine) -> No
     assert clean(store, made) == 1
 
 
-def test_a_change_that_is_not_merged_does_not_count(store: Store, made: Quarantine) -> None:
+def test_unmerged_change_does_not_count(store: Store, made: Quarantine) -> None:
     store.documents.put(put(store, 10, GREEN), MergeBaseDocument(commit="c9"))
     assert clean(store, made) == 0
 

@@ -64,7 +64,7 @@ def test_ports_of_a_run_are_its_own_block() -> None:
     assert all(20000 <= port < 32768 - 32 and (port - 20000) % 32 == 0 for port in ports)
 
 
-def test_runs_with_the_same_ports_get_others_in_the_order_of_their_leases() -> None:
+def test_runs_with_equal_ports_get_other_ports_in_lease_order() -> None:
     start = start_port("run-0")
     twins = [run for run in (f"run-{number}" for number in range(5000)) if start_port(run) == start][:4]
     assert len(twins) == 4

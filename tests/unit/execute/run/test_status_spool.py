@@ -95,7 +95,7 @@ def test_the_file_of_an_earlier_version_was_never_locked(tmp_path: Path) -> None
         assert store.runs.get("r1").status is None
 
 
-def test_the_run_of_a_lost_database_is_stored_in_the_new_one_at_the_same_place(tmp_path: Path) -> None:
+def test_run_of_a_lost_database_is_stored_in_the_new_database(tmp_path: Path) -> None:
     began = a_run().model_copy(update={"status": None, "ended_at": None, "reason": ""})
     with open_store(tmp_path / "tipcflow.db") as store:
         lost = store.url, began

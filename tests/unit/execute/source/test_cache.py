@@ -16,7 +16,7 @@ def test_a_task_in_the_same_folder_gets_the_snapshot(tmp_path: Path) -> None:
     assert kept_snapshot(tmp_path, first) == kept_snapshot(tmp_path, second) == SNAPSHOT
 
 
-def test_a_worker_with_a_folder_of_its_own_does_not_take_an_earlier_runs_copy(tmp_path: Path) -> None:
+def test_worker_with_a_separate_home_does_not_reuse_an_earlier_copy(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     keep_snapshot(there, SNAPSHOT)
     source = keep_snapshot(here, SNAPSHOT)

@@ -101,7 +101,7 @@ def test_the_branch_up_to_where_the_change_begins(
     assert found(suite, repository, repository.commits.get(base, base), tested) == expected
 
 
-def test_only_what_was_measured_and_the_merge_base_itself(repository: Repository, tmp_path: Path) -> None:
+def test_only_measured_commits_and_the_merge_base_are_returned(repository: Repository, tmp_path: Path) -> None:
     suite = Suite(name="s", folder=str(repository.root), dialects=("d",))
     measured = [repository.commits["1"], "0" * 40]
     report = merge_base.merge_base(

@@ -58,7 +58,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield Site(tmp_path, store)
 
 
-def test_files_of_all_nodes_and_steps_without_what_the_run_wrote(site: Site) -> None:
+def test_opened_files_of_all_steps_exclude_files_written_by_the_run(site: Site) -> None:
     site.records()
     found = site.noted(site.run())
     assert found == OpenedDocument(commit=SHA, paths=("configs/a.yaml", "infer.py", "train.py"))
@@ -92,7 +92,7 @@ def test_runs_that_prove_less_leave_none(site: Site) -> None:
         assert site.noted(site.run(f"x{number}", status, **fields)) is None
 
 
-def test_run_of_a_change_that_is_not_accepted_leaves_none(site: Site) -> None:
+def test_run_of_an_unaccepted_change_leaves_no_opened_files(site: Site) -> None:
     site.records()
     run = site.run()
     site.store.documents.put(run, MergeBaseDocument(commit="d" * 40))

@@ -109,7 +109,7 @@ def test_wrong_ref_or_file(repository: Path, ref: str | None, params: str, words
         snapshot(repository, ref, params)
 
 
-def test_params_that_are_not_text(repository: Path) -> None:
+def test_binary_params_file_is_refused(repository: Path) -> None:
     (repository / "suite" / PARAMS).write_bytes(b"ok\n\xff\xfe\n")
     with pytest.raises(ConfigError, match=r"train_infer_python.txt:2: is not UTF-8"):
         snapshot(repository)
@@ -195,7 +195,7 @@ def test_the_error_of_git_is_its_fatal_line_with_its_cause(output: str, error: s
     assert git_error(output) == error
 
 
-def test_a_clone_without_a_repository_reports_it(tmp_path: Path) -> None:
+def test_clone_of_a_missing_repository_is_an_infra_failure(tmp_path: Path) -> None:
     suite = Suite(name="s", git=str(tmp_path / "absent"), dialects=("d",))
     with pytest.raises(InfraError, match=r"git clone failed: .*does not"):
         take_snapshot(suite, PARAMS, None, cache=tmp_path / "cache")

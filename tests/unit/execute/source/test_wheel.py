@@ -69,13 +69,13 @@ def test_a_fetch_has_a_deadline(tmp_path: Path, server: str, monkeypatch: pytest
     assert not [path for path in (tmp_path / "wheels").rglob("*") if path.is_file()]
 
 
-def test_airflow_takes_names_of_its_own_folder(tmp_path: Path) -> None:
+def test_airflow_accepts_names_of_wheels_in_its_folder(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels")
     build = fetch_wheel(wheel.name, sha256_of(wheel), home=tmp_path, only_names=True)
     assert kept_wheel(tmp_path, build).is_file()
 
 
-def test_wheel_that_is_kept_by_its_hash_needs_no_file_with_its_name(tmp_path: Path) -> None:
+def test_wheel_kept_by_hash_needs_no_file_of_its_name(tmp_path: Path) -> None:
     """Two builds of one version have the same name."""
     first = make_wheel(tmp_path / "first", text="a")
     build = fetch_wheel(str(first), "", home=tmp_path)
@@ -85,7 +85,7 @@ def test_wheel_that_is_kept_by_its_hash_needs_no_file_with_its_name(tmp_path: Pa
     assert name_build(first.name, build.sha256, home=tmp_path, hosts="") == build
 
 
-def test_named_wheel_is_checked_where_it_is(tmp_path: Path) -> None:
+def test_named_wheel_is_checked_in_place(tmp_path: Path) -> None:
     """The api-server, which reads it, may not write there."""
     wheel = make_wheel(tmp_path / "wheels")
     (tmp_path / "wheels").chmod(0o500)

@@ -84,7 +84,7 @@ def result(monkeypatch: pytest.MonkeyPatch, store: Store, *lost: str, busy: str 
     return requests
 
 
-def test_lost_members_are_those_without_a_record_of_failed_attempts_of_ended_runs(store: Store) -> None:
+def test_lost_members_have_no_record_and_belong_to_ended_runs(store: Store) -> None:
     newer, older = lose(store, "newer"), lose(store, "older", days=3)
     lose(store, "running", ended=False)
     lose(store, "cancelled", status=Status.CANCELLED)
@@ -101,7 +101,7 @@ def test_a_node_that_does_not_respond_is_left_to_the_next_sweep(
     assert (messages, store.documents.get("r1", LateLogsDocument)) == ([], None)
 
 
-def test_logs_are_requested_until_they_were_fetched_and_at_most_three_times(
+def test_logs_are_requested_until_fetched_or_three_times(
     store: Store, upkeep: Upkeep, messages: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lose(store, "fine")

@@ -60,7 +60,7 @@ def test_a_loss_that_only_the_suite_names_depends_on_the_seed(store: Store) -> N
     assert _with(store, run, MARGIN) == ["run-1"]
 
 
-def test_losses_are_compared_with_other_seeds_once_there_are_enough_of_them(store: Store) -> None:
+def test_losses_are_compared_with_other_seeds_once_enough_exist(store: Store) -> None:
     for number, seed in enumerate((1, 2, 3, 4, 4, 5)):
         _passed(store, number, seed=seed)
     run = _now(store, seed=9)
@@ -122,7 +122,7 @@ def test_declarations_do_not_require_a_passed_run(store: Store) -> None:
     assert _before(store, store.runs.get("now")) == "run--1", "an accepted run comes first, however old"
 
 
-def test_a_change_is_compared_with_what_its_base_declared(store: Store) -> None:
+def test_change_is_compared_with_its_merge_base(store: Store) -> None:
     record_run(store, a_run("base", created_at=T0, suite_commit="b" * 40), status=Status.FAILED)
     record_run(store, a_run("other", created_at=T0 + 1, suite_commit="c" * 40), status=Status.FAILED)
     run = _now(store, suite_commit="d" * 40)

@@ -88,7 +88,7 @@ def test_less_than_a_minute_is_too_short_for_a_confirm_run() -> None:
         Policy(name="p", confirm_minutes=0.5)
 
 
-def test_a_stopped_run_names_the_step_in_which_it_was_stopped() -> None:
+def test_stopped_run_names_the_interrupted_step() -> None:
     steps = {"prepare": Status.PASS, "train": Status.CANCELLED, "eval": Status.CANCELLED}
     judged = JudgementDocument(
         status=Status.CANCELLED, reason="2 steps cancelled; x", parts=("2 steps cancelled", "x")

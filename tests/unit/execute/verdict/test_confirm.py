@@ -81,7 +81,7 @@ def test_a_confirm_run_is_not_confirmed(store: Store) -> None:
     assert told(store, run) is None
 
 
-def test_only_suspected_metrics_and_what_they_need() -> None:
+def test_confirm_run_has_only_suspected_steps_and_their_needs() -> None:
     plan = a_plan()
     assert [step.id for step in confirm.cut(plan, [PartKey(TRAIN)]).steps] == [TRAIN]
     made = confirm.cut(plan, [LegKey(INFER, LEG).part])
@@ -210,9 +210,7 @@ def test_the_evaluation_alone_is_planned_with_the_weights_of_each_repeat(store: 
     assert [(step.id, step.after) for step in left] == [(steps[1].id, ()), (steps[3].id, ())]
 
 
-def test_where_what_was_trained_is_gone_the_number_is_judged_alone(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_number_is_judged_alone_if_the_weights_are_deleted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confirm.time, "time", lambda: T0)
     run, _ = evaluated(store, TOP1, train_s=300)
     assert confirm.evaluable(store, run, POLICY) == {EVAL}

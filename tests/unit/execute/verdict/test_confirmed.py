@@ -74,7 +74,7 @@ def test_nothing_counts_of_a_confirm_run_that_was_lost_or_stopped(store: Store, 
     assert told(store, run) == ("child", {}, f"is {status.value}: node b was lost", "")
 
 
-def test_a_crash_is_a_finding_and_what_was_measured_before_it_counts(store: Store) -> None:
+def test_crash_is_a_finding_and_earlier_measurements_count(store: Store) -> None:
     run = in_doubt(store)
     a_child(store)
     step(store, TRAIN, ended_at=T0 + 20)
@@ -150,7 +150,7 @@ def test_a_run_whose_confirm_run_crashed_is_not_green(store: Store) -> None:
     assert verdict(store.history.facts(run.id), [result]) == (Status.FAILED, f"confirm.run: {result.reason}")
 
 
-def test_numbers_of_a_confirm_run_do_not_count_for_the_confirm_run_itself(store: Store) -> None:
+def test_numbers_of_a_confirm_run_are_not_gating_in_its_verdict(store: Store) -> None:
     """It is slower than the history: the conclusion is part of the verdict of the run that it confirms."""
     past = {"step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s", "phase": Phase.TRAIN}
     for number in range(6):

@@ -72,7 +72,7 @@ def test_the_same_failure_passes_and_joins_no_history(quarantined: Store) -> Non
     assert [past.run for past in context.history] == [f"run-{week:02}" for week in range(WEEKS)]
 
 
-def test_a_failure_that_is_not_quarantined_blocks(quarantined: Store) -> None:
+def test_failure_outside_the_quarantine_blocks(quarantined: Store) -> None:
     run = judged(quarantined, WEEKS + 1, {"inference_time": 2.0, "peak_rss": 2.0})
     assert run.status is Status.UNCONFIRMED
     assert run.reason.startswith("memory.peak_rss")

@@ -95,7 +95,7 @@ def test_an_unchanged_response_costs_nothing(client: Client, github: GitHub) -> 
     assert client.permission("me") == "read"
 
 
-def test_a_custom_role_counts_as_the_role_that_it_extends(client: Client, github: GitHub) -> None:
+def test_custom_role_counts_as_its_base_role(client: Client, github: GitHub) -> None:
     github.roles = {"keeper": "write"}
     assert client.permission("keeper") == "write"
     github.role_names = {"keeper": "release-manager"}

@@ -59,9 +59,7 @@ def test_messages_are_sent_once_and_in_order(store: Store, repositories: Reposit
     assert deliver(store, repositories, lambda _: client).sent == 0
 
 
-def test_reply_begins_with_a_mark_by_which_it_is_found_again(
-    store: Store, repositories: Repositories, client: Client
-) -> None:
+def test_reply_begins_with_its_mark(store: Store, repositories: Repositories, client: Client) -> None:
     put(store, 5, kind="reply")
     deliver(store, repositories, lambda _: client)
     ((_, number, mark, text),) = client.sent
@@ -143,5 +141,5 @@ def test_message_of_an_unconfigured_repository_is_dropped(
         (4, LimitedError("rate", 1.0), 80.0),
     ],
 )
-def test_pause_is_doubled_and_at_least_what_github_requests(tries: int, error: InfraError, seconds: float) -> None:
+def test_pause_is_doubled_and_at_least_as_github_requests(tries: int, error: InfraError, seconds: float) -> None:
     assert wait_s(tries, error) == seconds

@@ -33,7 +33,7 @@ def test_run_starts_when_the_last_of_its_slots_is_free() -> None:
     assert forecasts([first], {"h1": 70.0, "h2": 60.0}) == {"r1": Forecast(1, 50.0)}
 
 
-def test_run_waits_for_the_runs_ahead_of_it() -> None:
+def test_run_waits_for_earlier_runs() -> None:
     first = place("r1", A, held=(held(A, "h1", 40.0),))
     second = place("r2", A, held=(held(A, "h1", 40.0),), ahead=(first.request,))
     found = forecasts([first, second], {"h1": 70.0, "r1": 30.0})

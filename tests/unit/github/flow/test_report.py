@@ -23,7 +23,7 @@ def test_nothing_waits_in_an_empty_database(store: Store) -> None:
     assert not work_waits(store)
 
 
-def test_new_attempt_waits_until_it_is_reported_and_started(store: Store, repository: Repository) -> None:
+def test_new_attempt_is_unfinished_work_until_started(store: Store, repository: Repository) -> None:
     assert store.pulls.add(attempt(repository))
     assert work_waits(store)
 
@@ -75,7 +75,7 @@ def test_report_of_a_held_attempt_is_final(store: Store, repository: Repository)
     assert check.conclusion is not Conclusion.SUCCESS
 
 
-def test_stored_check_run_is_read_as_it_was() -> None:
+def test_stored_check_run_survives_a_round_trip() -> None:
     check = CheckRun(
         name="tipc",
         head_sha=SHA,

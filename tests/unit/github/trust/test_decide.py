@@ -144,7 +144,7 @@ def test_a_closed_pull_request_is_cancelled(repository: Repository) -> None:
         assert (found.do, found.why) == (Do.CANCEL, Why.CLOSED)
 
 
-def test_the_skip_label_stops_what_runs(repository: Repository) -> None:
+def test_skip_label_cancels_running_runs(repository: Repository) -> None:
     event = pull(action="labeled", label="tipc:skip", labels=["tipc:skip"])
     cancel, report = decide(event, repository, with_(KNOWN, previous=(Previous(HEAD, 1, "head"),)))
     assert (cancel.do, cancel.number, cancel.cancel_before) == (Do.CANCEL, 2, None)
@@ -152,15 +152,13 @@ def test_the_skip_label_stops_what_runs(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize("action", ["synchronize", "opened"])
-def test_a_commit_whose_run_was_cancelled_runs_again_when_it_is_the_head_again(
-    action: str, repository: Repository
-) -> None:
+def test_cancelled_commit_runs_again_as_the_head(action: str, repository: Repository) -> None:
     known = with_(KNOWN, previous=(Previous(HEAD, 1, "head", cancelled=True),), delivery="d9")
     start = last(pull(action=action), repository, known)
     assert (start.do, start.request, start.key) == (Do.START, "delivery:d9", RunKey(NAME, 2, HEAD, 2))
 
 
-def test_a_new_base_needs_a_run_of_its_own(repository: Repository) -> None:
+def test_new_base_needs_a_separate_run(repository: Repository) -> None:
     known = with_(KNOWN, previous=(Previous(HEAD, 1, "head"),), delivery="d9")
     start = last(pull(action="edited", old_base="dev"), repository, known)
     assert (start.do, start.key) == (Do.START, RunKey(NAME, 2, HEAD, 2))

@@ -36,7 +36,7 @@ USED = {
 }
 
 
-def test_all_examples_are_there(payloads: Payloads) -> None:
+def test_examples_of_github_are_complete(payloads: Payloads) -> None:
     assert (len(payloads), sum(map(len, payloads.values()))) == (58, 329)
     assert set(EVENTS) <= set(payloads)
 

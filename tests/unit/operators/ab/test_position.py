@@ -41,7 +41,7 @@ def test_a_failed_first_run_is_followed_by_the_second_one() -> None:
     assert position(Status.FAILED).side == "B"
 
 
-def test_a_broken_first_run_ends_its_pair_and_the_next_pair_has_its_order() -> None:
+def test_broken_first_run_ends_its_pair_without_changing_the_order() -> None:
     for status in (Status.INFRA_FAILURE, Status.CANCELLED):
         broken = position(status)
         assert (broken.side, broken.dag_run_id, broken.started) == ("A", f"ab__{PARENT}~2", ())

@@ -33,7 +33,7 @@ def test_both_sides_have_their_own_params() -> None:
     assert (request.a.suite_ref, request.b.framework, request.a.only_inside) == ("v1", "paddlepaddle==3.3.1", True)
 
 
-def test_defaults_are_those_of_the_command() -> None:
+def test_defaults_equal_the_defaults_of_the_command() -> None:
     assert (requested().limits, requested().names) == (Limits(), ())
     limits = requested(pairs=5, max_pairs=9, warm_up=0, margin=0.05, error=0.1, budget_minutes=2, metric=["ips"])
     assert limits.limits == Limits(0.1, 0.05, 5, 9, 0, 120)

@@ -21,7 +21,7 @@ def test_ids_are_ones_that_airflow_takes(parent: str) -> None:
         assert run_id.startswith("weekly__")
 
 
-def test_long_parents_that_begin_alike_have_children_of_their_own() -> None:
+def test_long_parents_with_equal_beginnings_have_different_children() -> None:
     assert child_run_id("x" * 250) != child_run_id("x" * 249)
 
 
@@ -30,7 +30,7 @@ def move(*seen: ChildRun) -> tuple[Move, str]:
     return next_move(PARENT, lambda run_id: known.get(run_id, ChildRun()))
 
 
-def test_nothing_there_yet() -> None:
+def test_first_child_run_is_started() -> None:
     assert move() == (Move.START, FIRST)
 
 
@@ -42,7 +42,7 @@ def test_a_verdict_stays_also_when_its_dag_run_was_deleted(status: str, state: s
 
 @pytest.mark.parametrize("state", ["queued", "running"])
 @pytest.mark.parametrize("status", [None, Status.PASS, Status.CANCELLED])
-def test_an_active_run_is_awaited_even_if_a_user_cleared_it(state: str, status: Status | None) -> None:
+def test_active_run_is_awaited_even_if_cleared(state: str, status: Status | None) -> None:
     assert move(ChildRun(state, True, status)) == (Move.WAIT, FIRST)
 
 
@@ -57,7 +57,7 @@ def test_an_active_run_is_awaited_even_if_a_user_cleared_it(state: str, status: 
         ChildRun(None, True, Status.CANCELLED),
     ],
 )
-def test_without_a_verdict_there_is_another_one(seen: ChildRun) -> None:
+def test_run_without_a_verdict_is_followed_by_another_run(seen: ChildRun) -> None:
     assert move(seen) == (Move.START, f"{FIRST}~2")
     assert move(seen, seen) == (Move.START, f"{FIRST}~3")
     assert move(seen, ChildRun("running", True)) == (Move.WAIT, f"{FIRST}~2")

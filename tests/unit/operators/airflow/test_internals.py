@@ -78,7 +78,7 @@ def test_a_trigger_learns_that_its_task_was_stopped() -> None:
     assert inspect.iscoroutinefunction(BaseTrigger.on_kill)
 
 
-def test_the_executor_has_what_is_overridden() -> None:
+def test_overridden_methods_exist_in_the_executor() -> None:
     assert {"key", "state", "info", "remove_running"} <= set(
         inspect.signature(internals.LocalExecutor.change_state).parameters
     )

@@ -89,7 +89,7 @@ def test_a_suite_that_cannot_be_read_has_chains_without_variants(configs: Path) 
     assert chains_of("s", configs)[0].variants == ()
 
 
-def test_a_defect_of_ours_is_logged_and_costs_one_file_its_variants(
+def test_defect_of_tipcflow_is_logged_and_costs_one_file_its_variants(
     configs: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -154,7 +154,7 @@ def test_variants_are_grouped_by_name(variants: list[str], groups: list[str]) ->
 
 
 @given(st.lists(st.one_of(st.text(max_size=8), st.text("ab,-.", max_size=4), st.just("x" * 400)), max_size=12))
-def test_groups_are_what_airflow_takes_and_differ(variants: list[str]) -> None:
+def test_group_ids_are_valid_and_unique(variants: list[str]) -> None:
     groups = group_ids(variants)
     assert len(groups) == len(variants)
     assert len(set(groups)) == len(groups)

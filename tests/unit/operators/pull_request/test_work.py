@@ -42,7 +42,7 @@ def test_a_repeated_delivery_is_one_run(world: World) -> None:
     assert len(world.store.pulls.of("o/r", 7)) == 1
 
 
-def test_a_newer_push_cancels_the_older_run_and_only_that(world: World) -> None:
+def test_newer_push_cancels_only_the_older_run(world: World) -> None:
     world.pull_request("opened")
     world.work()
     old = world.sha
@@ -190,7 +190,7 @@ def test_a_rerun_is_a_new_attempt_and_its_repetition_is_not(world: World) -> Non
     assert world.check(3)["conclusion"] == "skipped"
 
 
-def test_a_command_with_an_unknown_chain_reports_it(world: World) -> None:
+def test_command_with_an_unknown_chain_requires_action(world: World) -> None:
     world.comment("/tipc run toy/none/*")
     world.settle()
     assert world.dag_runs.started == {}

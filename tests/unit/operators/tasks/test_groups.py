@@ -84,7 +84,7 @@ def test_a_variant_that_is_gone_is_named() -> None:
     assert result == "the params file at this ref no longer has variant two"
 
 
-def test_a_mode_without_such_steps_reports_it() -> None:
+def test_mode_without_steps_of_a_kind_has_a_reason() -> None:
     # The variant is still in the file, or the mode has none at all.
     assert no_steps_reason(plan_of("one"), StepKind.EXPORT, 0, ("one",), None) == (
         "mode lite_train_lite_infer has no export step in this variant"

@@ -73,7 +73,7 @@ def test_messages_for_the_user() -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_a_wrong_param_is_a_config_error_that_names_it(wrong: dict[str, Any]) -> None:
+def test_wrong_param_is_a_config_error_with_its_key(wrong: dict[str, Any]) -> None:
     error = refusal(wrong)
     assert error.status is Status.CONFIG_ERROR
     assert error.key == next(iter(wrong))
@@ -226,5 +226,5 @@ def test_half_a_chain_is_an_error(given: dict[str, str], missing: str) -> None:
         ("", "airflow"),
     ],
 )
-def test_a_run_id_names_who_started_it(run: str, trigger: str) -> None:
+def test_run_id_shows_the_trigger(run: str, trigger: str) -> None:
     assert trigger_of(run) == trigger

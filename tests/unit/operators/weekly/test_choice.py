@@ -56,12 +56,12 @@ def test_a_glob_that_nothing_fits_is_an_error_with_near_names(glob: str, near: s
     assert near in caught.value.hint
 
 
-def test_without_chains_it_explains_how_to_add_some() -> None:
+def test_missing_chains_are_an_error_that_names_import() -> None:
     with pytest.raises(ConfigError, match="tipcflow import"):
         chosen_chains(["*"], [])
 
 
-def test_the_longest_is_first_and_an_unknown_one_before_it() -> None:
+def test_longest_chain_is_first_after_unknown_chains() -> None:
     durations = {NAMES[0]: 60.0, NAMES[1]: 7200.0, "gone/chain/x": 1e9}
     assert longest_first(NAMES, durations) == [NAMES[2], NAMES[1], NAMES[0]]
     assert longest_first(list(reversed(NAMES)), {}) == NAMES

@@ -63,7 +63,7 @@ def test_accuracy_against_its_target_and_the_last_time() -> None:
     assert accuracies([judged(71.25, step="other/eval")], before) == ("top1_acc 71.25 % (target 71 ± 0.5)",)
 
 
-def test_accuracy_against_its_history_is_reported_if_it_changed() -> None:
+def test_accuracy_against_its_history_is_reported_if_changed() -> None:
     def beside(value: float, status: Status, **values: object) -> CheckResult:
         return judged(value, status, check="accuracy.history", values={"value": value, "unit": "%", **values})
 

@@ -205,7 +205,7 @@ def test_legs_that_the_cpu_cannot_do(clean: str, found: Found) -> None:
     assert "cpu-precision" not in of(text, "models/template", found)
 
 
-def test_a_shifted_file_is_reported_once_and_nothing_else(clean: str, found: Found) -> None:
+def test_shifted_file_has_exactly_one_finding(clean: str, found: Found) -> None:
     text = clean.replace("trainer:norm_train\n", "").replace(GPU, "gpu_list:10")
     assert [each.rule for each in found(text)] == ["line-shape"]
 

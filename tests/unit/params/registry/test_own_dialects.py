@@ -126,7 +126,7 @@ def test_layout_extends_a_layout(dialects: Path) -> None:
     assert "infer_param1" not in slots
 
 
-def test_layout_that_extends_itself_or_has_a_wrong_key_is_refused(dialects: Path) -> None:
+def test_recursive_layout_or_wrong_key_is_refused(dialects: Path) -> None:
     path = dialects / "layouts" / "wide.yaml"
     path.write_text("extends: wide\n")
     (dialects / "Mine.yaml").write_text(GOOD + "layout: wide\n")
@@ -148,7 +148,7 @@ def test_shipped_dialects_pass_the_same_check() -> None:
             check_dialect(dialect, Source(dialect.model_dump()))
 
 
-def test_ids_of_quirks_are_those_of_the_catalogue() -> None:
+def test_ids_of_quirks_equal_the_catalogue() -> None:
     assert quirk_ids() == set(catalogue())
 
 

@@ -85,7 +85,7 @@ def test_rank_whose_peer_disconnected_is_collateral(words: dict[str, str], last:
     assert (failure.failure_class, failure.is_collateral) == (FailureClass.COMMUNICATION, is_collateral)
 
 
-def test_rank_that_was_killed_is_the_cause_although_its_peers_have_nccl_errors() -> None:
+def test_killed_rank_is_the_cause_despite_nccl_errors_of_peers() -> None:
     closed = CLOSED.format(**INTERNAL, last="Net : Connection closed by remote peer b<43236>")
     ends = (RankEnd(rank=1, signal=11), RankEnd(rank=0, exit_code=1))
     diagnosis = diagnose_logs("", {0: closed, 1: "iter 3\n"}, 0, ends)

@@ -128,7 +128,7 @@ def test_no_rank_is_named_without_a_reason(seen: dict[str, Any]) -> None:
     assert behind(seen) is None
 
 
-def test_where_a_process_is() -> None:
+def test_innermost_frame_of_a_stack_is_returned() -> None:
     assert innermost(LOADS) == "reader.py:36 (prepare_batch)"
     assert innermost(SPY) == "prepare_batch (reader.py:36)"
     assert innermost("") == ""

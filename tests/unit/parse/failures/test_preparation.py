@@ -35,7 +35,7 @@ def test_the_first_cause_counts(text: str, kind: FailureClass | None, result: st
     assert found is None or result in found.log_line
 
 
-def test_a_path_that_a_script_checks_itself_is_a_missing_file() -> None:
+def test_path_checked_by_a_script_is_a_missing_file() -> None:
     """PaddleClas after its download failed: the head of the traceback does not name the cause."""
     text = (
         "Traceback (most recent call last):\n"

@@ -26,7 +26,7 @@ def test_a_rule_reads_its_own_sample(rule: Rule) -> None:
     assert found.log_line == rule.sample[:300]
 
 
-def test_every_rule_has_a_name_of_its_own_and_a_source() -> None:
+def test_every_rule_has_a_unique_name_and_a_source() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
     assert all(rule.source for rule in RULES)
 
@@ -251,7 +251,7 @@ def test_summary_of_torchrun_counts_if_a_rank_reports_nothing() -> None:
     assert (found.failure_class, found.log_line) == (FailureClass.KILLED, killed)
 
 
-def test_a_launcher_that_was_requested_to_end_has_no_error_of_its_own() -> None:
+def test_interrupted_launcher_is_not_an_error() -> None:
     assert find_failure(FINE + INTERRUPTED) is None
     found = find_failure(_traceback(CLOSED) + INTERRUPTED)
     assert found is not None

@@ -99,7 +99,7 @@ def test_rank_of_a_line_is_its_prefix(line: str, rank: str | None, rest: str) ->
     assert (None if span is None else line[slice(*span)], line[start:]) == (rank, rest)
 
 
-def test_title_gives_the_rank_of_the_lines_after_it() -> None:
+def test_title_gives_the_rank_of_the_next_lines() -> None:
     assert rank_title("==> log/workerlog.3 <==") == 3
     assert rank_title("==> log/train.log <==") is None
 

@@ -32,7 +32,7 @@ def test_pair_has_name_number_and_unit(line: str, expected: list[tuple[str, str,
     "line",
     ["eta: 0:01:40", "version: 3.3.1", "date: 2024-01-02", "size: 1,234.5", "file: 12abc", "state: ready"],
 )
-def test_value_that_is_not_a_plain_number_is_not_a_pair(line: str) -> None:
+def test_value_other_than_a_plain_number_is_not_a_pair(line: str) -> None:
     assert printed(line) == []
 
 
@@ -75,19 +75,19 @@ def test_rule_needs_one_metric_of_each_set() -> None:
     assert not values(rule, "epoch 1 loss: 1, cost: 2")
 
 
-def test_prefix_unit_and_name_are_those_of_the_rule() -> None:
+def test_prefix_unit_and_name_come_from_the_rule() -> None:
     rule = PairsRule(HEAD, Phase.EVAL, prefix="best.", units={"cost": "s"}, names={"c": "cost"})
     assert values(rule, "epoch 1 c: 2.0") == [("best.cost", 2.0, "s", 1, -1)]
 
 
-def test_loss_that_is_not_a_number_is_a_value_only_in_training() -> None:
+def test_loss_without_a_number_is_a_value_only_in_training() -> None:
     (sample,) = values(PairsRule(HEAD), "epoch 1 loss: None")
     assert sample[0] == "loss"
     assert sample[1] != sample[1], "nan"
     assert values(PairsRule(HEAD, Phase.EVAL), "epoch 1 loss: None") == []
 
 
-def test_pairs_may_precede_the_head_if_the_rule_allows_it() -> None:
+def test_pairs_may_precede_the_head_if_the_rule_allows() -> None:
     line = "acc: 0.5, epoch 1 loss: 0.25"
     assert [sample[:2] for sample in values(PairsRule(HEAD, anywhere=True), line)] == [
         ("acc", 0.5),

@@ -60,13 +60,13 @@ def test_precisions_of_a_model_are_separate_models() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1.0])
-def test_value_that_is_not_a_speed_is_excluded_with_a_message(bad: float) -> None:
+def test_invalid_speed_is_excluded_with_a_message(bad: float) -> None:
     kept, messages = chosen([speed(100.0), speed(bad, repeat=2, source="a.log")], 128)
     assert [one.speed for one in kept] == [100.0]
     assert messages == [f"a.log repeat 2: skipped: invalid speed {bad}"]
 
 
-def test_other_batch_sizes_are_excluded_only_if_a_name_states_the_given_one() -> None:
+def test_other_batch_sizes_are_excluded_only_if_the_given_size_exists() -> None:
     other = speed(50.0, repeat=2, batch=64, source="b64.log")
     kept, messages = chosen([speed(100.0, batch=128), other], 128)
     assert ([one.speed for one in kept], messages) == (

@@ -122,7 +122,7 @@ def test_nan_and_inf_are_values() -> None:
         "Epoch 1, ips: {}, loss: 1.5",
     ],
 )
-def test_a_number_with_commas_in_it_is_not_cut(line: str) -> None:
+def test_number_with_commas_is_not_cut(line: str) -> None:
     def read(number: str) -> dict[str, float]:
         return {one.metric: one.value for one in parse_training(lines_of(line.format(number)), "auto")}
 
@@ -166,7 +166,7 @@ def test_sentences_with_epochs_measure_nothing(line: str) -> None:
     assert list(parse_training(lines_of(line), "auto")) == []
 
 
-def test_an_appended_log_continues_after_what_the_launcher_repeated() -> None:
+def test_appended_log_continues_after_lines_repeated_by_the_launcher() -> None:
     line = "[Epoch 1, iter: 1] loss: 1.5\n"
     repeat = f"LAUNCH INFO x ---- ERROR LOG DETAIL ----\n{line}LAUNCH INFO x Exit code 1\n"
     assert [one.value for one in parse_training(lines_of(line + repeat + line))] == [1.5, 1.5]
@@ -238,7 +238,7 @@ def test_results_also_without_the_escapes_of_their_colors(line: str) -> None:
         ("tensor(nan, device='cuda:0')", math.nan),
     ],
 )
-def test_a_loss_that_is_not_a_plain_number_is_not_missed(printed: str, value: float) -> None:
+def test_loss_other_than_a_plain_number_is_read(printed: str, value: float) -> None:
     lines = [f"[Epoch 1, iter: {at}] lr: 0.10000, loss: {printed}" for at in range(40)]
     text = "\n".join(lines) + "\n"
     same(text.encode(), "models")

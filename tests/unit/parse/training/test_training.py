@@ -124,7 +124,7 @@ def test_any_bytes_are_read_without_an_error(data: bytes) -> None:
 
 
 @given(st.floats(), st.integers(0, 10**6), st.integers(0, 10**9 - 1))
-def test_every_number_comes_back_as_it_was(value: float, epoch: int, iteration: int) -> None:
+def test_every_number_survives_a_round_trip(value: float, epoch: int, iteration: int) -> None:
     found = read(f"[Epoch {epoch}, iter: {iteration}] loss: {value!r}, avg_batch_cost: {value!r} sec\n")
     assert [(one.metric, one.unit, one.epoch, one.iteration) for one in found] == [
         ("loss", "", epoch, iteration),

@@ -73,7 +73,7 @@ def quirks_of(plan: Plan) -> dict[str, str]:
     return {each.id: each.bash for each in plan.quirks}
 
 
-def test_a_model_in_a_folder_called_null_is_looked_for_by_the_script_alone(plan: Make, norm_text: str) -> None:
+def test_folder_called_null_is_a_quirk_of_the_script(plan: Make, norm_text: str) -> None:
     text = edited(norm_text, "inference_dir", "null")
     assert "infer-dir-null" in quirks_of(plan(text))
     assert "infer-dir-null" not in quirks_of(plan(edited(text, "norm_export", "null")))

@@ -31,7 +31,7 @@ def test_legs_that_run_the_same_command_are_one(plan: Make, norm_text: str) -> N
     assert "legs-repeat" not in quirks_of(plan(alone, dialects=("PaddleClas",)))
 
 
-def test_precision_that_is_not_passed_is_not_claimed(plan: Make, norm_text: str) -> None:
+def test_unpassed_precision_is_not_claimed(plan: Make, norm_text: str) -> None:
     text = norm_text.replace("\n--precision:fp32|int8", "\n-o Global.use_fp16:True|False")
     made = plan(text, dialects=("PaddleClas",))
     assert {leg.precision for step in made.steps for leg in step.legs if leg.device == "cpu"} == {""}

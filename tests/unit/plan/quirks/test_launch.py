@@ -94,7 +94,7 @@ def test_torchrun_on_one_node(
     assert env == {}
 
 
-def test_scripts_that_find_their_peers_themselves(
+def test_scripts_with_an_init_method_get_rank_and_world_size(
     plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path
 ) -> None:
     text = short_text.replace(";0,1", ";0")

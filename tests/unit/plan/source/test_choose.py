@@ -71,7 +71,7 @@ def test_variants_are_groups_by_precisions_by_trainers(norm_text: str) -> None:
     assert len({one.id for one in variants}) == len(variants)
 
 
-def test_trainer_without_a_line_is_refused_in_spec_and_is_norm_for_the_script(norm_text: str) -> None:
+def test_trainer_without_a_line_is_refused_only_in_spec(norm_text: str) -> None:
     text = with_value(norm_text, "trainer", "other_train")
     reader = read(text)
     with pytest.raises(ConfigError) as error:
@@ -102,7 +102,7 @@ def test_model_name_that_leaves_the_output_folder_is_refused(norm_text: str, nam
         check_texts(read(with_value(norm_text, "model_name", name)))
 
 
-def test_spec_keeps_the_whole_value_and_the_script_cuts_it_at_the_second_colon(norm_text: str) -> None:
+def test_only_the_script_cuts_values_at_the_second_colon(norm_text: str) -> None:
     text = with_value(norm_text, "python", "python3.7 -X a:b")
     assert read(text).value("python") == "python3.7 -X a:b"
     assert read(text, Compat.BASH).value("python") == "python3.7 -X a"

@@ -74,7 +74,9 @@ def boxed(text: str, engine: Path, tmp_path: Path, **fields: object) -> Command:
     return command.model_copy(update={"container": container_words(node, command)})
 
 
-def test_the_plan_as_a_user_reads_it(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
+def test_plan_with_containers_equals_the_golden_file(
+    plan: Make, short_text: str, cluster: Callable[..., Cluster]
+) -> None:
     golden = Path(__file__).parents[3] / "golden" / "plan" / "container.txt"
     made = plan(short_text, cluster=with_container(cluster(), "a"))
     step = made.step(f"{FLEET}/train")

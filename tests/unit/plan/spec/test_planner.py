@@ -65,9 +65,7 @@ def test_legs_that_need_a_gpu_are_not_run_on_a_cpu_cluster(
     assert {leg.tensorrt for leg in gpu.legs} == {True, False}
 
 
-def test_int8_needs_the_flags_when_they_are_known(
-    plan: Make, norm_text: str, cluster: Callable[..., Cluster]
-) -> None:
+def test_int8_needs_the_cpu_flags_if_known(plan: Make, norm_text: str, cluster: Callable[..., Cluster]) -> None:
     def reasons(flags: set[str] | None) -> set[str]:
         known = None if flags is None else {"a": frozenset(flags)}
         made = plan(norm_text, cluster=cluster(), cpu_flags=known)
@@ -182,7 +180,7 @@ def amp_text(norm_text: str) -> str:
     return "\n".join(lines)
 
 
-def test_mixed_precision_is_not_run_where_the_framework_ignores_it(
+def test_mixed_precision_is_not_run_if_the_framework_ignores_amp(
     plan: Make, amp_text: str, cluster: Callable[..., Cluster]
 ) -> None:
     made = plan(amp_text, cluster=cluster(), mixed_on_cpu=False)

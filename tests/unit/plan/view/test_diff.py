@@ -8,7 +8,7 @@ from tipcflow.plan import differences
 Make = Callable[..., Plan]
 
 
-def test_only_what_differs_is_listed(plan: Make, short_text: str) -> None:
+def test_only_differences_are_listed(plan: Make, short_text: str) -> None:
     bash, spec = plan(short_text, compat=Compat.BASH), plan(short_text)
     found = differences(bash, spec)
     leg = next(each for each in found if each.leg == "cpu_batch_1")

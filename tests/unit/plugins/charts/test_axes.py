@@ -40,7 +40,7 @@ def test_a_missing_value_interrupts_the_line() -> None:
     assert drawn == "M0 1000L250 0M750 0"
 
 
-def test_losses_that_are_not_finite_are_crosses() -> None:
+def test_non_finite_losses_are_crosses() -> None:
     curves = [(0, curve("A", [2.0, math.nan, 1.0])), (1, curve("B", [math.inf] * 3))]
     svg = loss_chart(curves, label='losses of <train> & "eval"')
     assert svg.count("×") == 4

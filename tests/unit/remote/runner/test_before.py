@@ -204,7 +204,7 @@ def test_a_log_rewritten_with_the_same_content_counts(node: Node) -> None:
     assert node.counted() == [1, 2]
 
 
-def test_a_log_longer_than_what_is_hashed(node: Node) -> None:
+def test_log_longer_than_the_hashed_part_is_counted(node: Node) -> None:
     node.append(*range(5000))
     node.begin()
     node.append(*range(3000))

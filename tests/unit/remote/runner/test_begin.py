@@ -47,7 +47,7 @@ def test_begin_describes_starts_and_watches_in_a_single_call(bench):
     bench.ended(job)
 
 
-def test_a_second_call_finds_the_job_as_it_was_described_first(bench):
+def test_second_call_keeps_the_first_description_of_the_job(bench):
     job, text = described(bench, "echo begun >> begun")
     begin(bench, job, text)
     report = begin(bench, job, text.replace("echo begun", "echo again"))
@@ -57,7 +57,7 @@ def test_a_second_call_finds_the_job_as_it_was_described_first(bench):
     assert (bench.root / "begun").read_text() == "begun\n"
 
 
-def test_a_job_whose_runner_died_is_lost_also_for_who_has_just_looked(bench):
+def test_job_of_a_dead_runner_is_lost_despite_a_concurrent_poll(bench):
     """A poll holds the job's lock for a moment; a second poll must not mistake it for a running runner."""
     job, text = described(bench, "sleep 300")
     report = begin(bench, job, text, "--for", "0")

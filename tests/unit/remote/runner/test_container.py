@@ -117,7 +117,7 @@ def contained(bench, engine):
     return make
 
 
-def test_a_container_that_ends_by_itself(bench, engine, contained):
+def test_container_may_end_before_its_client(bench, engine, contained):
     job = contained("docker run N1 bash -c 'echo inside $TIPCFLOW_NODE; exit 3'")
     bench.call("start", job)
     record = bench.ended(job)

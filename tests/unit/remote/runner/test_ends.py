@@ -29,7 +29,7 @@ def test_success_is_recorded_with_times_and_log(bench):
     assert (job / "logs/main.log").read_text() == "hello\nerror\n"
 
 
-def test_a_job_times_its_node_before_and_after_itself(bench):
+def test_node_is_timed_before_and_after_a_job(bench):
     job = bench.job("true", probe=True)
     bench.call("start", job)
     record = bench.ended(job)
@@ -43,7 +43,7 @@ def test_a_job_without_timing_measures_nothing(bench):
     assert bench.end_of("true").probes == {}
 
 
-def test_exit_code_of_the_shell_itself(bench):
+def test_exit_code_of_the_shell_is_recorded(bench):
     record = bench.end_of("set -e; exit 7; echo never")
     assert (record.reason, record.exit_code, record.message) == (EndReason.EXITED, 7, "exited with 7")
     assert not record.ok
@@ -140,12 +140,12 @@ def test_job_over_its_deadline_is_ended(bench):
     assert record.duration_s < 10
 
 
-def test_deadline_counts_from_the_first_command_over_all_of_them(bench):
+def test_deadline_covers_all_commands_of_a_job(bench):
     record = bench.end_of("true", "sleep 300", "true", legs=True, keep_going=True, deadline_s=0.5)
     assert record.reason is EndReason.DEADLINE
 
 
-def test_deadline_kills_what_ignores_term(bench):
+def test_deadline_kills_processes_that_ignore_term(bench):
     record = bench.end_of("trap '' TERM; while :; do sleep 0.1; done", deadline_s=0.3, kill_after_s=0.3)
     assert (record.reason, record.signal) == (EndReason.DEADLINE, 9)
 
@@ -260,7 +260,7 @@ sys.exit(max(one.wait() for one in made))
 """
 
 
-def test_the_end_of_each_rank_is_reported_in_order_whatever_the_launcher_reports(bench):
+def test_ends_of_ranks_are_recorded_in_order(bench):
     (bench.root / "launcher.py").write_text(LAUNCHER)
     record = bench.end_of(f"{sys.executable} launcher.py")
     assert [(one.rank, one.exit_code, one.signal) for one in record.ranks] == [
@@ -280,7 +280,7 @@ def test_the_end_of_each_rank_is_reported_in_order_whatever_the_launcher_reports
         (lambda bench, job: os.kill(json.loads((job / "lock").read_text()), signal.SIGTERM), "node"),
     ],
 )
-def test_the_record_names_who_stopped_a_job(bench, end, by):
+def test_record_names_the_reason_of_a_stop(bench, end, by):
     job = bench.job("sleep 300")
     bench.call("start", job)
     end(bench, job)
@@ -304,5 +304,5 @@ def test_a_record_that_the_job_writes_is_not_its_end(bench):
     assert (last["event"], last["record"]["exit_code"]) == ("end", 3)
 
 
-def test_the_record_is_written_although_the_job_deletes_the_space_reserved_for_it(bench):
+def test_record_is_written_although_the_job_deletes_the_reserved_space(bench):
     assert bench.end_of(f"{IN_ITS_FOLDER}; rm exit.json.reserved; exit 4").exit_code == 4

@@ -17,7 +17,7 @@ from tipcflow.remote.runner.sockets import address, sockets
 ME = Proc(os.getpid(), os.getppid(), 0.0, 0, b"RANK=3\0PATH=/bin")
 
 
-def test_addresses_as_the_kernel_writes_them():
+def test_addresses_of_the_kernel_are_decoded():
     assert address("0100007F:1F90") == "127.0.0.1:8080"
     assert address("00000000000000000000000001000000:0016") == "[::1]:22"
     assert address("0000000000000000FFFF00000101A8C0:0050") == "[::ffff:192.168.1.1]:80"

@@ -54,7 +54,7 @@ def test_facts_describe_this_machine(bench):
     assert known.unfinished == ()
 
 
-def test_workspace_that_is_not_there_yet(bench, tmp_path):
+def test_facts_of_a_missing_workspace_include_the_free_space(bench, tmp_path):
     assert bench.call("facts", tmp_path / "not" / "yet", "--python", sys.executable)["disk_free_bytes"] > 0
 
 

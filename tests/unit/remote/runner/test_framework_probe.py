@@ -135,7 +135,7 @@ def test_trouble_of_the_probe_stays_its_own(env, tmp_path, change, code, out):
     assert change == "del optimizer" or reports[0]["notes"], reports
 
 
-def test_exceptions_of_the_suite_stay_as_they_are(env, tmp_path):
+def test_exceptions_of_the_suite_are_unchanged(env, tmp_path):
     with (tmp_path / "packages" / "paddle.py").open("a") as package:
         package.write("\ndef save(state, path): raise OSError('disk full')\n")
     code, _, err = run(sys.executable, "import paddle; paddle.save({}, 'x')", env)
@@ -152,7 +152,7 @@ def test_no_folder_for_reports(env, tmp_path):
     assert run(sys.executable, "import paddle; paddle.optimizer.Adam().step()", env) == (0, "stepped\n", "")
 
 
-def test_only_what_has_the_form_of_a_report_is_read(tmp_path):
+def test_only_well_formed_reports_are_read(tmp_path):
     place = tmp_path / "python" / "reports"
     place.mkdir(parents=True)
     wrong = {

@@ -67,7 +67,7 @@ def test_memory_by_rank_and_use_by_gpu(bench, smi, wait):
     assert record.killed == 0
 
 
-def test_without_nvidia_smi_there_is_nothing(monkeypatch):
+def test_gpu_readings_are_empty_without_nvidia_smi(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     gpu = Gpu()
     gpu.start({})

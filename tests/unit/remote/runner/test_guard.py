@@ -101,7 +101,7 @@ def test_job_without_a_guard_is_found_by_the_next_command(bench, wait, hidden, g
 
 
 @OURS
-def test_a_control_group_alone_finds_what_no_sample_has_seen(bench, wait, hidden):
+def test_control_group_finds_processes_missed_by_samples(bench, wait, hidden):
     job, runner, daemon = hidden
     if not (job / "cgroup").exists():
         pytest.skip("no cgroup v2 that may be written here")
@@ -143,7 +143,7 @@ def test_a_job_continues_without_its_guard(bench):
 
 
 @OURS
-def test_a_guard_is_listed_as_a_helper_and_not_as_a_process_of_the_run(bench):
+def test_guard_is_listed_as_a_helper(bench):
     job = bench.job("sleep 300")
     bench.call("start", job)
     report = bench.call("list", bench.workspace)

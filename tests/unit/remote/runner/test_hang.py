@@ -130,7 +130,7 @@ def test_evidence_of_a_healthy_job(bench, wait):
 
 
 @ours
-def test_py_spy_and_nvidia_smi_where_they_are(bench, wait):
+def test_py_spy_and_nvidia_smi_are_used_if_installed(bench, wait):
     spy = bench.root / "bin" / "py-spy"
     spy.parent.mkdir()
     spy.write_text('#!/bin/sh\necho "dumped $1 $2 $3"\n')
@@ -153,7 +153,7 @@ def test_py_spy_and_nvidia_smi_where_they_are(bench, wait):
 
 
 @ours
-def test_evidence_of_what_is_not_there(bench, wait):
+def test_evidence_of_ended_or_missing_jobs_has_a_message(bench, wait):
     job = bench.job("echo 1; exec sleep 300")
     assert bench.call("evidence", job)["message"] == "job has ended; no evidence was collected"
     assert bench.call("evidence", bench.root)["message"].endswith("job.json is missing or not JSON")
@@ -182,7 +182,7 @@ def test_the_next_leg_is_a_new_chance(bench):
     assert [(leg["reason"], bool(leg["message"])) for leg in legs] == [("exited", True), ("exited", False)]
 
 
-def test_a_late_job_is_inspected_before_it_is_ended(bench):
+def test_late_job_is_inspected_before_its_end(bench):
     job = bench.job("echo begun; sleep 300", deadline_s=1.0)
     bench.call("start", job)
     record = bench.ended(job)
@@ -194,7 +194,7 @@ def test_a_late_job_is_inspected_before_it_is_ended(bench):
 
 
 @ours
-def test_looking_at_what_is_late_has_an_end(bench):
+def test_inspection_of_a_late_job_has_a_deadline(bench):
     """As where the kernel does not respond: the deadline is not put off for long."""
     source = bench.runner.read_bytes()
     slow = source.replace(b"LATE_S = 10.0", b"LATE_S = 0.2").replace(
@@ -219,7 +219,7 @@ def silent_job(bench):
 
 
 @ours
-def test_a_silent_rank_that_counts_nothing_is_not_ended_while_its_peers_make_progress(bench, wait):
+def test_silent_rank_without_counts_is_not_ended_while_peers_progress(bench, wait):
     job = silent_job(bench)
     wait(lambda: beat(bench, job).get("hang"), "the silence")
     assert beat(bench, job)["hang_unsure"] is True

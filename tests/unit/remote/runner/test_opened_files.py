@@ -42,7 +42,7 @@ def suite(tmp_path: Path) -> Suite:
     return Suite(tmp_path)
 
 
-def test_scripts_modules_and_read_lists_are_recorded_and_nothing_else(suite: Suite) -> None:
+def test_only_scripts_modules_and_read_lists_are_recorded(suite: Suite) -> None:
     code = """
         import helper
         for _ in range(3):

@@ -74,7 +74,7 @@ def test_a_real_pip_without_an_index(
         must_install("toy 1.0", folder, ["--no-index", "--find-links", str(tmp_path / "empty"), "toy==1.0"])
 
 
-def test_pip_of_the_suite_s_scripts_keeps_the_packages_of_the_suite_file(tmp_path: Path) -> None:
+def test_pip_of_scripts_keeps_the_packages_of_the_suite_file(tmp_path: Path) -> None:
     folder = tmp_path / "odd 'name"
     folder.mkdir()
     line = own_python.constraints(str(folder), ["numpy<2", "six", "a[b]==1", "x @ file:///x.whl"])

@@ -137,7 +137,7 @@ def test_a_stopped_process_does_not_listen(progress):
     assert progress.silent() == []
 
 
-def test_an_earlier_attempts_log_counts_once_it_is_written_to(progress, root):
+def test_log_of_an_earlier_attempt_counts_once_written(progress, root):
     old = root / "log" / "workerlog.3"
     old.write_text("iter 7\n")
     os.utime(old, (1, 1))
@@ -208,7 +208,7 @@ def test_stacks_do_not_end_the_silence_of_a_log(progress, root, piece):
         "  " * 40_000 + "x",
     ],
 )
-def test_anything_else_is_progress(progress, root, text):
+def test_output_other_than_repeated_lines_is_progress(progress, root, text):
     progress.go(3, writers=["workerlog.0"])
     progress.go(3)
     with (root / "log" / "workerlog.0").open("a") as file:

@@ -16,7 +16,7 @@ SOCKET = "import socket; socket.socket(socket.AF_UNIX).bind('log/socket')"
 OURS = pytest.mark.parametrize("bench", ["ours"], indirect=True)
 
 
-def test_artefacts_that_are_not_files_are_named_and_not_read(bench):
+def test_special_files_among_artefacts_are_listed_but_not_read(bench):
     make = (
         f'mkdir log; mkfifo log/fifo; ln -s /dev/zero log/zero; {sys.executable} -c "{SOCKET}"; echo 1 > log/file'
         "; ln -s file log/workerlog.0; ln -s nowhere log/workerlog.1; ln -s file log/best"
@@ -41,7 +41,7 @@ def test_artefacts_that_are_not_files_are_named_and_not_read(bench):
 
 @OURS
 @pytest.mark.parametrize("make", ["mkfifo weights", "ln -s /dev/zero weights"])
-def test_an_expected_output_that_is_not_a_file_does_not_exist(bench, make):
+def test_expected_output_must_be_a_regular_file(bench, make):
     record = bench.end_of(make, expects=("weights",))
     assert [(one.path, one.exists) for one in record.outputs] == [("weights", False)]
     assert "weights is not a regular file" in record.message
@@ -50,7 +50,7 @@ def test_an_expected_output_that_is_not_a_file_does_not_exist(bench, make):
 
 @OURS
 @pytest.mark.parametrize("make", ["mkfifo", "ln -s /dev/zero"])
-def test_a_worker_log_that_is_not_a_file_holds_up_neither_runner_nor_evidence(bench, wait, make):
+def test_special_file_as_worker_log_delays_neither_runner_nor_evidence(bench, wait, make):
     job = bench.job(f"mkdir log; {make} log/workerlog.0; echo up; sleep 300", progress=("log/workerlog.*",))
     bench.call("start", job)
     wait(lambda: (bench.root / "log/workerlog.0").is_symlink() or (bench.root / "log/workerlog.0").exists(), "log")
@@ -64,7 +64,7 @@ def test_a_worker_log_that_is_not_a_file_holds_up_neither_runner_nor_evidence(be
 
 @OURS
 @pytest.mark.parametrize("put", ["mkfifo", "ln -s ../old"])
-def test_a_worker_log_that_is_replaced_counts_neither_as_silent_nor_as_progress(bench, wait, put):
+def test_replaced_worker_log_is_neither_silence_nor_progress(bench, wait, put):
     text = "echo iter: 99 > old; mkdir log; for i in 1 2 3; do echo iter: $i >> log/workerlog.0; sleep 1.2; done"
     text += f"; rm log/workerlog.0; {put} log/workerlog.0; for i in 1 2 3 4 5 6; do echo line; sleep 1; done"
     job = bench.job(text, progress=("log/workerlog.*",), hang_s=2.5)
@@ -76,7 +76,7 @@ def test_a_worker_log_that_is_replaced_counts_neither_as_silent_nor_as_progress(
 
 
 @OURS
-def test_the_files_of_the_job_folder_may_be_anything(bench, wait):
+def test_special_files_in_the_job_folder_do_not_block(bench, wait):
     """What a careless command does to its own log and to the runner's files is seen, not waited for."""
     job = bench.job("echo up; sleep 2; echo later >> $PWD/../../../own; sleep 300")
     bench.call("start", job)
@@ -94,7 +94,7 @@ def test_the_files_of_the_job_folder_may_be_anything(bench, wait):
 
 
 @OURS
-def test_a_stopped_runner_is_seen_by_the_age_of_its_heartbeat_though_logs_continue(bench, wait):
+def test_stopped_runner_is_detected_by_the_age_of_its_heartbeat(bench, wait):
     job = bench.job("while :; do echo line; sleep 0.1; done")
     pid = bench.call("start", job)["pid"]
     wait(lambda: (job / "logs/main.log").exists(), "the log")

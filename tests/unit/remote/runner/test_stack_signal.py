@@ -68,7 +68,7 @@ def test_stacks_go_to_stderr_and_the_process_continues(env, wait, tmp_path):
         process.wait()
 
 
-def test_a_program_that_uses_the_signal_itself_keeps_it(env):
+def test_program_keeps_its_handler_of_the_signal(env):
     code = f"import signal; signal.signal({int(NUMBER)}, lambda *_: print('mine', flush=True)); "
     code += f"import os; os.kill(os.getpid(), {int(NUMBER)})"
     assert run(sys.executable, code, env) == (0, "mine\n", "")

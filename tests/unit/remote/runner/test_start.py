@@ -42,7 +42,7 @@ def test_many_starts_at_once_start_one_job(bench):
     assert (bench.root / "begun").read_text() == "begun\n"
 
 
-def test_start_survives_the_end_of_its_own_session(bench):
+def test_job_survives_the_end_of_the_starting_session(bench):
     """As when the connection breaks right after the start: the job is in a session of its own."""
     job = bench.job("sleep 0.5; touch done")
     argv = [bench.node.python, "-I", "-S", str(bench.runner), "start", str(job)]

@@ -34,7 +34,7 @@ def test_list_shows_processes_runners_and_jobs(bench):
     assert (report["processes"], [one["state"] for one in report["jobs"]]) == ([], ["ended"])
 
 
-def test_another_workspaces_processes_are_not_ours(bench, tmp_path):
+def test_processes_of_another_workspace_are_not_listed(bench, tmp_path):
     job = bench.job("sleep 300")
     bench.call("start", job)
     listed = bench.call("list", tmp_path / "other")
@@ -58,7 +58,7 @@ def test_reap_ends_lost_jobs_and_spares_living_ones(bench, wait):
     bench.ended(living)
 
 
-def test_reap_of_a_named_job_ends_it_while_it_runs(bench):
+def test_reap_ends_a_named_running_job(bench):
     jobs = [bench.job("sleep 305", step=step, slots=(n,)) for n, step in enumerate("xy")]
     for job in jobs:
         bench.call("start", job)

@@ -22,7 +22,7 @@ if os.fork() == 0:
 time.sleep(600)" """
 
 
-def test_the_job_gets_a_scope_of_the_user_and_ends_with_it(tmp_path: Path) -> None:
+def test_job_runs_in_a_scope_of_the_user(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "node", "/usr/bin/python3")
     job = bench.job(ESCAPED)
     for path in [bench.workspace, *bench.workspace.rglob("*")]:

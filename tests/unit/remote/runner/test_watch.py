@@ -65,7 +65,7 @@ def test_watch_returns_after_the_time_limit_and_the_job_continues(bench):
     bench.ended(job)
 
 
-def test_a_staged_job_reports_that_it_runs(bench):
+def test_staged_job_reports_alive_events(bench):
     job = bench.job("true", barrier=True)
     bench.call("start", job)
     report = events(bench, job, "--for", "2.5")
@@ -117,7 +117,7 @@ def test_binary_garbage_and_cut_characters(bench):
     assert "".join(one["data"] for one in report).endswith("größe→😀\n" * 9000 + "�")
 
 
-def test_long_lines_and_much_of_them(bench):
+def test_long_lines_arrive_in_pieces(bench):
     job = bench.job("for i in 1 2 3; do head -c 3000000 /dev/zero | tr '\\0' x; echo; done")
     bench.call("start", job)
     bench.ended(job)

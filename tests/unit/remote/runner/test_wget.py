@@ -36,7 +36,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_a_file_is_kept_and_fetched_again_only_if_the_server_has_another(
+def test_cached_file_is_fetched_again_only_after_a_change(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target = tmp_path / "www" / "weights.pdparams", tmp_path / "d" / "weights.pdparams"
@@ -55,7 +55,7 @@ def test_a_file_is_kept_and_fetched_again_only_if_the_server_has_another(
     assert "already there" in capsys.readouterr().err
 
 
-def test_without_a_server_the_cached_file_is_used_and_a_missing_one_fails_as_with_wget(
+def test_cached_file_is_used_without_a_server(
     tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert wget(["-O", "w", f"{url}/weights.pdparams"]) == 0

@@ -12,7 +12,7 @@ def numbered(number: int, group: int, *suspects: str, **fields: object) -> Alert
     return alert(moved("ips", 0.8), **{"newest_at": float(number), **known, **fields})
 
 
-def test_groups_are_titled_by_what_they_share() -> None:
+def test_titles_of_groups_name_the_shared_cause() -> None:
     listed = [
         numbered(4, 4, state=AlertState.FIXED, gone="r9", gone_at=9.0),
         numbered(3, 1, "framework 1 -> 2", "node a -> b", state=AlertState.ACKNOWLEDGED),

@@ -35,7 +35,7 @@ def test_changes_are_summarized_in_a_sentence(changes: list[dict[str, object]], 
     assert make_changes([a_change(**fields) for fields in changes], at=0, days=1).sentence == sentence
 
 
-def test_groups_and_their_changes_are_sorted_by_what_is_worst() -> None:
+def test_groups_and_changes_are_sorted_worst_first() -> None:
     changes = make_changes(
         [
             a_change(chain="s/over/f", state="over"),

@@ -18,7 +18,7 @@ def a_bar(begin: float, end: float | None, run: str = "r") -> Bar:
     return Bar(run=run, chain="c", mode="m", status=status, started_at=begin, ended_at=end)
 
 
-def test_a_lane_is_used_again_when_it_is_free() -> None:
+def test_free_lane_is_reused() -> None:
     bars = [a_bar(0, 10), a_bar(5, 20), a_bar(10, None), a_bar(20, 30)]
     lanes = lanes_of(bars, NOW)
     assert [[bar.started_at for bar in lane] for lane in lanes] == [[0, 10], [5, 20]]

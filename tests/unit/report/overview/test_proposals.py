@@ -33,7 +33,7 @@ def test_a_failure_that_was_seen_twice() -> None:
     )
 
 
-def test_failures_that_are_not_proposed_for_quarantine() -> None:
+def test_single_and_different_failures_are_not_proposed() -> None:
     """One failure, two different failures, and failures that may never be quarantined."""
     runs = [run(0), run(1), run(2, environment="gpu")]
     missing = CheckResult(check="ran.steps", status=Status.FAILED, reason="nothing ran")

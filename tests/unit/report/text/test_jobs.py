@@ -4,7 +4,7 @@ from tipcflow.domain import EndReason, ExitRecord
 from tipcflow.report.text.jobs import job_end
 
 
-def test_an_out_of_memory_kill_is_the_jobs_only_if_the_kernel_named_its_process() -> None:
+def test_out_of_memory_kill_needs_the_process_in_the_kernel_log() -> None:
     record = ExitRecord(run="r", step="train", node="b", reason=EndReason.EXITED, exit_code=1, oom=True)
     assert job_end(record) == "exit code 1, out of memory"
     unnamed = record.model_copy(update={"oom_named": False})

@@ -32,7 +32,7 @@ def test_pages_and_terminal_use_the_same_tone() -> None:
     assert {status: pages[status] for status in Status} == {status: TONES[status].value for status in Status}
 
 
-def test_every_tone_has_a_color_of_its_own_on_a_terminal() -> None:
+def test_every_tone_has_a_unique_terminal_color() -> None:
     looks = {TONES[status]: terminal_color(status) for status in Status}
     assert set(looks) == set(Tone)
     assert len(set(looks.values())) == len(Tone)

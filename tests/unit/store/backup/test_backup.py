@@ -165,7 +165,7 @@ def test_a_restore_that_fails_changes_nothing(
     assert rows_of(database_url) == before
 
 
-def test_an_older_database_is_backed_up_as_it_is_and_upgraded_when_restored(
+def test_backup_of_an_older_database_is_upgraded_by_the_restore(
     empty_url: str, elsewhere: str, tmp_path: Path
 ) -> None:
     with Store.open(empty_url) as store:
@@ -245,7 +245,7 @@ def test_wrong_files_are_refused(elsewhere: str, tmp_path: Path) -> None:
         assert other_store.runs.newest() == []
 
 
-def test_a_database_is_not_restored_from_itself(tmp_path: Path) -> None:
+def test_database_is_not_restored_from_the_same_file(tmp_path: Path) -> None:
     make_backup(tmp_path)
     with pytest.raises(ConfigError, match="the backup is the database itself"):
         restore(f"sqlite:///{tmp_path / 'made.db'}", tmp_path / "made.db", replace=True)

@@ -34,7 +34,7 @@ def test_an_unsent_content_is_replaced_and_sent_once(store: Store) -> None:
     assert store.messages.waiting() == []
 
 
-def test_a_content_that_changes_while_it_is_sent_is_sent_again(store: Store) -> None:
+def test_content_changed_during_delivery_is_sent_again(store: Store) -> None:
     put(store, "running")
     (message,) = store.messages.take()
     put(store, "done")

@@ -89,7 +89,7 @@ def ten_runs(store: Store) -> None:
     assert store.queue.places(1e9, RISE_S) == []
 
 
-def test_a_weekly_run_gets_in_although_there_is_always_a_change(lite: Store) -> None:
+def test_weekly_run_starts_despite_a_stream_of_changes(lite: Store) -> None:
     """Every five seconds another pull request wants the node that each holds for ten."""
     store, rise_s = lite, 20.0
     store.runs.create(a_run("weekly", trigger="weekly"))
@@ -115,9 +115,7 @@ def test_a_weekly_run_gets_in_although_there_is_always_a_change(lite: Store) -> 
     pytest.fail("it starves")
 
 
-def test_ten_threads_never_share_a_slot_and_go_in_the_order_of_the_queue(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ten_threads_take_slots_in_queue_order(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_module, "POLL_EVERY_S", 0.02)
     chance = random.Random(11)
     wanted = {f"run-{number}": some_slots(chance) for number in range(10)}

@@ -52,7 +52,7 @@ def test_all_slots_or_none(two: Store) -> None:
     assert _take(two, "run-2", A0, A1)
 
 
-def test_fences_only_grow_also_when_the_clock_goes_back_and_nothing_is_held(two: Store) -> None:
+def test_fences_grow_although_the_clock_goes_back(two: Store) -> None:
     fences = []
     for now in (NOW, NOW, NOW - 1000, NOW + 1):
         fences.append(_take(two, "run-1", A0, now=now))
@@ -77,7 +77,7 @@ def test_a_run_gets_its_own_expired_lease_again_under_a_new_fence(two: Store) ->
     assert again > fence
 
 
-def test_an_expired_lease_is_given_to_others_only_after_it_was_dropped(two: Store) -> None:
+def test_expired_lease_is_available_only_after_being_dropped(two: Store) -> None:
     _take(two, "run-1", A0, B0)
     later = NOW + 61
     assert _take(two, "run-2", A0, now=later) is None
@@ -89,7 +89,7 @@ def test_an_expired_lease_is_given_to_others_only_after_it_was_dropped(two: Stor
     assert _take(two, "run-2", A0, B0, now=later) is None
 
 
-def test_only_what_was_seen_expired_is_dropped(two: Store) -> None:
+def test_only_leases_seen_expired_are_dropped(two: Store) -> None:
     _take(two, "run-1", A0)
     seen = two.leases.all()
     assert two.leases.drop_expired(seen, now=NOW + 59) == 0
@@ -99,7 +99,7 @@ def test_only_what_was_seen_expired_is_dropped(two: Store) -> None:
     assert two.leases.drop_expired(two.leases.all(), now=NOW + 200) == 1
 
 
-def test_a_lease_is_renewed_until_it_expires(two: Store) -> None:
+def test_lease_is_renewable_until_its_expiry(two: Store) -> None:
     _take(two, "run-1", A0, B0)
     assert two.leases.renew("run-1", 60, now=NOW + 50)
     assert {lease.expires_at for lease in two.leases.all()} == {NOW + 110}
@@ -164,7 +164,7 @@ def test_processes_never_share_a_slot_nor_a_fence(
     assert len(set(granted.values())) == 2
 
 
-def test_a_fence_is_larger_than_what_the_nodes_have_seen(two: Store) -> None:
+def test_fence_is_larger_than_the_fences_on_nodes(two: Store) -> None:
     fence = _take(two, "run-1", A0)
     assert fence
     seen = fence + 10**12
@@ -178,7 +178,7 @@ def test_a_fence_is_larger_than_what_the_nodes_have_seen(two: Store) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("off_s", [-10_000.0, 10_000.0])
-def test_the_servers_clock_decides_what_has_expired(
+def test_clock_of_the_server_decides_about_expiry(
     postgres_server: Any, postgres_template: str, monkeypatch: pytest.MonkeyPatch, off_s: float
 ) -> None:
     with Store.open(postgres_server.create(postgres_template)) as right:

@@ -119,7 +119,7 @@ def test_a_request_rises_with_time_so_that_none_starves(queue: Queue) -> None:
     assert queue.take("weekly-1", A0)
 
 
-def test_a_dead_waiter_blocks_no_run_and_a_returning_one_keeps_its_place(queue: Queue) -> None:
+def test_dead_waiter_blocks_no_run_and_may_return(queue: Queue) -> None:
     queue.take("holder", A0)
     queue.wait("first", A0, ttl_s=60)
     queue.wait("second", A0, ttl_s=600)

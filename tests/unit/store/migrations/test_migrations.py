@@ -155,13 +155,13 @@ def test_a_migration_that_breaks_references_is_not_committed(
         assert connection.execute("SELECT count(*) FROM plans").fetchone() == (0,)
 
 
-def test_a_file_that_is_not_a_database_is_named(tmp_path: Path) -> None:
+def test_file_without_a_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_text("this is a text file, and a long one, not a database" * 100)
     with pytest.raises(InfraError, match=r"cannot use the database sqlite:///.*x\.db: file is not a database"):
         Store.open(f"sqlite:///{tmp_path / 'x.db'}")
 
 
-def test_a_server_that_is_not_there_is_named_without_the_password(tmp_path: Path) -> None:
+def test_missing_server_is_named_without_the_password(tmp_path: Path) -> None:
     with pytest.raises(InfraError) as caught:
         Store.open(f"postgresql://me:hunter2@/x?host={tmp_path}")
     assert "cannot use the database postgresql://me:***@/x" in str(caught.value)

@@ -39,9 +39,7 @@ def test_durations_are_medians_of_the_newest_whole_runs(store: Store) -> None:
 
 
 @pytest.mark.parametrize("trigger", ["bisect", "confirm"])
-def test_confirm_runs_and_runs_of_bisections_count_neither_as_durations_nor_as_earlier(
-    store: Store, trigger: str
-) -> None:
+def test_confirm_and_bisection_runs_are_not_history(store: Store, trigger: str) -> None:
     before = ended(store, 1, 50)
     ended(store, 2, 5, trigger=trigger)
     last = ended(store, 3, 50)
@@ -49,7 +47,7 @@ def test_confirm_runs_and_runs_of_bisections_count_neither_as_durations_nor_as_e
     assert store.history.earlier(last, 5) == [before]
 
 
-def test_known_runs_are_those_that_there_are(store: Store) -> None:
+def test_known_returns_only_stored_runs(store: Store) -> None:
     one, two = ended(store, 1, 5), ended(store, 2, None, None)
     assert store.runs.known([two.id, "unknown", one.id]) == {one.id: one, two.id: two}
     assert store.runs.known([]) == {}

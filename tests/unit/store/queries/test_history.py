@@ -31,7 +31,7 @@ from tipcflow.store.baselines import Baseline
 from tipcflow.store.series import measurements
 
 
-def test_facts_are_those_of_the_last_attempt(store: Store) -> None:
+def test_facts_come_from_the_last_attempt(store: Store) -> None:
     run = a_run()
     store.runs.create(run, a_plan())
     store.nodes.save(run.id, [some_facts("node-b"), some_facts("node-a")])

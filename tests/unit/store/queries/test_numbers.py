@@ -32,7 +32,7 @@ def a_training(store: Store, run_id: str, *, slow: float = 1.0) -> Run:
     return run
 
 
-def test_cached_values_are_those_that_checks_compare(store: Store) -> None:
+def test_cached_values_equal_the_values_of_checks(store: Store) -> None:
     run = a_training(store, "run-1")
     exact = store.history.past_run(run.id).medians
     (numbers,) = store.numbers.of([run.id]).values()

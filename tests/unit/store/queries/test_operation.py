@@ -56,7 +56,7 @@ def test_queue_and_leases(queries: OperationQueries, store: Store) -> None:
     assert numbers.leases == {("node-b", False): 2, ("node-c", True): 1}
 
 
-def test_lost_nodes_are_those_of_the_failures(queries: OperationQueries, store: Store) -> None:
+def test_lost_nodes_are_counted_from_failures(queries: OperationQueries, store: Store) -> None:
     for number, kind in enumerate((FailureClass.NODE_LOST, FailureClass.HANG)):
         run = record_run(
             store, a_run(f"20261121t00000{number}-a-0000", created_at=store.now()), status=Status.INFRA_FAILURE

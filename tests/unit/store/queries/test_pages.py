@@ -83,7 +83,7 @@ def test_a_page_at_a_time(three_chains: None, pages: ReadonlyStore) -> None:
     assert shown(pages, RunFilter(), history=2)[2] == ("s/alpha/a", "r004", ["r003", "r004"])
 
 
-def test_counts_are_those_before_the_status_filter(three_chains: None, pages: ReadonlyStore) -> None:
+def test_counts_ignore_the_status_filter(three_chains: None, pages: ReadonlyStore) -> None:
     listed = pages.pages.chains(RunFilter(status="failed"), limit=50)
     assert (listed.total, listed.counts) == (1, {"running": 1, "failed": 1, "pass": 1})
     listed = pages.pages.runs(RunFilter(status="failed"), limit=50)
@@ -137,7 +137,7 @@ def test_no_question_about_chains_reads_all_runs(three_chains: None, pages: Read
             assert [line for line in plan if line.startswith("SCAN runs")] == []
 
 
-def test_a_huge_reason_stays_where_it_is(store: Store, pages: ReadonlyStore) -> None:
+def test_huge_reason_is_cut_in_lists_only(store: Store, pages: ReadonlyStore) -> None:
     put(store, 1, "s/alpha/a", Status.FAILED, reason="x" * 2_000_000)
     assert len(pages.pages.chains(RunFilter(), limit=5).rows[0].latest.reason) == REASON
     assert len(pages.pages.runs(RunFilter(), limit=5).rows[0].reason) == REASON

@@ -82,7 +82,7 @@ def result(url: str) -> TipcflowError:
     return caught.value
 
 
-def test_there_is_none_yet(tmp_path: Path) -> None:
+def test_missing_database_is_reported_and_not_created(tmp_path: Path) -> None:
     error = result(f"sqlite:///{tmp_path}/none/tipcflow.db")
     assert isinstance(error, InfraError)
     assert "there is no metrics database yet" in error.message
@@ -114,7 +114,7 @@ def test_a_wrong_url(url: str) -> None:
     assert "hidden" not in str(caught.value)
 
 
-def test_a_server_that_is_not_there_is_reported_without_its_password() -> None:
+def test_missing_server_is_reported_without_its_password() -> None:
     error = result("postgresql://tipcflow:hidden@127.0.0.1:9/none")
     assert isinstance(error, InfraError)
     assert "hidden" not in str(error)

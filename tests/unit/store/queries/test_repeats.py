@@ -42,7 +42,7 @@ def test_the_rarer_outcome_disagrees(store: Store) -> None:
         {"status": None, "ended_at": None},
     ],
 )
-def test_runs_that_are_not_compared(store: Store, fields: dict[str, object]) -> None:
+def test_runs_of_other_conditions_are_not_compared(store: Store, fields: dict[str, object]) -> None:
     put(store, 1)
     put(store, 2, **({"status": Status.FAILED} | fields))
     assert (store.repeats.chains(0), store.repeats.mixed(0, ["s/alpha/a", "s/beta/a"])) == ([], [])

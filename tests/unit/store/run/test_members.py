@@ -21,7 +21,7 @@ def begun(store: Store) -> Store:
     return store
 
 
-def test_all_who_come_join_the_one_open_attempt(begun: Store) -> None:
+def test_concurrent_joins_share_one_open_attempt(begun: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
         joined = list(pool.map(lambda _: begun.members.join(RUN, TRAIN, NODES, T0), range(8)))
     assert {one.attempt for one in joined} == {1}
@@ -88,7 +88,7 @@ def _ended(store: Store, node: str, *, generation: int, cleared: int) -> int:
     return attempt
 
 
-def test_mapped_tasks_of_one_round_run_one_attempt_whatever_their_own_tries(begun: Store) -> None:
+def test_mapped_tasks_of_one_round_share_one_attempt(begun: Store) -> None:
     """After a clear Airflow gives each mapped task `max_tries` = its own tries + retries: they differ."""
     assert _ended(begun, "node-a", generation=3, cleared=0) == 1
     assert _ended(begun, "node-a", generation=4, cleared=1) == 2
@@ -98,7 +98,7 @@ def test_mapped_tasks_of_one_round_run_one_attempt_whatever_their_own_tries(begu
     assert (late.attempt, late.closed) == (2, (Status.PASS, ""))
 
 
-def test_a_clear_of_other_tasks_does_not_concern_one_that_has_taken_its_result(begun: Store) -> None:
+def test_clear_of_other_tasks_does_not_repeat_a_finished_task(begun: Store) -> None:
     assert _ended(begun, "node-a", generation=3, cleared=0) == 1
     assert begun.members.join(RUN, TRAIN, NODES, node="node-b", generation=4, cleared=0).closed
     for node, own in (("node-a", 3), ("node-b", 4)):
@@ -106,7 +106,7 @@ def test_a_clear_of_other_tasks_does_not_concern_one_that_has_taken_its_result(b
         assert begun.members.join(RUN, TRAIN, NODES, node=node, generation=own, cleared=7).attempt == 1
 
 
-def test_a_task_that_was_cleared_starts_over_also_when_the_dag_run_was_not(begun: Store) -> None:
+def test_cleared_task_starts_over_without_a_cleared_dag_run(begun: Store) -> None:
     assert _ended(begun, "node-a", generation=3, cleared=0) == 1
     assert begun.members.join(RUN, TRAIN, NODES, node="node-a", generation=6, cleared=0).attempt == 2
 

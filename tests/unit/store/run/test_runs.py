@@ -6,7 +6,7 @@ from tipcflow.store import Store
 from tipcflow.store.schema import runs
 
 
-def test_a_run_and_its_plan_come_back_as_they_were(store: Store) -> None:
+def test_run_and_plan_survive_a_round_trip(store: Store) -> None:
     run = a_run(seed=7, suite_commit="abc", trigger="weekly", reason="möglich\n\x1b[31m", framework="paddle 3.3.1")
     plan = a_plan(seed=7)
     store.runs.create(run, plan)
@@ -25,7 +25,7 @@ def test_a_run_id_is_used_once(store: Store) -> None:
     assert store.runs.get(a_run().id).model == "mobilenet_v3_small"
 
 
-def test_a_run_whose_plan_cannot_be_stored_is_not_there(store: Store) -> None:
+def test_run_with_an_invalid_plan_is_not_stored(store: Store) -> None:
     plan = a_plan()
     twice = plan.model_copy(update={"steps": (*plan.steps, plan.steps[0])})
     with pytest.raises(Exception, match=r"(?i)unique"):
@@ -44,7 +44,7 @@ def test_a_run_may_begin_without_a_plan(store: Store) -> None:
     assert facts.plan.chain == a_run().chain
 
 
-def test_a_plan_is_replaced_until_something_was_tried(store: Store) -> None:
+def test_plan_is_replaceable_until_the_first_attempt(store: Store) -> None:
     store.runs.create(a_run())
     store.plans.replace(a_run().id, a_plan(steps=a_plan().steps[:1]))
     store.plans.replace(a_run().id, a_plan())
@@ -141,7 +141,7 @@ def test_runs_are_listed_newest_first(store: Store) -> None:
     assert [run.id for run in store.runs.newest(status=Status.FAILED)] == ["run-0"]
 
 
-def test_secrets_in_reasons_are_masked_before_they_are_stored(store: Store) -> None:
+def test_secrets_in_stored_reasons_are_masked(store: Store) -> None:
     store.runs.create(a_run(), a_plan())
     store.runs.finish(a_run().id, Status.FAILED, "403 for url https://h/w?token=SECRET123&a=1", T0 + 1)
     assert store.runs.get(a_run().id).reason == "403 for url https://h/w?token=***&a=1"

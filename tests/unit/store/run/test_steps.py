@@ -81,7 +81,7 @@ def test_steps_that_the_plan_does_not_have_are_refused(begun: Store) -> None:
         begun.steps.set_leg(RUN, "nowhere", "leg", 1, Status.PASS)
 
 
-def test_step_statuses_are_those_that_were_stored(begun: Store) -> None:
+def test_step_statuses_survive_a_round_trip(begun: Store) -> None:
     assert begun.steps.statuses(RUN) == {}
     begun.steps.set(RUN, INFER, Status.BLOCKED, "train failed")
     begun.steps.set(RUN, TRAIN, Status.PASS)
@@ -139,7 +139,7 @@ def test_only_words_of_the_table_are_taken(begun: Store, status: Status) -> None
         "DELETE FROM runs",
     ],
 )
-def test_the_database_itself_refuses_what_cannot_be(begun: Store, statement: str) -> None:
+def test_database_constraints_refuse_invalid_rows(begun: Store, statement: str) -> None:
     with pytest.raises(IntegrityError), begun.database.write() as connection:
         connection.execute(text(statement.format(run=RUN, step=TRAIN)))
 

@@ -60,7 +60,7 @@ def test_long_and_short_series_whole_and_thinned(begun: Store, most: int) -> Non
     assert all(len(curve) < 2_000 for curve in found.values()) is (0 < most < 100_000)
 
 
-def test_the_total_loss_hides_its_parts_and_other_losses_are_curves_of_their_own(begun: Store) -> None:
+def test_total_loss_hides_its_parts(begun: Store) -> None:
     begun.measurements.add([*losses(RUN, [3.0, 2.0]), *losses(RUN, [1.0, 0.5], metric="loss_cls")])
     assert [key.curve.metric for key in same(begun)] == [""]
 

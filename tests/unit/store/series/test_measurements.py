@@ -141,7 +141,7 @@ def test_measurements_without_an_attempt_are_refused(begun: Store, change: dict[
         begun.measurements.add([losses(RUN, [1.0])[0].model_copy(update=change)])
 
 
-def test_threads_that_store_the_same_rows_store_them_once(begun: Store) -> None:
+def test_rows_stored_by_several_threads_are_stored_once(begun: Store) -> None:
     rows = losses(RUN, [float(n) for n in range(3000)])
     with ThreadPoolExecutor(4) as pool:
         added = list(pool.map(begun.measurements.add, [rows, rows[::-1], rows, rows[::-1]]))
@@ -150,7 +150,7 @@ def test_threads_that_store_the_same_rows_store_them_once(begun: Store) -> None:
 
 
 @pytest.mark.process
-def test_processes_that_store_the_same_rows_store_them_once(
+def test_rows_stored_by_several_processes_are_stored_once(
     begun: Store, database_url: str, at_once: Callable[..., list[Any]]
 ) -> None:
     rows = 2 * BATCH + 7

@@ -68,7 +68,7 @@ def evaluations(run: str, values: list[float], **fields: Any) -> list[Measuremen
 
 
 @pytest.mark.parametrize("last", [0.75, math.nan, math.inf])
-def test_the_last_evaluation_stays_what_a_run_is_compared_by(old: Store, last: float) -> None:
+def test_last_evaluation_survives_a_rollup(old: Store, last: float) -> None:
     curve = [0.1, 0.3, 0.45, 0.55, 0.6, 0.63, 0.66, 0.68, 0.7, 0.72, 0.735, last]
     old.measurements.add(evaluations("run-1", curve))
     old.measurements.add(evaluations("run-1", [0.5, 0.74], node="node-b"))
@@ -81,7 +81,7 @@ def test_the_last_evaluation_stays_what_a_run_is_compared_by(old: Store, last: f
     assert kept[-1].value == pytest.approx(last, nan_ok=True)
 
 
-def test_storing_again_what_was_rolled_up_adds_nothing(old: Store) -> None:
+def test_storing_rolled_up_rows_again_adds_nothing(old: Store) -> None:
     old.rollup.apply(now=T0 + YEAR + 60)
     assert old.measurements.add(losses("run-0", LONG, node="node-b")) == 0
     with pytest.raises(ValueError, match=r"loss of run run-0 were rolled up"):

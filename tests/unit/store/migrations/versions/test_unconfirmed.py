@@ -20,7 +20,7 @@ def _statuses(url: str) -> list[str]:
         engine.dispose()
 
 
-def test_a_downgrade_turns_unconfirmed_into_a_status_that_is_not_green(empty_url: str) -> None:
+def test_downgrade_turns_unconfirmed_into_regression(empty_url: str) -> None:
     with Store.open(empty_url) as store:
         store.runs.create(a_run("run-a"), a_plan())
         doubt = CheckResult(check="speed.ips", status=Status.UNCONFIRMED, reason="no time left")
