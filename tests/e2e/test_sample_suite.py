@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tipcflow.domain.keys import PredictionKey
 from tipcflow.parse import lines_of, parse_inference, parse_ranks, parse_training
 
 pytestmark = pytest.mark.e2e
@@ -137,7 +138,7 @@ def test_the_engine_is_the_requested_one(legs: dict[bool, str]) -> None:
 
 def test_onednn_on_and_off_agree_on_several_classes(suite: Path, legs: dict[bool, str]) -> None:
     off, on = (parse_inference(legs[onednn]).predictions for onednn in (False, True))
-    assert set(off) == set(on) == {path.name for path in (suite / "images").glob("*.png")}
+    assert set(off) == set(on) == {PredictionKey(path.name) for path in (suite / "images").glob("*.png")}
     for name, scores in off.items():
         assert on[name] == pytest.approx(scores, rel=1e-4, abs=1e-5)
         assert on[name].index(max(on[name])) == scores.index(max(scores))

@@ -8,6 +8,7 @@ import typer
 from tipcflow.cli.output.account import account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, GoldenKey, LegKey, Status
+from tipcflow.domain.keys import PredictionKey
 
 if TYPE_CHECKING:
     from tipcflow.config.goldens import GoldenPredictions, Goldens
@@ -117,7 +118,7 @@ def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Golde
     )
 
 
-def _predictions(leg: str, scores: dict[str, tuple[float, ...]]) -> "GoldenPredictions":
+def _predictions(leg: str, scores: dict[PredictionKey, tuple[float, ...]]) -> "GoldenPredictions":
     from tipcflow.config.goldens import GoldenPredictions
 
     return GoldenPredictions(leg=leg, scores=scores)

@@ -7,7 +7,7 @@ from pydantic import AliasChoices, Field, ValidationError
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import message_and_expected
 from tipcflow.domain.errors import ConfigError
-from tipcflow.domain.keys import GoldenKey
+from tipcflow.domain.keys import GoldenKey, PredictionKey
 
 
 class GoldenPredictions(ConfigModel):
@@ -15,11 +15,11 @@ class GoldenPredictions(ConfigModel):
 
     Attributes:
         leg: the leg that produced the scores.
-        scores: image -> class scores.
+        scores: class scores and results.
     """
 
     leg: str
-    scores: dict[str, tuple[float, ...]] = Field(min_length=1)
+    scores: dict[PredictionKey, tuple[float, ...]] = Field(min_length=1)
 
 
 class Goldens(ConfigModel):

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationInfo, field_validator
 
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.keys import LegKey, PartKey
+from tipcflow.domain.keys import LegKey, PartKey, PredictionKey
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.node import NodeFacts
 from tipcflow.domain.numbers.measurement import Measurement
@@ -103,7 +103,7 @@ class Facts(Frozen):
         records: exit records of all jobs and legs, last attempt of each.
         step_status, leg_status: step id, and leg, -> status.
         step_reason: step or leg -> reason, if there is one.
-        predictions: step or leg -> image name -> class scores.
+        predictions: step or leg -> class scores and results.
         autolog: leg -> AutoLog fields as printed.
         reports: leg -> time of that report, and whether it is complete.
         reporter: the AutoLog that wrote the reports: 'auto_log <version>' or 'tipcflow-sample', '' if none.
@@ -123,7 +123,7 @@ class Facts(Frozen):
     step_status: dict[str, Status] = {}
     leg_status: dict[LegKey, Status] = {}
     step_reason: dict[LegKey, str] = {}
-    predictions: dict[LegKey, dict[str, tuple[float, ...]]] = {}
+    predictions: dict[LegKey, dict[PredictionKey, tuple[float, ...]]] = {}
     autolog: dict[LegKey, dict[str, str]] = {}
     reports: dict[LegKey, AutologReport] = {}
     reporter: str = ""

@@ -23,6 +23,8 @@ _WAIT = re.compile(r"(.+) ([0-9]+)", re.DOTALL)
 # Only these two are escapes, so that texts that were stored without escapes keep their meaning.
 _ESCAPE = re.compile(r"%(?=7C|25)")
 _ESCAPED = re.compile(r"%(7C|25)")
+# End of the text of a `PredictionKey`.
+_RESULT = re.compile(r": result (0|[1-9][0-9]{0,8})\Z")
 
 
 def without_repeat(step: str) -> str:
@@ -272,6 +274,37 @@ class EvidenceKey(TextKey):
     def without_repeat(self) -> "EvidenceKey":
         """Return the key of the same evidence in any repeat of the step."""
         return replace(self, step=without_repeat(self.step))
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class PredictionKey(TextKey):
+    """A prediction: the class scores of an image, or one of the results that were printed for an input.
+
+    The text is the image's name, or `input: result N`.
+
+    Attributes:
+        source: name of the image or the input.
+        result: number, from 1 on, of the result (other than class scores, such as a box); 0 for class scores.
+    """
+
+    source: str
+    result: int = 0
+
+    @property
+    def is_result(self) -> bool:
+        """Whether the prediction is a result, not class scores."""
+        return self.result > 0
+
+    def __str__(self) -> str:
+        # The name of an image that looks like a result gets an ending, too.
+        is_plain = not self.result and _RESULT.search(self.source) is None
+        return self.source if is_plain else f"{self.source}: result {self.result}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` wrote; every text is a key."""
+        match = _RESULT.search(text)
+        return cls(text[: match.start()], int(match[1])) if match else cls(text)
 
 
 @dataclass(frozen=True, order=True, slots=True)

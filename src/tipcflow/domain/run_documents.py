@@ -16,7 +16,16 @@ from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.check import AutologReport, LogLines, PrintedProgress, RankReport
 from tipcflow.domain.errors import InfraError
 from tipcflow.domain.expectation import Expectation
-from tipcflow.domain.keys import AttemptKey, EvidenceKey, LegKey, MemberKey, MetricKey, PartKey, WaitKey
+from tipcflow.domain.keys import (
+    AttemptKey,
+    EvidenceKey,
+    LegKey,
+    MemberKey,
+    MetricKey,
+    PartKey,
+    PredictionKey,
+    WaitKey,
+)
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.node import Cluster
 from tipcflow.domain.run.attempt import Attempt
@@ -200,11 +209,11 @@ class SuspicionsDocument(Root[dict[str, tuple[Suspicion, ...]]]):
     root: dict[str, tuple[Suspicion, ...]] = {}
 
 
-class PredictionsDocument(Root[dict[PartKey, dict[str, tuple[float, ...]]]]):
-    """Step or leg -> image -> class scores."""
+class PredictionsDocument(Root[dict[PartKey, dict[PredictionKey, tuple[float, ...]]]]):
+    """Step or leg -> class scores and results."""
 
     NAME: ClassVar[str] = "predictions"
-    root: dict[PartKey, dict[str, tuple[float, ...]]] = {}
+    root: dict[PartKey, dict[PredictionKey, tuple[float, ...]]] = {}
 
 
 class AutologDocument(Root[dict[LegKey, dict[str, str]]]):

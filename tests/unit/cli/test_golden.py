@@ -11,7 +11,7 @@ from tests.support.stories import record_run
 
 from tipcflow.config.goldens import load_goldens
 from tipcflow.domain import ConfigError, GoldenKey, Status
-from tipcflow.domain.keys import LegKey
+from tipcflow.domain.keys import LegKey, PredictionKey
 from tipcflow.domain.run_documents import PredictionsDocument
 from tipcflow.store import Store
 
@@ -31,7 +31,10 @@ def passing(store: Store) -> tuple[str, str, str]:
         store.steps.set_leg(run.id, step.id, leg.id, 1, Status.PASS, "", None)
     scores = {leg.id: (0.25, 0.75) if leg.onednn else (0.2, 0.8) for leg in step.legs}
     store.documents.put(
-        run.id, PredictionsDocument({LegKey(step.id, leg).part: {"a.png": row} for leg, row in scores.items()})
+        run.id,
+        PredictionsDocument(
+            {LegKey(step.id, leg).part: {PredictionKey("a.png"): row} for leg, row in scores.items()}
+        ),
     )
     return run.id, step.id, step.legs[0].precision
 
@@ -50,7 +53,7 @@ def test_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: P
     assert (kept.run, kept.who, kept.because, kept.seed) == (run, "mia", "looked at them", report.seed)
     (answers,) = kept.predictions.values()
     assert set(kept.predictions) == {GoldenKey(step, precision)}
-    assert answers.scores == {"a.png": (0.2, 0.8)}, "the plainest leg speaks"
+    assert answers.scores == {PredictionKey("a.png"): (0.2, 0.8)}, "the plainest leg speaks"
     result = tipcflow("golden", "show", run)
     assert "recorded by mia at" in result.out
     assert answers.leg in result.out

@@ -17,7 +17,8 @@ from tipcflow.domain import (
     PartKey,
     WaitKey,
 )
-from tipcflow.domain.keys import TextKey
+from tipcflow.domain.keys import PredictionKey, TextKey
+from tipcflow.domain.run_documents import PredictionsDocument
 
 PARTS = st.text(max_size=12) | st.text(alphabet="|%725C\\/a.", max_size=12)
 
@@ -158,3 +159,30 @@ def test_a_leg_is_a_key_of_json_objects() -> None:
     text = kept.model_dump_json()
     assert text == '{"values":{"v/infer_cpu/cpu_bs1":1.0}}'
     assert OfLegs.model_validate_json(text) == kept
+
+
+@given(st.builds(PredictionKey, PARTS | st.from_regex(r".{0,3}: result [0-9]{1,3}"), st.integers(0, 99)))
+def test_text_of_a_prediction_s_key_gives_the_key_again(key: PredictionKey) -> None:
+    assert PredictionKey.parse(str(key)) == key
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("a.jpg", PredictionKey("a.jpg")),
+        ("a.jpg: result 12", PredictionKey("a.jpg", 12)),
+        ("result 1", PredictionKey("result 1")),
+        ("a: result 1.jpg", PredictionKey("a: result 1.jpg")),
+        ("a: result \u0663", PredictionKey("a: result \u0663")),
+    ],
+)
+def test_a_stored_prediction_is_read_with_its_kind(text: str, key: PredictionKey) -> None:
+    stored = PredictionsDocument.model_validate({"v/infer/cpu": {text: [0.5]}})
+    assert stored.root == {PartKey("v/infer/cpu"): {key: (0.5,)}}
+    assert stored.model_dump(mode="json") == {"v/infer/cpu": {text: [0.5]}}
+
+
+def test_an_image_that_is_named_like_a_result_has_class_scores() -> None:
+    image = PredictionKey("a: result 3")
+    assert (image.is_result, str(image)) == (False, "a: result 3: result 0")
+    assert PredictionKey.parse(str(image)) == image != PredictionKey("a", 3)

@@ -10,7 +10,7 @@ from tipcflow.check.evidence.reports import report_defect
 from tipcflow.check.select import leg_key, loss_names, passed, records
 from tipcflow.config.suite import Prints
 from tipcflow.domain import Evidence, EvidenceKey, Expectation, Facts, OutputFile, Source, Status, Step
-from tipcflow.domain.numbers.results import is_result
+from tipcflow.domain.keys import PredictionKey
 from tipcflow.domain.numbers.units import size
 
 # Fewer images may have the same scores by chance.
@@ -128,9 +128,9 @@ def file_damage(output: OutputFile) -> str:
     return f"has only {size(output.size)}" if small else ""
 
 
-def _constant(scores: Mapping[str, tuple[float, ...]]) -> bool:
+def _constant(scores: Mapping[PredictionKey, tuple[float, ...]]) -> bool:
     """Whether several images have the very same scores, to the last digit: untrained networks differ in some."""
-    images = [scored for name, scored in scores.items() if not is_result(name)]
+    images = [scored for key, scored in scores.items() if not key.is_result]
     return len(images) >= _SEVERAL and len(set(images)) == 1 and not is_class_only(images[0])
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from tipcflow.check.select import leg_key, records
 from tipcflow.domain import Facts, ProcessReport, Status, Step
-from tipcflow.domain.numbers.results import is_result
+from tipcflow.domain.keys import PredictionKey
 
 # Flag of a predictor -> setting of a leg.
 _SETTINGS = {"gpu": "device", "onednn": "onednn", "tensorrt": "tensorrt", "threads": "threads"}
@@ -37,8 +37,8 @@ def contradiction(facts: Facts, step: Step, leg: str) -> str:
     observed = Counter(number for report in reports for number in report.classes)
     if not named or -1 in observed or not observed:
         return ""
-    unexpected = next((image for image in sorted(named) if named[image] not in observed), "")
-    if unexpected:
+    unexpected = next((image for image in sorted(named) if named[image] not in observed), None)
+    if unexpected is not None:
         seen = ", ".join(str(number) for number in sorted(observed)[:5])
         more = ", …" if len(observed) > 5 else ""
         name = f"class {named[unexpected]} for {unexpected}"
@@ -62,8 +62,8 @@ def unobserved(facts: Facts, step: Step, leg: str) -> tuple[Status, str] | None:
     """
     own = records(facts, step.id, leg)
     described = any(
-        is_result(name) or is_class_only(scores)
-        for name, scores in facts.predictions.get(leg_key(step, leg), {}).items()
+        key.is_result or is_class_only(scores)
+        for key, scores in facts.predictions.get(leg_key(step, leg), {}).items()
     )
     reports = _reports(facts, step, leg)
     if not described or not own or not all(record.probed for record in own):
@@ -76,12 +76,12 @@ def unobserved(facts: Facts, step: Step, leg: str) -> tuple[Status, str] | None:
     return Status.UNCONFIRMED, "the log names results, but the framework probe observed no predictor"
 
 
-def _printed(facts: Facts, step: Step, leg: str) -> dict[str, tuple[float, ...]]:
+def _printed(facts: Facts, step: Step, leg: str) -> dict[PredictionKey, tuple[float, ...]]:
     """The predictions of the leg that are a class without the scores of the others."""
     return {
         image: scores
         for image, scores in facts.predictions.get(leg_key(step, leg), {}).items()
-        if not is_result(image) and is_class_only(scores)
+        if not image.is_result and is_class_only(scores)
     }
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from tipcflow.check.evidence.predictors import is_class_only
 from tipcflow.config.policy import Tolerance
-from tipcflow.domain.numbers.results import is_result
+from tipcflow.domain.keys import PredictionKey
 from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 
-Scores = Mapping[str, tuple[float, ...]]
+Scores = Mapping[PredictionKey, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
     """
     if not expected or set(scores) != set(expected):
         raise ValueError("both sides need predictions for the same images")
-    distances = [distance(picture, scores[picture], expected[picture], allowed) for picture in sorted(expected)]
+    distances = [distance(key, scores[key], expected[key], allowed) for key in sorted(expected)]
     worst = max(distances, key=lambda deviation: deviation.excess)
     return Distance(
         picture=worst.picture,
@@ -51,9 +51,11 @@ def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
     )
 
 
-def distance(picture: str, scores: tuple[float, ...], expected: tuple[float, ...], allowed: Tolerance) -> Distance:
+def distance(
+    key: PredictionKey, scores: tuple[float, ...], expected: tuple[float, ...], allowed: Tolerance
+) -> Distance:
     """One image: every score within atol + rtol * |expected|, and the same class; of a result, every number."""
-    what = "values" if is_result(picture) else "scores"
+    picture, what = str(key), "values" if key.is_result else "scores"
     if what == "scores" and is_class_only(scores) and is_class_only(expected) and len(scores) != len(expected):
         problem = f"class {top_class(scores)} against class {top_class(expected)}"
         return Distance(picture, math.inf, math.inf, math.inf, problem)
@@ -83,14 +85,14 @@ def different_images(scores: Scores, expected: Scores) -> str:
 
 def class_count(scores: Scores) -> int:
     """Return the number of distinct predicted classes or results; a single one proves nothing."""
-    return len({result if is_result(name) else top_class(result) for name, result in scores.items()})
+    return len({result if key.is_result else top_class(result) for key, result in scores.items()})
 
 
 def too_alike(expected: Scores, classes: int) -> str:
     """Return why equal predictions are not meaningful: fewer than `classes` are distinct; '' if they are."""
     if class_count(expected) >= classes:
         return ""
-    same = "results are equal" if any(map(is_result, expected)) else "images got the same class"
+    same = "results are equal" if any(key.is_result for key in expected) else "images got the same class"
     return f"all {len(expected)} {same}: parity is not meaningful"
 
 
@@ -113,6 +115,6 @@ def comparison_values(worst: Distance, expected: Scores) -> dict[str, Any]:
 def passed_message(worst: Distance, expected: Scores) -> str:
     """Return the message for a passed comparison."""
     difference = f"largest difference {worst.absolute:.2g} (relative {worst.relative:.2g})"
-    if any(map(is_result, expected)):
+    if any(key.is_result for key in expected):
         return f"{len(expected)} results: {difference}"
     return f"{len(expected)} images, {class_count(expected)} classes: same class everywhere, {difference}"

@@ -1,4 +1,4 @@
 """Measurements, metrics, series, and comparability of runs.
 
-Public: `changes`, `environment`, `metric_groups`, `metrics`, `results`, `spread`, `units`.
+Public: `changes`, `environment`, `metric_groups`, `metrics`, `spread`, `units`.
 """

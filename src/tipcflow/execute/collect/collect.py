@@ -22,6 +22,7 @@ from tipcflow.domain import (
     Step,
     StepKind,
 )
+from tipcflow.domain.keys import PredictionKey
 from tipcflow.domain.run.failure import Suspicion
 from tipcflow.execute.collect.deduplicate import recorded_start
 from tipcflow.execute.collect.folders import step_folder
@@ -58,7 +59,7 @@ class Collected:
         measurements: metrics outside training and evaluation logs; those of training and evaluation are stored
             already.
         inference: leg id -> parsed log of the leg.
-        predictions: image -> class scores, for a step without legs that prints them (export, evaluation).
+        predictions: class scores and results, for a step without legs that prints them (export, evaluation).
         ranks: reports of the training processes.
         progress: the last printed progress of the training processes.
         lines: number of recognized lines of the training logs.
@@ -75,7 +76,7 @@ class Collected:
     diagnoses: dict[str, LogDiagnosis] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
     inference: dict[str, InferenceLog] = field(default_factory=dict)
-    predictions: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    predictions: dict[PredictionKey, tuple[float, ...]] = field(default_factory=dict)
     ranks: list[RankReport] = field(default_factory=list)
     progress: list[PrintedProgress] = field(default_factory=list)
     lines: LogLines = field(default_factory=LogLines)

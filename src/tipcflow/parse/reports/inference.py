@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tipcflow.config.formats import PredictionRule
 from tipcflow.domain import Frozen
+from tipcflow.domain.keys import PredictionKey
 from tipcflow.parse.reports.autolog import AutologBlock, AutologReader, real_autolog_spoke
 from tipcflow.parse.reports.engine import parse_engine
 from tipcflow.parse.reports.predictions import read_predictions
@@ -22,7 +23,7 @@ class InferenceLog(Frozen):
         autolog: the fields of the last report, as printed; empty if there is none.
         blocks: all reports (a system of several models prints one each).
         engine: the engine settings that the process reports, as printed; empty if not reported.
-        predictions: image name -> class scores.
+        predictions: the class scores and results.
         reporter: `auto_log <version>`, `tipcflow-sample`, `auto_log` if only the package's own mark is
             present, `unknown` for a report without a signature, '' without a report.
     """
@@ -30,7 +31,7 @@ class InferenceLog(Frozen):
     autolog: dict[str, str] = {}
     blocks: tuple[AutologBlock, ...] = ()
     engine: dict[str, str] = {}
-    predictions: dict[str, tuple[float, ...]] = {}
+    predictions: dict[PredictionKey, tuple[float, ...]] = {}
     reporter: str = ""
 
     @property

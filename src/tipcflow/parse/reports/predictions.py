@@ -4,7 +4,7 @@
 
 Lines of other forms are described by the suite's file (`predictions`). Some name the class but not all scores: the
 scores of the other classes are 0, and the score of the class is 1 if the line does not have it. Others have the
-numbers of a result, such as a box, which get the name of a result (`result_name`).
+numbers of a result, such as a box (`PredictionKey.result`).
 """
 
 import json
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tipcflow.config.formats import LINE_LIMIT_S, PredictionRule, compiled, numbers_in
-from tipcflow.domain.numbers.results import result_name
+from tipcflow.domain.keys import PredictionKey
 from tipcflow.parse.text import lines_of, strip_ansi
 
 # Larger numbers are not classes of a network.
@@ -26,8 +26,10 @@ _MOST_RESULTS, _MOST_NUMBERS = 2_000, 10_000
 _OUTPUT = "output"
 
 
-def parse_predictions(text: str | bytes, rules: Sequence[PredictionRule] = ()) -> dict[str, tuple[float, ...]]:
-    """Return image name -> class scores; the last line of a name is used (warm-up, repeats).
+def parse_predictions(
+    text: str | bytes, rules: Sequence[PredictionRule] = ()
+) -> dict[PredictionKey, tuple[float, ...]]:
+    """Return the class scores and results; of several lines with one key the last is used (warm-up, repeats).
 
     Lines that are not predictions are skipped. A score that is not a number becomes nan, so that a check can
     report it.
@@ -37,9 +39,9 @@ def parse_predictions(text: str | bytes, rules: Sequence[PredictionRule] = ()) -
 
 def read_predictions(
     lines: Iterable[tuple[int, str]], rules: Sequence[PredictionRule] = ()
-) -> dict[str, tuple[float, ...]]:
+) -> dict[PredictionKey, tuple[float, ...]]:
     """`parse_predictions` for a log that arrives line by line, with byte offsets."""
-    predictions: dict[str, tuple[float, ...]] = {}
+    predictions: dict[PredictionKey, tuple[float, ...]] = {}
     readers, results = [_Printed(rule) for rule in rules], _Results()
     for _, raw in lines:
         predictions |= _prediction(raw)
@@ -75,7 +77,7 @@ class _Results:
         self._input = _OUTPUT
         self._counts: dict[str, int] = {}
 
-    def read(self, match: Any) -> dict[str, tuple[float, ...]]:
+    def read(self, match: Any) -> dict[PredictionKey, tuple[float, ...]]:
         """Return the result of a line; empty if the line only names an input, or has no number."""
         groups = match.groupdict()
         name = (groups.get("image") or "").strip()
@@ -87,16 +89,18 @@ class _Results:
             return {}
         name = name or self._input
         self._counts[name] = self._counts.get(name, 0) + 1
-        return {result_name(name, self._counts[name]): numbers}
+        return {PredictionKey(name, self._counts[name]): numbers}
 
 
-def _class(match: Any) -> dict[str, tuple[float, ...]]:
+def _class(match: Any) -> dict[PredictionKey, tuple[float, ...]]:
     text = match["class"] or ""
     if not (text.isascii() and text.isdigit()):
         return {}
     if len(text) > len(str(_MOST_CLASSES)) or int(text) >= _MOST_CLASSES or not match["image"].strip():
         return {}
-    return {match["image"].strip(): (*[0.0] * int(text), _printed_score(match.groupdict().get("score")))}
+    return {
+        PredictionKey(match["image"].strip()): (*[0.0] * int(text), _printed_score(match.groupdict().get("score")))
+    }
 
 
 def _printed_score(text: str | None) -> float:
@@ -108,7 +112,7 @@ def _printed_score(text: str | None) -> float:
     return 1.0 if score <= 0 else score
 
 
-def _prediction(raw: str) -> dict[str, tuple[float, ...]]:
+def _prediction(raw: str) -> dict[PredictionKey, tuple[float, ...]]:
     name, tab, rest = strip_ansi(raw).partition("\t") if "\t" in raw else ("", "", "")
     if not tab or not name.strip() or not rest.lstrip().startswith("{"):
         return {}
@@ -119,7 +123,7 @@ def _prediction(raw: str) -> dict[str, tuple[float, ...]]:
     scores = content.get("scores") if isinstance(content, dict) else None
     if not isinstance(scores, list) or not scores:
         return {}
-    return {name.strip(): tuple(_number(score) for score in scores)}
+    return {PredictionKey(name.strip()): tuple(_number(score) for score in scores)}
 
 
 def _number(score: object) -> float:

@@ -9,6 +9,7 @@ from tipcflow.check.evidence.result import ran_evidence
 from tipcflow.check.predictions.scores import distance, too_alike
 from tipcflow.config.policy import Tolerance
 from tipcflow.domain import Facts, ProcessReport, Status
+from tipcflow.domain.keys import PredictionKey
 
 
 def only(number: int) -> tuple[float, ...]:
@@ -61,7 +62,10 @@ def test_other_classes_fail(build: ModuleType, named: list[int], observed: tuple
 
 
 def test_legs_that_name_different_classes_differ() -> None:
-    assert distance("a", only(3), only(4), Tolerance(rtol=0, atol=1)).problem == "class 3 against class 4"
+    assert (
+        distance(PredictionKey("a"), only(3), only(4), Tolerance(rtol=0, atol=1)).problem
+        == "class 3 against class 4"
+    )
 
 
 def suspected(build: ModuleType, facts: Facts) -> list[tuple[Status, str]]:
@@ -129,16 +133,20 @@ def test_nodes_without_paddle_have_no_predictor(build: ModuleType) -> None:
 
 def test_a_result_is_not_a_class() -> None:
     """Nearly equal coordinates may change their order, and a single number is not the score of class 0."""
-    box = ("output: result 1", (0.0, 0.9, 10.00001, 10.0), (0.0, 0.9, 10.0, 10.00001))
+    result = PredictionKey("output", 1)
+    box = (result, (0.0, 0.9, 10.00001, 10.0), (0.0, 0.9, 10.0, 10.00001))
     assert distance(*box, Tolerance()).problem == ""
-    assert distance("a.jpg", *box[1:], Tolerance()).problem.startswith("class 2 against class 3")
-    other = distance("output: result 1", (0.7,), (0.5,), Tolerance())
+    assert distance(PredictionKey("a.jpg"), *box[1:], Tolerance()).problem.startswith("class 2 against class 3")
+    other = distance(result, (0.7,), (0.5,), Tolerance())
     assert other.problem.startswith("values differ by 0.2")
-    assert distance("output: result 1", (0.7,), (0.5, 0.2), Tolerance()).problem == "1 values against 2"
+    assert distance(result, (0.7,), (0.5, 0.2), Tolerance()).problem == "1 values against 2"
 
 
 def test_equal_results_prove_little() -> None:
-    same = {"output: result 1": (0.5,), "output: result 2": (0.5,)}
+    same = {PredictionKey("output", number): (0.5,) for number in (1, 2)}
     assert too_alike(same, 2) == "all 2 results are equal: parity is not meaningful"
-    assert too_alike({**same, "output: result 3": (0.6,)}, 2) == ""
-    assert too_alike({"a.jpg": (0.1, 0.9)}, 2) == "all 1 images got the same class: parity is not meaningful"
+    assert too_alike({**same, PredictionKey("output", 3): (0.6,)}, 2) == ""
+    assert (
+        too_alike({PredictionKey("a.jpg"): (0.1, 0.9)}, 2)
+        == "all 1 images got the same class: parity is not meaningful"
+    )

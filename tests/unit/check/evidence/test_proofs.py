@@ -9,6 +9,7 @@ from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.check.evidence import evidence_section, expected, found_in, proven_by
 from tipcflow.config.suite import Prints
 from tipcflow.domain import CheckResult, Evidence, EvidenceKey, Facts, LegKey, PastRun, ProcessReport, Status
+from tipcflow.domain.keys import PredictionKey
 
 TRAINED: dict[str, Any] = {
     "steps": 10,
@@ -20,7 +21,7 @@ TRAINED: dict[str, Any] = {
     "last": ("a1",),
     "saved": ("a1",),
 }
-SCORES = {"0.png": (0.9, 0.1), "1.png": (0.2, 0.8)}
+SCORES = {PredictionKey("0.png"): (0.9, 0.1), PredictionKey("1.png"): (0.2, 0.8)}
 
 
 @pytest.fixture

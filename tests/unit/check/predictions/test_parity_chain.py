@@ -9,6 +9,7 @@ from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.check.predictions.parity_chain import parity_chain
 from tipcflow.config.policy import Policy, Tolerance
 from tipcflow.domain import CheckResult, Facts, LegKey, Status
+from tipcflow.domain.keys import PredictionKey
 
 PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
 
@@ -63,7 +64,7 @@ def test_a_difference_counts_even_if_the_network_predicts_one_class(
 ) -> None:
     """That agreement on one class proves nothing does not excuse legs that disagree with the network."""
     facts = _of_legs(build, legs)
-    pictures = [f"{number}.png" for number in range(images)]
+    pictures = [PredictionKey(f"{number}.png") for number in range(images)]
     printed = {LegKey(build.INFER, leg.id): dict.fromkeys(pictures, answer) for leg in build.legs()[:legs]}
     wrong = facts.model_copy(
         update={"predictions": {LegKey(build.EXPORT): dict.fromkeys(pictures, network), **printed}}
@@ -86,9 +87,8 @@ def _of_legs(build: ModuleType, count: int) -> Facts:
 def test_non_finite_score_fails_the_run(build: ModuleType, where: str) -> None:
     """Also where nothing could be compared with it."""
     key = LegKey(build.EXPORT) if where == "EXPORT" else LegKey(build.INFER, build.ON)
-    facts = _of_legs(build, 1).model_copy(
-        update={"predictions": {key: {"a.png": (0.5, 0.5), "b.png": (0.4, math.inf)}}}
-    )
+    scores = {PredictionKey("a.png"): (0.5, 0.5), PredictionKey("b.png"): (0.4, math.inf)}
+    facts = _of_legs(build, 1).model_copy(update={"predictions": {key: scores}})
     results = judge(facts, CheckContext())
     (result,) = [one for one in results if one.status is FAILED]
     words = "prediction of image b.png is not finite; 1 of 2 images have scores that are not finite"
@@ -105,7 +105,7 @@ def test_different_images_leave_parity_open(build: ModuleType) -> None:
 def test_legs_with_different_images_are_not_comparable(build: ModuleType) -> None:
     facts = with_network(build, build.EXPORT)
     scores = facts.predictions[LegKey(build.INFER, build.ON)]
-    other = {f"other_{name}": row for name, row in scores.items()}
+    other = {PredictionKey(f"other_{name}"): row for name, row in scores.items()}
     facts = facts.model_copy(update={"predictions": {**facts.predictions, LegKey(build.INFER, build.ON): other}})
     assert {one.leg: one.status for one in judged(facts)} == {build.ON: FAILED, build.OFF: PASS}
 
@@ -123,7 +123,7 @@ def test_evaluation_export_and_legs_are_one_chain(build: ModuleType) -> None:
     export, *legs = judged(same)
     assert (export.step, export.leg, export.status) == (build.EXPORT, "", PASS)
     assert (export.values["compared_with"], len(legs)) == (build.EVAL, 2)
-    other = {**scores, "b.png": (0.7, 0.1, 0.2)}
+    other = {**scores, PredictionKey("b.png"): (0.7, 0.1, 0.2)}
     export, *legs = judged(
         facts.model_copy(update={"predictions": {**facts.predictions, LegKey(build.EVAL): other}})
     )

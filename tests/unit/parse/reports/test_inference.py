@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipcflow.domain import Phase
+from tipcflow.domain.keys import PredictionKey
 from tipcflow.parse import engine_from_autolog, parse_autolog, parse_engine, parse_inference
 from tipcflow.parse.reports.predictions import parse_predictions
 
@@ -100,9 +101,9 @@ def test_the_sample_suites_log() -> None:
         "device": "cpu", "onednn": "True", "tensorrt": "False", "precision": "fp32", "threads": "1",
         "batch_size": "2",
     }  # fmt: skip
-    assert list(log.predictions) == ["0001.png", "0002.png", "0003.png"]
-    assert log.predictions["0001.png"] == (0.9, 0.1), "the last answer counts"
-    assert all(math.isnan(score) for score in log.predictions["0003.png"])
+    assert [str(key) for key in log.predictions] == ["0001.png", "0002.png", "0003.png"]
+    assert log.predictions[PredictionKey("0001.png")] == (0.9, 0.1), "the last answer counts"
+    assert all(math.isnan(score) for score in log.predictions[PredictionKey("0003.png")])
 
 
 def test_report_names_its_reporter() -> None:
@@ -156,4 +157,4 @@ def test_any_bytes_are_read_without_an_error(data: bytes) -> None:
 )
 def test_scores_come_back_bit_for_bit(scores: dict[str, list[float]]) -> None:
     text = "".join(f"{name}\t{json.dumps({'class_id': 0, 'scores': row})}\n" for name, row in scores.items())
-    assert parse_predictions(text) == {name: tuple(row) for name, row in scores.items()}
+    assert parse_predictions(text) == {PredictionKey(name): tuple(row) for name, row in scores.items()}

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tipcflow.config.formats import PredictionRule, compiled
 from tipcflow.config.suite import load_suite
-from tipcflow.domain.numbers.results import is_result
+from tipcflow.domain.keys import PredictionKey
 from tipcflow.parse import parse_predictions
 
 CONFIGS = Path(__file__).parents[4] / "configs"
@@ -28,7 +28,7 @@ LINES = {
 def test_the_class_of_a_suite_s_line(suite: str) -> None:
     line, image, number, score = LINES[suite]
     rules = load_suite(suite, CONFIGS).predictions
-    assert parse_predictions(f"a line\n{line}\n", rules) == {image: (*[0.0] * number, score)}
+    assert parse_predictions(f"a line\n{line}\n", rules) == {PredictionKey(image): (*[0.0] * number, score)}
     assert parse_predictions(line) == {}
 
 
@@ -72,8 +72,9 @@ RESULTS = {
 @pytest.mark.parametrize("suite", RESULTS)
 def test_the_results_of_a_suite_s_lines(suite: str) -> None:
     text, results = RESULTS[suite]
-    assert str(parse_predictions(text, load_suite(suite, CONFIGS).predictions)) == str(results)
-    assert all(is_result(name) for name in results)
+    predictions = parse_predictions(text, load_suite(suite, CONFIGS).predictions)
+    assert str({str(key): values for key, values in predictions.items()}) == str(results)
+    assert all(key.is_result for key in predictions)
     assert parse_predictions(text) == {}
 
 

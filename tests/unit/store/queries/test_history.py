@@ -17,6 +17,7 @@ from tipcflow.domain import (
     Status,
 )
 from tipcflow.domain.build import FrameworkBuild
+from tipcflow.domain.keys import PredictionKey
 from tipcflow.domain.run_documents import (
     AutologDocument,
     CertificateDocument,
@@ -73,7 +74,7 @@ def test_facts_come_from_the_last_attempt(store: Store) -> None:
         LegKey(INFER): "1 of 2 legs",
         LegKey(INFER, "cpu_onednn_off"): "no AVX512",
     }
-    assert facts.predictions == {LegKey(INFER, "cpu_onednn_on"): {"0.png": (0.25, 0.75)}}
+    assert facts.predictions == {LegKey(INFER, "cpu_onednn_on"): {PredictionKey("0.png"): (0.25, 0.75)}}
     assert facts.engine[LegKey(INFER, "cpu_onednn_on")] == {"onednn": "True"}
     assert facts.ranks[TRAIN][0].world_size == 4
     assert facts.reporter == "tipcflow-sample"

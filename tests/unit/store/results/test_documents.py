@@ -9,7 +9,7 @@ from tests.support.documents import store_raw
 from tests.support.stories import a_plan, a_run, some_facts
 
 from tipcflow.domain import CheckResult, EvidenceKey, Failure, FailureClass, MetricKey, NodeFacts, Status
-from tipcflow.domain.keys import AttemptKey, PartKey
+from tipcflow.domain.keys import AttemptKey, PartKey, PredictionKey
 from tipcflow.domain.run_documents import (
     ConfirmationDocument,
     Document,
@@ -58,7 +58,7 @@ def test_a_document_is_kept_and_replaced(begun: Store) -> None:
     several = begun.documents.several(RUN, (PredictionsDocument, LeaseDocument, FoundDocument))
     found = several.get(PredictionsDocument)
     assert found is not None
-    assert math.isnan(found.root[PartKey("s")]["1.png"][0])
+    assert math.isnan(found.root[PartKey("s")][PredictionKey("1.png")][0])
     assert several.get(LeaseDocument) == LeaseDocument(fence=3, at=1.5)
     assert several.get(FoundDocument) is None
     assert begun.documents.names(RUN) == ["lease", "predictions"]
