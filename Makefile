@@ -62,6 +62,7 @@ lint: install ## Check style, types and the import contract
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house.py
 	git ls-files '*.py' '*.md' '*.yaml' '*.toml' '*.html' '*.sh' '*.js' Makefile ':!tests/golden' ':!configs/chains' ':!*/uplot/*' | xargs $(BIN)/codespell

@@ -18,6 +18,7 @@ os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 
 from fastapi import FastAPI  # noqa: E402
 from fastapi.testclient import TestClient  # noqa: E402
+from starlette.routing import Mount  # noqa: E402
 
 from tipcflow.store import Store  # noqa: E402
 
@@ -50,6 +51,7 @@ def airflow_app() -> Iterator[FastAPI]:
 def page_app(airflow_app: FastAPI) -> FastAPI:
     """Our app inside it."""
     (mount,) = [route for route in airflow_app.routes if getattr(route, "path", "") == "/certification"]
+    assert isinstance(mount, Mount)
     assert isinstance(mount.app, FastAPI)
     return mount.app
 

@@ -137,7 +137,9 @@ def test_every_group_runs_its_own_variant(configs: Path) -> None:
     dag = dag_of(configs, sample("0|0,1"))
     declared = ("norm_train_gpus_0_autocast_null_nodes_1", "norm_train_gpus_0,1_autocast_null_nodes_1")
     for number, (group, name) in enumerate(zip((ONE, TWO), declared, strict=True)):
-        assert dag.task_group.get_child_by_label(group).tooltip == name
+        child = dag.task_group.get_child_by_label(group)
+        assert isinstance(child, TaskGroup)
+        assert child.tooltip == name
         for kind in STEPS:
             task = dag.get_task(f"{group}.{kind}")
             report = task.partial_kwargs if isinstance(task, MappedOperator) else vars(task)

@@ -66,11 +66,10 @@ class FakeAirflow:
             tasks = [{**run, "task_id": "resolve", "state": "failed"}, {**run, "task_id": "train", "state": None}]
             return 200, {"task_instances": tasks, "total_entries": len(tasks)}
         found = re.fullmatch(r"/api/v2/dags/([^/]+)(?:/dagRuns(?:/([^/]+))?)?", path)
-        return (
-            self._dag(method, path, *(unquote(part or "") for part in found.groups()), body)
-            if found
-            else (200, "")
-        )
+        if found is None:
+            return 200, ""
+        dag_id, run_id = (unquote(part or "") for part in found.groups())
+        return self._dag(method, path, dag_id, run_id, body)
 
     def _dag(self, method: str, path: str, dag_id: str, run_id: str, body: Any) -> tuple[int, Any]:
         if dag_id not in self.dags:

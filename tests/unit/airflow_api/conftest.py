@@ -15,7 +15,10 @@ class Script:
     """Responses per path, in order; the last one stays. Records the requests."""
 
     def __init__(self, results: dict[str, list[Answer]]) -> None:
-        self.results = {"/auth/token": [httpx.Response(201, json={"access_token": "t1"})], **results}
+        self.results: dict[str, list[Answer]] = {
+            "/auth/token": [httpx.Response(201, json={"access_token": "t1"})],
+            **results,
+        }
         self.requests: list[httpx.Request] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:

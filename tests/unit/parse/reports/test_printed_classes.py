@@ -32,7 +32,7 @@ def test_the_class_of_a_suite_s_line(suite: str) -> None:
     assert parse_predictions(line) == {}
 
 
-RESULTS = {
+RESULTS: dict[str, tuple[str, dict[str, tuple[float, ...]]]] = {
     "PaddleDetection": (
         "class_id:2, confidence:0.5012, left_top:[-1.50,0.00],right_bottom:[20.25,30.00]\n"
         "save result to: output/a.jpg\nTest iter 0\n"

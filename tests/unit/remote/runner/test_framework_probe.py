@@ -100,8 +100,8 @@ print(paddle.distributed.all_reduce(1))
 assert paddle.save.__code__.co_filename == "<tipcflow_probe>"  # Paddle cannot read a path with a comma
 """
     assert run(python, code, env) == (0, "stepped\nstepped\nsaved file\n2\n", "")
-    (report,) = collect(str(tmp_path / "the job, 1"))
-    report = ProcessReport.model_validate(report)
+    (collected,) = collect(str(tmp_path / "the job, 1"))
+    report = ProcessReport.model_validate(collected)
     assert (report.rank, report.steps, report.collectives) == ("1", 2, {"all_reduce": 1}), report
     assert (report.initialized, report.world_size, report.backend, report.device) == (True, 2, "gloo", "cpu")
     assert report.notes == ()

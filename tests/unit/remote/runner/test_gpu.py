@@ -90,11 +90,12 @@ class Piped:
 def piped():
     """A Gpu whose two nvidia-smi are pipes."""
     gpu = Gpu()
-    gpu.readers = [Piped(), Piped()]
+    pipes = [Piped(), Piped()]
+    gpu.readers = pipes
     yield gpu
-    for reader in gpu.readers:
-        reader.stdout.close()
-        os.close(reader.write_end)
+    for pipe in pipes:
+        pipe.stdout.close()
+        os.close(pipe.write_end)
 
 
 def test_two_rounds_in_one_piece_are_not_added_up(piped):

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -75,12 +76,16 @@ def root(tmp_path):
     return tmp_path / "src"
 
 
+class Driven(Progress):
+    go: Callable[..., None]
+
+
 @pytest.fixture
 def progress(root, monkeypatch):
     """A command whose workers' logs count, with 10 s of patience; `.go(seconds)` looks once a second."""
     clock = Clock(monkeypatch)
     spec = {"root": str(root), "progress": ["log/workerlog.*"], "hang_s": 10}
-    made = Progress(str(root.parent / "job"), spec)
+    made = Driven(str(root.parent / "job"), spec)
     made.begin("logs/main.log", time.time_ns())
 
     def go(seconds, every=1.0, writers=()):
