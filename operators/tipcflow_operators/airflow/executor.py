@@ -12,7 +12,7 @@ import importlib
 import logging
 import pkgutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import tipcflow_operators
@@ -36,7 +36,7 @@ _NOT_HERE = ("tipcflow.store.migrations.", "tipcflow.remote.runner.")
 _PACKAGES = (tipcflow_operators, check, config, execute, parse, plan, remote, report, store, transport)
 
 
-class LocalExecutor(internals.LocalExecutor):
+class LocalExecutor(internals.WorkloadTracking, internals.LocalExecutor):
     """Airflow's LocalExecutor with preloaded modules; Airflow recognizes local executors by this class name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -49,11 +49,9 @@ class LocalExecutor(internals.LocalExecutor):
         warm()
         super().start()
 
-    def _process_workloads(self, workload_list: Sequence[Any]) -> None:
-        for workload in workload_list:
-            self._in_flight[workload.key] += 1
-            self.running.add(workload.key)
-        super()._process_workloads(workload_list)
+    def count_workload(self, key: Any) -> None:
+        """Count a workload that a worker gets."""
+        self._in_flight[key] += 1
 
     def change_state(self, key: Any, state: Any, info: Any = None, remove_running: bool = True) -> None:
         """Record the state of a workload; the end of a deferred task's first process does not end its second."""
@@ -73,8 +71,7 @@ class LocalExecutor(internals.LocalExecutor):
         Its worker died before the task began, or its result was lost. The scheduler requeues only tasks of
         executors that have this method.
         """
-        self.queued_tasks.pop(ti.key, None)
-        self.running.discard(ti.key)
+        self.forget_task(ti.key)
         del self._in_flight[ti.key]
 
 

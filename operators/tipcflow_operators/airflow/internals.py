@@ -3,9 +3,11 @@
 `tests/unit/operators/airflow/test_internals.py` checks the names and fails first when Airflow changes.
 Public are `airflow.sdk`, `airflow.sdk.exceptions`, `airflow.triggers.base`, `airflow.plugins_manager`,
 `airflow.configuration` and providers. Each name here has a comment: its public replacement, or why there is none.
-The names are imported on first use, because a task needs none of the api-server's modules.
+The names are imported on first use, because a task needs none of the api-server's modules. Attributes of Airflow's
+objects outside its public interface are read and overridden here, too.
 """
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +37,15 @@ __all__ = [
     "RuntimeTaskInstance",
     "TaskInstanceState",
     "TriggerDagRun",
+    "WorkloadTracking",
+    "argument_of",
+    "clears_of",
     "create_session",
     "get_auth_manager",
     "tries_of",
 ]
+
+_LocalExecutor = LocalExecutor if TYPE_CHECKING else object
 
 _MODULES = {
     # Pages. Public replacement: none; the documentation of plugins shows apps without a login.
@@ -84,3 +91,43 @@ def tries_of(ti: Any) -> int:
     Public replacement: none; the documentation of `max_tries` does not mention clearing.
     """
     return int(ti.max_tries)
+
+
+def clears_of(dag_run: Any) -> int:
+    """Return how often a DAG run was cleared; -1 if it is unknown.
+
+    Public replacement: none; the column `clear_number` of DAG runs is not in the documentation of the context.
+    """
+    number = dag_run.clear_number
+    return -1 if number is None else int(number)
+
+
+def argument_of(task: Any, name: str) -> Any:
+    """Return a constructor argument of a task, None without it; a mapped task stores it until expansion.
+
+    Public replacement: none; the arguments of `.partial(...)` are in `partial_kwargs`.
+    """
+    mapped = getattr(task, "partial_kwargs", None)
+    return getattr(task, name, None) if mapped is None else mapped.get(name)
+
+
+class WorkloadTracking(_LocalExecutor):  # type: ignore[misc,valid-type]  # a base class for type checkers only
+    """Mixin of Airflow's LocalExecutor: tracks which workloads its workers have.
+
+    Public replacement: none; `BaseExecutor` leaves `running` and `queued_tasks` to each executor.
+    """
+
+    def _process_workloads(self, workload_list: Sequence[Any]) -> None:
+        for workload in workload_list:
+            self.count_workload(workload.key)
+            self.running.add(workload.key)
+        super()._process_workloads(workload_list)
+
+    def count_workload(self, key: Any) -> None:
+        """Count a workload that a worker gets."""
+        raise NotImplementedError
+
+    def forget_task(self, key: Any) -> None:
+        """Remove a task from the queue and from the tasks that workers have."""
+        self.queued_tasks.pop(key, None)
+        self.running.discard(key)

@@ -19,7 +19,7 @@ from tipcflow.domain.run_documents import WaitsDocument
 from tipcflow.execute.attempt.decisions import SLACK_S, latest_end
 from tipcflow.remote import paths
 from tipcflow_operators.airflow.connect import connect, hook_of
-from tipcflow_operators.airflow.internals import tries_of
+from tipcflow_operators.airflow.internals import clears_of, tries_of
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.groups import before_on_its_slots, no_steps_reason, steps_of
 from tipcflow_operators.triggers.job import JobTrigger
@@ -157,8 +157,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
     ) -> None:
         # Airflow increases both when a task is cleared and keeps both when a task is retried. The first belongs to
         # the task (mapped tasks of one gang have different values), the second to the DAG run.
-        cleared = context["dag_run"].clear_number
-        turn = _Round(tries_of(context["ti"]) + 1, -1 if cleared is None else int(cleared))
+        turn = _Round(tries_of(context["ti"]) + 1, clears_of(context["dag_run"]))
         # Steps before the resumed one have ended in an earlier process of this task.
         before = [step.id for step in self._steps(ctx) if step not in steps]
         statuses = ctx.store.steps.statuses(ctx.run_id) if before else {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from tipcflow.domain import StepKind
+from tipcflow_operators.airflow.internals import argument_of
 from tipcflow_operators.tasks.groups import steps_of
 
 if TYPE_CHECKING:
@@ -44,19 +45,15 @@ def stopped_by_user(ctx: "TaskContext", context: Context) -> bool:
         return states.get(RESOLVE) == _SKIPPED
     begun = set(ctx.statuses()) | {attempt.step for attempt in ctx.store.attempts.of(ctx.run_id)}
     for task in context["dag"].tasks:
-        kind = _argument(task, "kind")
+        kind = argument_of(task, "kind")
         if kind is None or not _all_skipped(states, task.task_id):
             continue
-        steps = steps_of(plan, StepKind(kind), _argument(task, "group") or 0, _argument(task, "variants") or ())
+        steps = steps_of(
+            plan, StepKind(kind), argument_of(task, "group") or 0, argument_of(task, "variants") or ()
+        )
         if any(step.id not in begun for step in steps):
             return True
     return False
-
-
-def _argument(task: Any, name: str) -> Any:
-    """Return a constructor argument of a step task; a mapped task stores it until expansion."""
-    mapped = getattr(task, "partial_kwargs", None)
-    return getattr(task, name, None) if mapped is None else mapped.get(name)
 
 
 def _all_skipped(states: dict[str, Any], task_id: str) -> bool:

@@ -4,8 +4,12 @@ import ast
 import inspect
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from airflow.sdk import BaseOperator
+from airflow.sdk.api.datamodels._generated import DagRun
 from airflow.triggers.base import BaseTrigger
 
 from tipcflow_operators.airflow import internals
@@ -40,9 +44,17 @@ def test_only_one_module_imports_private_names_of_airflow() -> None:
     assert list(private) == ["operators/tipcflow_operators/airflow/internals.py"], private
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in internals.__all__ if name not in ("SUPERVISOR_COMMS", "tries_of")]
-)
+@pytest.mark.slow
+def test_only_one_module_uses_private_attributes_of_airflow() -> None:
+    private = re.compile(
+        r"\b(clear_number|max_tries|partial_kwargs|_process_workloads|queued_tasks)\b|self\.running\."
+    )
+    files = [path for folder in ("src", "operators", "plugins", "dags") for path in (ROOT / folder).rglob("*.py")]
+    found = [path.relative_to(ROOT).as_posix() for path in files if private.search(path.read_text())]
+    assert found == ["operators/tipcflow_operators/airflow/internals.py"]
+
+
+@pytest.mark.parametrize("name", sorted(set(internals.__all__) - {"SUPERVISOR_COMMS"}))
 def test_the_name_exists(name: str) -> None:
     assert getattr(internals, name) is not None
 
@@ -73,6 +85,27 @@ def test_a_task_knows_its_tries() -> None:
     assert "max_tries" in internals.RuntimeTaskInstance.model_fields
 
 
+def test_a_dag_run_counts_its_clears() -> None:
+    assert "clear_number" in DagRun.model_fields
+    assert [internals.clears_of(SimpleNamespace(clear_number=number)) for number in (None, 0, 2)] == [-1, 0, 2]
+
+
+class Own(BaseOperator):
+    """An operator with an argument of its own."""
+
+    def __init__(self, *, kind: str, node: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kind, self.node = kind, node
+
+
+def test_a_mapped_task_keeps_its_arguments_until_expansion() -> None:
+    plain = Own(task_id="plain", kind="train")
+    mapped: Any = Own.partial(task_id="mapped", kind="train").expand(node=["a", "b"])
+    assert isinstance(mapped, internals.MappedOperator)
+    assert [internals.argument_of(task, "kind") for task in (plain, mapped)] == ["train", "train"]
+    assert [internals.argument_of(task, "unknown") for task in (plain, mapped)] == [None, None]
+
+
 def test_a_trigger_learns_that_its_task_was_stopped() -> None:
     # New in Airflow 3.3: the reason of the lower bound in pyproject.toml.
     assert inspect.iscoroutinefunction(BaseTrigger.on_kill)
@@ -85,6 +118,19 @@ def test_overridden_methods_exist_in_the_executor() -> None:
     assert "workload_list" in inspect.signature(internals.LocalExecutor._process_workloads).parameters
     assert "ti" in inspect.signature(internals.LocalExecutor.revoke_task).parameters
     assert internals.TaskInstanceState.RUNNING == "running"
+
+
+def test_the_executor_forgets_a_task() -> None:
+    class Tracking(internals.WorkloadTracking, internals.LocalExecutor):
+        """An executor that tracks its workloads."""
+
+    plain = internals.LocalExecutor(parallelism=1)
+    assert (plain.queued_tasks, plain.running) == ({}, set())
+    made: Any = Tracking(parallelism=1)
+    made.queued_tasks["key"] = "workload"
+    made.running.add("key")
+    made.forget_task("key")
+    assert (made.queued_tasks, made.running) == ({}, set())
 
 
 def test_the_pages_query_the_auth_manager() -> None:
