@@ -23,7 +23,7 @@ from devcluster.airflow.stack import Stack, airflow_stack
 
 COMPONENTS = ("dag-processor", "scheduler", "api-server")
 AIM_CORES = 0.5
-LOOK_S = 5.0
+POLL_S = 5.0
 LOAD_S = 120.0
 LISTED_DEADLINE_S = 600.0
 INTERVAL = "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"
@@ -75,7 +75,7 @@ def looking(
             "cpu_s": {name: tree_cpu(pid) for name, pid in stack.pids.items() if name in COMPONENTS},
             "mib": {name: tree_memory(pid) for name, pid in stack.pids.items() if name in COMPONENTS},
         }
-        time.sleep(max(0.0, min(LOOK_S, until - (time.monotonic() - begun))))
+        time.sleep(max(0.0, min(POLL_S, until - (time.monotonic() - begun))))
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from tipcflow.store import Store
 ROOT = makespan.ROOT
 ECHOS = 4
 STEPS = ("eval", "export")
-LOOK_S = 0.02
+POLL_S = 0.02
 TITLE = b"airflow worker -- "
 TICKS = os.sysconf("SC_CLK_TCK")
 ECHO_DAG = """
@@ -68,7 +68,7 @@ class Cpu(threading.Thread):
             for entry in os.scandir("/proc"):
                 if entry.name.isdigit():
                     self._look(entry.path)
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def _look(self, path: str) -> None:
         try:

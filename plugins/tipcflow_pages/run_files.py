@@ -34,12 +34,12 @@ def whole_file(run_id: str, file: str, store: StoreDep, chosen: SettingsDep) -> 
 @router.get("/certificate.json")
 def certificate(run_id: str, store: StoreDep, keep: bool = False) -> Response:
     """Return the certificate as the run wrote it; as a download with `keep`."""
-    kept = store.documents.get(run_id, CertificateDocument)
-    if kept is None:
+    certificate = store.documents.get(run_id, CertificateDocument)
+    if certificate is None:
         raise HTTPException(404, f"run {run_id} has no certificate")
     name = f"{run_id}.certificate.json" if _plain(run_id) else "certificate.json"
     headers = {**HEADERS, "Content-Disposition": f'{"attachment" if keep else "inline"}; filename="{name}"'}
-    return Response(as_text(kept.root), media_type="application/json", headers=headers)
+    return Response(as_text(certificate.root), media_type="application/json", headers=headers)
 
 
 def _file(run_id: str, file: str, store: StoreDep, chosen: SettingsDep) -> Path:

@@ -72,7 +72,7 @@ def test_a_deferred_task_ends_a_runner_that_is_stalled(
         part.begin()
         runners = [one for one in nodes.processes("b") if " daemon " in one.cmdline]
         nodes.exec("b", ["kill", "-STOP", str(runners[0].pid)])
-        member, stood = part.mine, {}
+        member, stood = part.own_member, {}
         for _ in range(10):
             stillness.begin_watch()
             for event in member.session.watch(member.spec, {}, 3.0):

@@ -32,7 +32,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.delenv("TIPCFLOW_DATABASE_URL", raising=False)
     for module in (job, lease, step, dag_run_trigger):
         monkeypatch.setattr(module, "SETTLE_S", 0.05)
-    monkeypatch.setattr(dag_run_trigger, "LOOK_S", 0.05)
+    monkeypatch.setattr(dag_run_trigger, "POLL_S", 0.05)
     with Store.open() as made:
         made.runs.create(a_run("mine"))
         made.runs.create(a_run("holder"))

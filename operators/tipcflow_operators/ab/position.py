@@ -60,14 +60,14 @@ class Position:
         return tuple(run for _, run in self.labelled)
 
 
-def position_of(parent: str, look: Callable[[str], ChildRun | None]) -> Position:
+def position_of(parent: str, find_run: Callable[[str], ChildRun | None]) -> Position:
     """Return the position of the comparison of the DAG run `parent`.
 
     Its child runs are numbered from 1, across pairs. A pair whose first run was stopped or broken has no second
     one.
 
     Args:
-        look: returns the DAG run with an id, None if it does not exist.
+        find_run: returns the DAG run with an id, None if it does not exist.
 
     Raises:
         InfraError: there are MOST_PAIRS pairs.
@@ -79,7 +79,7 @@ def position_of(parent: str, look: Callable[[str], ChildRun | None]) -> Position
         for _ in order:
             number += 1
             child = child_run_id(parent, number, word=AB)
-            seen = look(child)
+            seen = find_run(child)
             if seen is None or seen.run is None:
                 return Position(tuple(tried), order, tuple(runs), child, seen is not None)
             runs.append(seen.run)

@@ -54,14 +54,14 @@ def child_run_id(parent: str, number: int = 1, *, word: str = "weekly") -> str:
     return f"{word}__{safe}" + (f"~{number}" if number > 1 else "")
 
 
-def next_move(parent: str, look: Callable[[str], ChildRun], *, word: str = "weekly") -> tuple[Move, str]:
+def next_move(parent: str, find_run: Callable[[str], ChildRun], *, word: str = "weekly") -> tuple[Move, str]:
     """Decide what to do with a chain, and with which DAG run ID.
 
     A run with a verdict is kept, an active run is awaited. A run that was cancelled, failed because of a node or
     ended without a status is followed by a new run.
 
     Args:
-        look: returns the state of the chain's DAG run with the given id.
+        find_run: returns the state of the chain's DAG run with the given id.
         word: the trigger of the started runs.
 
     Raises:
@@ -69,7 +69,7 @@ def next_move(parent: str, look: Callable[[str], ChildRun], *, word: str = "week
     """
     for number in range(1, MOST_RUNS + 1):
         run_id = child_run_id(parent, number, word=word)
-        seen = look(run_id)
+        seen = find_run(run_id)
         if seen.state in ACTIVE_STATES:
             return Move.WAIT, run_id
         if seen.status in VERDICTS:

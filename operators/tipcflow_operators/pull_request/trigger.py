@@ -9,7 +9,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
 
-LOOK_S = 2.0
+POLL_S = 2.0
 
 
 class PullRequestTrigger(BaseTrigger):
@@ -42,7 +42,7 @@ class PullRequestTrigger(BaseTrigger):
                     break
             except Exception as error:
                 self.log.warning("cannot read the metrics database: %r", error)
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
         yield TriggerEvent({"problem": self.problem})
 
 

@@ -73,7 +73,7 @@ class MeasureOperator(BaseOperator):
             until = store.now() + DEADLINE_S
             move, run_id = next_move(
                 parent_of(dag_run.run_id, self.case),
-                lambda child: look(store, child, dag_run.run_after),
+                lambda child: child_run_of(store, child, dag_run.run_after),
                 word=SCALING,
             )
             if move is Move.KEEP:
@@ -120,7 +120,7 @@ def parent_of(dag_run_id: str, case: Mapping[str, Any]) -> str:
     return f"{dag_run_id}.{case['topology']}"
 
 
-def look(store: "Store", child: str, run_after: "datetime") -> ChildRun:
+def child_run_of(store: "Store", child: str, run_after: "datetime") -> ChildRun:
     """Return the state of a DAG run of `certify` that measures a topology."""
     ours = run_id_of(CERTIFY, child, run_after)
     known = store.runs.known([ours]).get(ours)
@@ -133,7 +133,7 @@ def run_of(store: "Store", dag_run_id: str, run_after: "datetime", case: Mapping
 
     def seen(child: str) -> ChildRun:
         children.append(run_id_of(CERTIFY, child, run_after))
-        return look(store, child, run_after)
+        return child_run_of(store, child, run_after)
 
     next_move(parent_of(dag_run_id, case), seen, word=SCALING)
     known = store.runs.known(children)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # A task stays on its worker for this long before it defers to the triggerer.
 INLINE_S = 15.0
-LOOK_S = 0.5
+POLL_S = 0.5
 # Arguments of SSHOperator that the plan or the connection decides.
 _PLANNED = {
     *("banner_timeout", "cmd_timeout", "command", "conn_timeout", "environment"),
@@ -143,10 +143,10 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
 
     def _steps(self, ctx: "TaskContext") -> list[Step]:
         steps = steps_of(ctx.plan, StepKind(self.kind), self.group, self.variants)
-        mine = [step for step in steps if self.node is None or self.node in step.nodes]
-        if mine and not self._own_node:
-            self._own_node = mine[0].nodes[0]
-        return mine
+        own_steps = [step for step in steps if self.node is None or self.node in step.nodes]
+        if own_steps and not self._own_node:
+            self._own_node = own_steps[0].nodes[0]
+        return own_steps
 
     def _do(
         self,
@@ -223,7 +223,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         while True:
             task.begin(INLINE_S)
             if event.get("stood") and event["attempt"] == task.attempt:
-                task.mine.end_if_stalled(event["stood"])
+                task.own_member.end_if_stalled(event["stood"])
             if not task.watch(INLINE_S):
                 self._defer(ctx, step, task)
             if not task.await_peers(INLINE_S):
@@ -254,7 +254,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             return
         deadline = time.monotonic() + step.deadline_s + SLACK_S
         while ctx.store.attempts.open_number(ctx.run_id, step.id) is not None and time.monotonic() < deadline:
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def _wait_for_slots(self, ctx: "TaskContext", step: Step, generation: int) -> None:
         """Wait until the CPU inference on the same slots has ended; defer if that takes longer."""
@@ -273,7 +273,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             if time.monotonic() - begun > INLINE_S:
                 trigger = StepTrigger(run=ctx.run_id, step=step.id, awaited=first.id, until=deadline)
                 self.defer(trigger=trigger, method_name="resume")
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def _wait_for_peers(self, ctx: "TaskContext", step: Step, task: "StepTask") -> None:
         """Defer until the other nodes' parts have ended, and poll them, because their tasks may be dead. Continue
@@ -281,7 +281,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         left_s = task.must_end_by - ctx.now()
         if left_s < 0:
             return
-        ctx.note(f"{step.id} has ended on node {task.mine.name} and is still running on other nodes")
+        ctx.note(f"{step.id} has ended on node {task.own_member.name} and is still running on other nodes")
         until = ctx.now() + min(left_s, PEERS_EVERY_S)
         self.defer(
             trigger=StepTrigger(run=ctx.run_id, step=step.id, awaited=step.id, until=until), method_name="resume"
@@ -294,7 +294,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         return node.model_copy(update={"connection": self.get_hook().ssh_conn_id})
 
     def _defer(self, ctx: "TaskContext", step: Step, task: "StepTask") -> None:
-        spec = task.mine.spec
+        spec = task.own_member.spec
         peers = [
             [
                 self._reached_by(ctx.cluster.node(peer.node)).model_dump(mode="json"),
@@ -308,13 +308,13 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             node=self._reached_by(ctx.cluster.node(spec.node)).model_dump(mode="json"),
             job=_job(ctx, spec.node, step, task.attempt),
             peers=peers,
-            resume=task.mine.log_bytes,
+            resume=task.own_member.log_bytes,
             until=latest_end(spec, ctx.now()),
             lost_after_s=ctx.policy.waits.reconnect_s,
             silence_s=ctx.policy.waits.silence_s,
             peers_every_s=ctx.policy.waits.peers_every_s,
-            hung=task.mine.hangs,
-            hang_number=task.mine.hang_number,
+            hung=task.own_member.hangs,
+            hang_number=task.own_member.hang_number,
             attempt=task.attempt,
         )
         ctx.note(f"{step.id} is running on node {spec.node}; deferring to the triggerer")

@@ -59,5 +59,5 @@ def stopped_by_user(ctx: "TaskContext", context: Context) -> bool:
 def _all_skipped(states: dict[str, Any], task_id: str) -> bool:
     """Whether all instances of a task are skipped; single instances of a mapped task may skip themselves."""
     own = re.compile(re.escape(task_id) + r"(_\d+)?")
-    mine = [state for name, state in states.items() if own.fullmatch(name)]
-    return bool(mine) and set(mine) == {_SKIPPED}
+    own_states = [state for name, state in states.items() if own.fullmatch(name)]
+    return bool(own_states) and set(own_states) == {_SKIPPED}

@@ -13,7 +13,7 @@ from tipcflow_operators.countdown import Countdown
 from tipcflow_operators.triggers.waits import SETTLE_S
 
 # Poll interval.
-LOOK_S = 5.0
+POLL_S = 5.0
 LATE = "late"
 
 
@@ -56,5 +56,5 @@ class DagRunTrigger(BaseTrigger):
                 if now not in ACTIVE_STATES:
                     state = now
                     break
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
         yield TriggerEvent({"run_id": self.run_id, "state": state})

@@ -12,7 +12,7 @@ from tipcflow_operators.countdown import Countdown
 from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
 
 # How often a task inspects nodes that block its lease.
-LOOK_AGAIN_S = 30.0
+INSPECT_AGAIN_S = 30.0
 
 
 class LeaseTrigger(BaseTrigger):
@@ -73,7 +73,7 @@ class LeaseTrigger(BaseTrigger):
                 if held and held != self.said:
                     self.log.info("%s", held)
                     self.said = held
-                if for_task and (not self.looked or time.monotonic() - begun > LOOK_AGAIN_S):
+                if for_task and (not self.looked or time.monotonic() - begun > INSPECT_AGAIN_S):
                     break
             await asyncio.sleep(SETTLE_S * random.uniform(0.7, 1.3))
         yield TriggerEvent({"since": self.since})

@@ -38,11 +38,11 @@ class StepTrigger(BaseTrigger):
         """Poll every few seconds."""
         await asyncio.sleep(SETTLE_S)
         end = Countdown(self.until)
-        while not await end.over() and not await self._look():
+        while not await end.over() and not await self._has_ended():
             await asyncio.sleep(SETTLE_S * random.uniform(0.3, 0.5))
         yield TriggerEvent({"step": self.step, "resume": None})
 
-    async def _look(self) -> bool:
+    async def _has_ended(self) -> bool:
         """Whether the step has ended; False if the database does not respond."""
         try:
             return await asyncio.wait_for(asyncio.to_thread(self._ended), QUERY_S)

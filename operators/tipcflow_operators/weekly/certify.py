@@ -63,13 +63,13 @@ class CertifyOperator(BaseOperator):
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             until = store.now() + DEADLINE_S
 
-            def look(run_id: str) -> ChildRun:
+            def find_run(run_id: str) -> ChildRun:
                 ours = run_id_of(dag_id, run_id, dag_run.run_after)
                 known = store.runs.known([ours]).get(ours)
                 state = dag_runs.state_of(dag_id, run_id)
                 return ChildRun(state, known is not None, known.status if known else None)
 
-            move, run_id = next_move(dag_run.run_id, look)
+            move, run_id = next_move(dag_run.run_id, find_run)
             if move is Move.KEEP:
                 self.log.info("%s of %s already has a verdict", run_id, dag_id)
                 return self._report(store, context, run_id, "")

@@ -96,8 +96,8 @@ def counted(rows: Sequence[Row]) -> str:
     """Return the number of chains per status, worst first: `1 failed, 2 pass`."""
     counts = Counter(row.word for row in rows)
     severity = {status.value: status.severity for status in Status}
-    words = sorted(counts, key=lambda word: (-severity.get(word, len(severity)), word))
-    return ", ".join(f"{counts[word]} {word}" for word in words)
+    statuses = sorted(counts, key=lambda word: (-severity.get(word, len(severity)), word))
+    return ", ".join(f"{counts[word]} {word}" for word in statuses)
 
 
 def totals(rows: Sequence[Row], not_run: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.airflow.child_runs import CERTIFY, ahead_of
 from tipcflow_operators.countdown import Countdown
-from tipcflow_operators.triggers.dag_run import LOOK_S
+from tipcflow_operators.triggers.dag_run import POLL_S
 from tipcflow_operators.triggers.waits import SETTLE_S
 
 # Upper limit of the factor by which chains far behind poll less often.
@@ -65,5 +65,5 @@ class TurnTrigger(BaseTrigger):
                 self.log.warning("cannot determine the queue position: %r", error)
             if not ahead:
                 break
-            await asyncio.sleep(LOOK_S * min(ahead, SLOWEST))
+            await asyncio.sleep(POLL_S * min(ahead, SLOWEST))
         yield TriggerEvent({"late": bool(ahead)})

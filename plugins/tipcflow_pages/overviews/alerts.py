@@ -35,8 +35,8 @@ def alerts(
 ) -> Response:
     """Return alerts by cause, open ones first."""
     wanted = WantedAlerts(suite=suite, chain=chain, owner=owner, state=state)
-    words = {"suite": suite, "chain": chain, "owner": owner, "state": state if state != "open" else ""}
-    chosen = page_state(words, days=(days, 0))
+    filters = {"suite": suite, "chain": chain, "owner": owner, "state": state if state != "open" else ""}
+    chosen = page_state(filters, days=(days, 0))
     return html(
         request,
         "alerts.html",

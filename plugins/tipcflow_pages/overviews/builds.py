@@ -84,13 +84,13 @@ def matrix(
     if page > pages:
         page = pages
         overview = load_matrix(store, grid, limit=PER_PAGE, offset=(page - 1) * PER_PAGE)
-    words = {
+    filters = {
         "by": by if by != "build" else "",
         "suite": suite,
         "chain": chain,
         "problems": "true" if problems else "",
     }
-    chosen = page_state(words, columns=(columns, 12))
+    chosen = page_state(filters, columns=(columns, 12))
     shown = {cell.status for row in overview.rows for cell in row.cells.values()}
     return html(
         request,

@@ -13,14 +13,14 @@ from tipcflow_pages.web.render import HEADERS
 Format = Literal["json", "csv"]
 
 
-def page_state(words: dict[str, str], **numbers: tuple[float, float]) -> dict[str, str]:
+def page_state(filters: dict[str, str], **numbers: tuple[float, float]) -> dict[str, str]:
     """Return the state of a page as its URL has it, without defaults.
 
     Args:
         numbers: name -> (value, default).
     """
     chosen = {name: f"{value:g}" for name, (value, default) in numbers.items() if value != default}
-    return {name: value for name, value in words.items() if value} | chosen
+    return {name: value for name, value in filters.items() if value} | chosen
 
 
 class PageLink:

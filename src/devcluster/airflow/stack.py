@@ -252,7 +252,7 @@ class Stack:
                     f"Airflow's {what} ended with exit code {code}\n{self._tail(name)}",
                     hint=f"all logs are in {self._airflow.logs}",
                 )
-        if supervisor.gone:
+        if supervisor.has_ended:
             raise InfraError("the supervisor of Airflow ended", hint=f"see {self._log_of('supervisor')}")
 
     def close(self) -> None:

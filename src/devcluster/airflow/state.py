@@ -112,7 +112,7 @@ def kill_marked(state: State) -> int:
     """
     seen: set[int] = set()
 
-    def gone() -> bool:
+    def has_ended() -> bool:
         """Signal the processes that are left; return whether there are none."""
         left = set(marked(state.marker)) - {os.getpid()}
         seen.update(left)
@@ -121,5 +121,5 @@ def kill_marked(state: State) -> int:
                 os.kill(pid, signal.SIGKILL)
         return not left
 
-    wait_until(gone, "processes of a local Airflow did not end", deadline_s=10.0)
+    wait_until(has_ended, "processes of a local Airflow did not end", deadline_s=10.0)
     return len(seen)

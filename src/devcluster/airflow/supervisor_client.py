@@ -44,7 +44,7 @@ class SupervisorClient:
         threading.Thread(target=self._listen, name="airflow supervisor", daemon=True).start()
 
     @property
-    def gone(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the supervisor itself has ended."""
         return self._gone.is_set()
 

@@ -160,14 +160,14 @@ class Backend(ABC):
     def kill_sshd(self, node: LocalNode) -> None:
         """SIGKILL the listening sshd and its connections, and wait until they have ended."""
 
-        def gone() -> bool:
+        def has_ended() -> bool:
             left = [member for member in self.members(node) if member.is_sshd]
             for member in left:
                 with contextlib.suppress(OSError):
                     os.kill(member.pid, signal.SIGKILL)
             return not left
 
-        wait_until(gone, f"sshd of node {node.name} did not end", deadline_s=10.0)
+        wait_until(has_ended, f"sshd of node {node.name} did not end", deadline_s=10.0)
 
     def kill_recorded(self) -> None:
         """End the state's processes: SIGTERM, because init then ends its children; SIGKILL if they remain.
@@ -177,12 +177,12 @@ class Backend(ABC):
         """
         recorded = [(pid, started) for entries in self.state.processes.values() for pid, started in entries]
 
-        def gone() -> bool:
+        def have_ended() -> bool:
             return not any(started and start_time(pid) == started for pid, started in recorded)
 
         for number in (signal.SIGTERM, signal.SIGKILL):
             for pid, started in recorded:
                 kill_if_same(pid, started, number)
             with contextlib.suppress(InfraError):
-                return wait_until(gone, "local nodes did not end", deadline_s=READY_DEADLINE_S)
+                return wait_until(have_ended, "local nodes did not end", deadline_s=READY_DEADLINE_S)
         raise InfraError(f"processes of local nodes do not end: {recorded}")

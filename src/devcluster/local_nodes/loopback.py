@@ -78,14 +78,14 @@ class Loopback(Backend):
         self._kill_marked(self.state.marker)
 
     def _kill_marked(self, marker: str) -> None:
-        def gone() -> bool:
+        def have_ended() -> bool:
             left = processes.marked(marker)
             for pid in left:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             return not left
 
-        wait_until(gone, "processes of local nodes did not end", deadline_s=10.0)
+        wait_until(have_ended, "processes of local nodes did not end", deadline_s=10.0)
 
 
 def _free_port(address: str) -> int:

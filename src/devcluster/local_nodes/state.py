@@ -78,8 +78,8 @@ class Ownership:
 
 def registry() -> Path:
     """Return this user's folder of known instances on this machine."""
-    mine = Path(tempfile.gettempdir(), f"tipcflow-{os.getuid()}")
-    folder = Path("/run/tipcflow") if os.geteuid() == 0 else mine
+    of_user = Path(tempfile.gettempdir(), f"tipcflow-{os.getuid()}")
+    folder = Path("/run/tipcflow") if os.geteuid() == 0 else of_user
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.geteuid():
         raise InfraError(

@@ -102,13 +102,13 @@ def _open(store: Store, problem: Problem, weekly: list[Run], bad: list[Run], gro
 
 def _end(store: Store, alert: Alert, problem: Problem, after: Run) -> None:
     at = after.created_at + _LATER
-    gone = {"gone": after.id, "gone_at": after.created_at, "state_at": at}
+    fields = {"gone": after.id, "gone_at": after.created_at, "state_at": at}
     if problem.accepted:
         text = "baseline accepted: faster kernels need more memory"
-        _change(store, alert, at, "ann", EventKind.GONE, text, after.id, state=AlertState.EXPECTED, **gone)
+        _change(store, alert, at, "ann", EventKind.GONE, text, after.id, state=AlertState.EXPECTED, **fields)
     else:
         text = "the level returned"
-        _change(store, alert, at, TIPCFLOW, EventKind.GONE, text, after.id, state=AlertState.FIXED, **gone)
+        _change(store, alert, at, TIPCFLOW, EventKind.GONE, text, after.id, state=AlertState.FIXED, **fields)
 
 
 def _work(store: Store, alert: Alert, newest: Run, owner: str, text: str) -> None:

@@ -90,14 +90,14 @@ def verdict_reasons(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
     failures follow; if something blocks, they come last.
     """
     all_results = tuple(results)
-    gone = [
+    first = [
         result
         for result in all_results
         if result.check in (REMOVED, ENVIRONMENT) and result.status is not Status.PASS
     ]
-    others = tuple(result for result in all_results if result not in gone)
-    reasons, problems = [result.reason for result in gone], _problems(facts, others)
-    if not problems and not any(result.gating and result.status in _BAD for result in gone):
+    others = tuple(result for result in all_results if result not in first)
+    reasons, problems = [result.reason for result in first], _problems(facts, others)
+    if not problems and not any(result.gating and result.status in _BAD for result in first):
         return [*reasons, *quarantine_reasons(others), *summary(facts, others)]
     parts = [*reasons, *problems]
     more = [f"and {len(parts) - MAX_PROBLEMS} more"] if len(parts) > MAX_PROBLEMS else []

@@ -170,10 +170,10 @@ def executed(
     with LiveDisplay() as display:
         chain_run = ChainRun(request, store, home=home, listener=MaskedListener(display.take), run=run, heir=heir)
         display.bind(lambda: plan_of(store, chain_run.id))
-        kept = partial(spool.keep, home, chain_run.id, Status.INFRA_FAILURE)
+        store_status = partial(spool.keep, home, chain_run.id, Status.INFRA_FAILURE)
         stay_ignored = last and signals.process_ends_with_command()
         with (
-            report_bus_errors(kept),
+            report_bus_errors(store_status),
             signals.cancel_on_signals(chain_run.cancel, display.note, stay_ignored=stay_ignored),
         ):
             finished = chain_run.execute()

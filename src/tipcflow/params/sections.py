@@ -185,18 +185,18 @@ def _typed(field: str, line: TextLine, file: str, key: str) -> object:
         return _pairs(pairs, ":" if field == "options" else "=", line, file, key) if value != "null" else {}
     if field == "profiler":
         return "" if value == "null" else re.sub(r"^--profiler_options[:=]", "", line.text).strip().strip("\"'")
-    words = [word.strip() for word in value.split("|")]
-    if len(words) > MAX_ALTERNATIVES:
+    alternatives = [word.strip() for word in value.split("|")]
+    if len(alternatives) > MAX_ALTERNATIVES:
         raise _wrong(line, file, key, f"at most {MAX_ALTERNATIVES} alternatives")
     if field in ("batch", *_NUMBERS):
         if value == "null" and field != "batch":
             return None
-        if not all(is_number(word) for word in words) or (field != "batch" and len(words) > 1):
+        if not all(is_number(word) for word in alternatives) or (field != "batch" and len(alternatives) > 1):
             raise _wrong(line, file, key, "numbers separated by |" if field == "batch" else "one number, or null")
-        return tuple(map(int, words)) if field == "batch" else int(value)
-    if "" in words:
+        return tuple(map(int, alternatives)) if field == "batch" else int(value)
+    if "" in alternatives:
         raise _wrong(line, file, key, "words separated by |")
-    return tuple(words)
+    return tuple(alternatives)
 
 
 def _pairs(pairs: list[str], joint: str, line: TextLine, file: str, key: str) -> dict[str, str]:

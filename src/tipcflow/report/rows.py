@@ -113,15 +113,15 @@ def _leg_row(facts: Facts, step: Step, leg: Leg, medians: dict[MetricKey, float]
 
 def settings(leg: Leg) -> str:
     """A leg's declared settings as text: `cpu, oneDNN on, fp32, 1 thread, batch 4`."""
-    words: list[str] = [leg.device]
+    settings: list[str] = [leg.device]
     if leg.onednn is not None and leg.device == "cpu":
-        words.append(f"oneDNN {'on' if leg.onednn else 'off'}")
+        settings.append(f"oneDNN {'on' if leg.onednn else 'off'}")
     if leg.tensorrt is not None and leg.device == "gpu":
-        words.append(f"TensorRT {'on' if leg.tensorrt else 'off'}")
+        settings.append(f"TensorRT {'on' if leg.tensorrt else 'off'}")
     if leg.precision:
-        words.append(leg.precision)
+        settings.append(leg.precision)
     if leg.threads is not None:
-        words.append(f"{leg.threads} thread{'' if leg.threads == 1 else 's'}")
+        settings.append(f"{leg.threads} thread{'' if leg.threads == 1 else 's'}")
     if leg.batch_size is not None:
-        words.append(f"batch {leg.batch_size}")
-    return ", ".join(words)
+        settings.append(f"batch {leg.batch_size}")
+    return ", ".join(settings)

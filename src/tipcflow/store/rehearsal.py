@@ -42,19 +42,19 @@ def rehearse(url: str) -> None:
         metadata.create_all(engine)
         with writing(engine) as connection:
             connection.execute(insert(fences), {"id": 1, "last": 0})
-        _ask(Store(engine, url))
+        _run_queries(Store(engine, url))
     finally:
         event.remove(engine, "do_connect", in_memory)
         engine.dispose()
     keep_engine(url, engine)
 
 
-def _ask(store: Store) -> None:
+def _run_queries(store: Store) -> None:
     """A run of one step, as its task queries it."""
     now = time.time()
     step = Step(id=_STEP, kind=StepKind.EVAL, nodes=(_NODE,))
-    words = dict.fromkeys(("chain", "suite", "dialect", "model", "params_file", "params_sha256", "mode"), "")
-    plan = Plan(**words, compat=Compat.SPEC, steps=(step,))  # type: ignore[arg-type]
+    names = dict.fromkeys(("chain", "suite", "dialect", "model", "params_file", "params_sha256", "mode"), "")
+    plan = Plan(**names, compat=Compat.SPEC, steps=(step,))  # type: ignore[arg-type]
     store.runs.create(
         Run(id=_RUN, chain="", suite="", model="", mode="", cluster="", trigger="", created_at=now), plan
     )

@@ -48,7 +48,7 @@ from tipcflow.store.tracked_alerts import TrackedAlerts
 
 # How long a task waits for the rest of an upgrade; Airflow retries it twice, which makes a quarter of an hour.
 SCHEMA_WAIT_S = 300.0
-_LOOK_S = 5.0
+_POLL_S = 5.0
 _KEPT: dict[str, Engine] = {}
 
 
@@ -179,7 +179,7 @@ def _await_schema(engine: Engine, url: str, seconds: float) -> None:
             # A server that restarts: the other tasks of the run have used it.
             if engine.dialect.name == "sqlite" or time.monotonic() >= min(deadline, away_until):
                 raise
-            time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+            time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
             continue
         if revision == migrate.HEAD:
             return
@@ -189,7 +189,7 @@ def _await_schema(engine: Engine, url: str, seconds: float) -> None:
         if time.monotonic() >= deadline:
             migrate.refuse_newer(url, revision)
             raise _older(url, revision)
-        time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+        time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
 
 def _older(url: str, revision: str) -> migrate.WrongSchemaError:

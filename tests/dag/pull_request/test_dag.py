@@ -85,7 +85,7 @@ def test_an_invalid_file_fails_after_a_pause(configs: Path) -> None:
 
 
 def test_the_trigger_fires_for_work_and_not_before(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SETTLE_S", "LOOK_S"):
+    for name in ("SETTLE_S", "POLL_S"):
         monkeypatch.setattr(triggers, name, 0.01)
     with Store.open() as store:
         store.runs.create(a_run())

@@ -85,7 +85,7 @@ def test_lease_trigger_waits_for_runs_ahead_in_the_queue(store: Store) -> None:
 def test_nodes_of_expired_leases_are_inspected_at_intervals(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     hold(store, "holder", ttl_s=60, ago=3600)
     assert fired(a_trigger())["looks"] == 1
-    monkeypatch.setattr(triggers, "LOOK_AGAIN_S", 3.0)  # a query of the database may take a second
+    monkeypatch.setattr(triggers, "INSPECT_AGAIN_S", 3.0)  # a query of the database may take a second
     assert fired(a_trigger(looked=True))["looks"] > 1
 
 

@@ -321,7 +321,7 @@ def test_the_summary_is_red_when_a_chain_is_and_is_kept(week: Week) -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (dag_run_trigger, weekly_turn):
         monkeypatch.setattr(module, "SETTLE_S", 0.0)
-        monkeypatch.setattr(module, "LOOK_S", 0.01)
+        monkeypatch.setattr(module, "POLL_S", 0.01)
     return
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from devcluster.local_nodes.nodes import LocalNodes
 
-LOOK_S = 0.2
+POLL_S = 0.2
 
 
 class Watch(threading.Thread):
@@ -30,7 +30,7 @@ class Watch(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(POLL_S):
             with contextlib.suppress(Exception):  # a node that is just being rebooted
                 if not any(self._nodes.processes(name) for name in self._workspaces.keys() - self.unseen):
                     self.empty.append(time.time())

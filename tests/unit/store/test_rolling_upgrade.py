@@ -56,7 +56,7 @@ def test_a_task_never_upgrades_an_older_database(url: str) -> None:
 def test_a_task_waits_until_the_database_has_its_schema(
     url: str, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tipcflow.store.repository._LOOK_S", 0.05)
+    monkeypatch.setattr("tipcflow.store.repository._POLL_S", 0.05)
     if which == "older":
         older(url)
     else:

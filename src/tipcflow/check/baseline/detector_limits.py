@@ -101,12 +101,12 @@ def gate_section(
     years = sum(row["simulated_years"] for row in counted)
     false = sum(row["false_per_year"] * row["simulated_years"] for row in counted)
     cut = sum(row["cut"] for row in rows)
-    words = f"false-alert rate unknown for {cut} of {len(rows)} metrics (time limit {limit(within_s)})"
+    message = f"false-alert rate unknown for {cut} of {len(rows)} metrics (time limit {limit(within_s)})"
     return {
         "policy": policy.name,
         "within_runs": RUNS,
         "numbers": rows,
         "false_per_year": false / years if years else None,
         "simulated_years": years,
-        "cut": words if cut else "",
+        "cut": message if cut else "",
     }

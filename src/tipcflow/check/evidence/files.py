@@ -14,19 +14,19 @@ def ran_files(_: Facts, context: CheckContext) -> list[CheckResult]:
     lost = context.lost_files
     if lost is None or not (lost.missing or lost.changed):
         return []
-    words = []
+    reasons = []
     if lost.missing:
-        words.append(
+        reasons.append(
             f"{len(lost.missing)} of {lost.kept} fetched files are not on this machine: "
             f"{first_names(list(lost.missing), _SHOWN)}"
         )
     if lost.changed:
         count = len(lost.changed)
-        words.append(
+        reasons.append(
             f"{count} fetched file{'s were' if count > 1 else ' was'} changed after the step: "
             f"{first_names(list(lost.changed), _SHOWN)}"
         )
     if lost.missing:
-        words.append("all workers must share one TIPCFLOW_HOME")
+        reasons.append("all workers must share one TIPCFLOW_HOME")
     values = {"missing": list(lost.missing), "changed": list(lost.changed), "kept": lost.kept}
-    return [CheckResult(check=NAME, status=Status.INFRA_FAILURE, reason="; ".join(words), values=values)]
+    return [CheckResult(check=NAME, status=Status.INFRA_FAILURE, reason="; ".join(reasons), values=values)]

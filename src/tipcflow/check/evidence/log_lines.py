@@ -54,8 +54,8 @@ def _judged(step: Step, lines: LogLines, earlier: Sequence[LogLines]) -> CheckRe
     def result(status: Status, reason: str, *, gating: bool = True) -> CheckResult:
         return CheckResult(check=NAME, status=status, reason=reason, step=step.id, gating=gating, values=values)
 
-    gone = lost >= _FEWEST and lines.recognised < _KEPT * least
-    if gone and lines.unknown - most_unknown >= _MOVED * lost:
+    lost_most = lost >= _FEWEST and lines.recognised < _KEPT * least
+    if lost_most and lines.unknown - most_unknown >= _MOVED * lost:
         unread = lines.unknown - most_unknown
         return result(
             Status.UNCONFIRMED, f"{now} ({lines.share:.0%}); {before}; {unread} more lines are unrecognized"

@@ -15,23 +15,23 @@ def ran_removed(facts: Facts, context: CheckContext) -> list[CheckResult]:
     before = context.before
     if before is None or (context.run and context.run.trigger == _CONFIRM):
         return []
-    gone = before.without(Declared.of(facts.run, facts.plan))
-    if not gone:
+    removed = before.without(Declared.of(facts.run, facts.plan))
+    if not removed:
         count = len(before.steps) + len(before.legs)
         reason = f"all {count} steps and legs of run {before.run} are declared"
         return [CheckResult(check=NAME, status=Status.PASS, reason=reason)]
     fails = context.policy.removed == "fail"
-    reason = f"{removed_message(gone)} since run {before.run}"
+    reason = f"{removed_message(removed)} since run {before.run}"
     if fails:
         reason += "; `removed: allow` of the policy, or `tipcflow baseline accept`, allows it"
     status = Status.FAILED if fails else Status.NOT_RUN
-    values = {**gone, "before": before.run}
+    values = {**removed, "before": before.run}
     return [CheckResult(check=NAME, status=status, reason=reason, gating=fails, values=values)]
 
 
-def removed_message(gone: dict[str, tuple[str, ...]]) -> str:
+def removed_message(removed: dict[str, tuple[str, ...]]) -> str:
     """`2 legs removed: v/infer_cpu/a, v/infer_cpu/b`."""
     return ", ".join(
         f"{len(names)} {what}{'s' if len(names) > 1 else ''} removed: {first_names(list(names), _SHOWN)}"
-        for what, names in gone.items()
+        for what, names in removed.items()
     )

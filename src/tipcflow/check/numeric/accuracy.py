@@ -77,18 +77,18 @@ def _without_variant(
     """
     name, declared = target.variant, Declared.of(facts.run, facts.plan).variants
     before = context.before.variants if context.before else ()
-    gone = name not in declared and (name in before or target.metric not in covered)
-    gone &= not _is_partial(facts, context)
+    is_removed = name not in declared and (name in before or target.metric not in covered)
+    is_removed &= not _is_partial(facts, context)
     where = f"references/{facts.plan.suite}.yaml"
     verb = "trained" if facts.plan.trains else "evaluated"
     reason = (
         f"target for {target.metric} applies to variant {name}; {verb} variants: {first_names(measured) or 'none'}"
     )
-    if gone:
+    if is_removed:
         reason = f"{reason}; nothing measured the target: correct or remove it in {where}, or set its params"
     return CheckResult(
         check=NAME,
-        status=Status.FAILED if gone else Status.INSUFFICIENT_DATA,
+        status=Status.FAILED if is_removed else Status.INSUFFICIENT_DATA,
         reason=reason,
         metric=target.metric,
         values={"target": target.target, "variant": name, "known": measured},

@@ -75,10 +75,10 @@ def _with_past(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
             trainings = _known(across, step, curves)
             if len(trainings) >= context.policy.min_history:
                 return _learned(facts, step, context, curves, trainings)
-        last, words = context.history[-1], differences[-1]
-        phrase = " and ".join(f"{name} {how}" for name, how in words.items())
+        last, changed = context.history[-1], differences[-1]
+        phrase = " and ".join(f"{name} {how}" for name, how in changed.items())
         reason = f"no earlier run is the same; the last one, {last.run}, has another {phrase}"
-        return _result(step, context, Status.INSUFFICIENT_DATA, reason, differs=sorted(words))
+        return _result(step, context, Status.INSUFFICIENT_DATA, reason, differs=sorted(changed))
     trainings = _known(equal, step, curves)
     if not trainings:
         reason = f"{equal[-1].run} has no losses of this step, node and rank"
@@ -182,8 +182,8 @@ def _compared(
     limits = {key: (rtol,) * len(curve) for key, curve in current.items()}
     divergence = first_divergence(current, before, limits)
     if divergence is None:
-        words = "bit for bit as printed" if not rtol else f"within {rtol:g}"
-        reason = f"{_counted(current, before)} equal those of {name}, {words}"
+        exactness = "bit for bit as printed" if not rtol else f"within {rtol:g}"
+        reason = f"{_counted(current, before)} equal those of {name}, {exactness}"
         count = min(len(curve) for curve in current.values())
         return _result(step, context, Status.PASS, reason, compared_with=name, iterations=count)
     if how == "floor" and not divergence.by_length:

@@ -42,8 +42,8 @@ def _step(facts: Facts, step: Step, legs: list[Leg], context: CheckContext) -> l
         else:
             results.append(_judged(facts, step, leg, golden, context))
     if without:
-        words = ", ".join(dict.fromkeys(without))
-        results.append(_open(step, f"no golden is stored for {words}: {_RECORD.format(facts.run)}", context))
+        precisions = ", ".join(dict.fromkeys(without))
+        results.append(_open(step, f"no golden is stored for {precisions}: {_RECORD.format(facts.run)}", context))
     return results
 
 

@@ -95,12 +95,12 @@ def _precisions(facts: Facts, step: Step) -> Shown:
 
 
 def _split_reports(
-    facts: Facts, step: Step, words: dict[int, str]
+    facts: Facts, step: Step, reports: dict[int, str]
 ) -> tuple[list[tuple[str, int, str]], list[tuple[str, int]]]:
     """(node, rank, reported value) of the processes that reported one, and (node, rank) of the others."""
     nodes = {report.rank: report.node for report in facts.ranks.get(step.id, ())}
-    reported = [(nodes[rank], rank, word) for rank, word in words.items() if word]
-    return reported, [(node, rank) for node, rank in _places(step) if not words.get(rank)]
+    reported = [(nodes[rank], rank, word) for rank, word in reports.items() if word]
+    return reported, [(node, rank) for node, rank in _places(step) if not reports.get(rank)]
 
 
 def _places(step: Step) -> list[tuple[str, int]]:

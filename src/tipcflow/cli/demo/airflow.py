@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow, DagRun
     from tipcflow.store import Store
 
-_LOOK_EVERY_S = 1.0
+_POLL_S = 1.0
 
 
 class DemoOptions(NamedTuple):
@@ -174,7 +174,7 @@ def keep_running(stack: "Stack", run: str, report: "Callable[[str], None]") -> N
     try:
         while True:
             stack.check()
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
     except Interrupted:
         report("stopping Airflow and the nodes")
 

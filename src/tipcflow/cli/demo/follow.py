@@ -24,7 +24,7 @@ RUN_DEADLINE_S = 24 * 3600.0
 CANCEL_DEADLINE_S = 300.0
 _DEMO = "demo__"
 _EVENTS_EVERY_S = 0.25
-_ASK_EVERY_S = 1.0
+_POLL_S = 1.0
 _LOG_LINES = 12
 
 
@@ -50,7 +50,7 @@ def wait_for_dag(airflow: "Airflow", stack: "Stack", dag_id: str, *, deadline_s:
         if time.monotonic() > until:
             # The error names similar DAGs.
             airflow.dag(dag_id)
-        time.sleep(_ASK_EVERY_S)
+        time.sleep(_POLL_S)
 
 
 def end_leftovers(airflow: "Airflow", report: "Callable[[str], None]") -> None:
@@ -97,7 +97,7 @@ def follow(
         while True:
             deadline.check()
             show()
-            if time.monotonic() - asked_at >= _ASK_EVERY_S:
+            if time.monotonic() - asked_at >= _POLL_S:
                 stack.check()
                 ended, asked_at = _has_ended(airflow, stack, dag_run), time.monotonic()
                 if ended:

@@ -268,9 +268,9 @@ def _without_network() -> list[str]:
     """Return the words before a command that has no network; none where the kernel refuses."""
     if not (unshare := shutil.which("unshare")):
         return []
-    words = [unshare, "--net"] if os.geteuid() == 0 else [unshare, "--map-root-user", "--net"]
+    command = [unshare, "--net"] if os.geteuid() == 0 else [unshare, "--map-root-user", "--net"]
     try:
-        done = subprocess.run([*words, "true"], capture_output=True, timeout=10, check=False)
+        done = subprocess.run([*command, "true"], capture_output=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return words if done.returncode == 0 else []
+    return command if done.returncode == 0 else []

@@ -23,12 +23,12 @@ def check_nodes(name: str, config_dir: Path) -> list[Finding]:
     with ThreadPoolExecutor(max_workers=min(32, len(cluster.nodes))) as pool:
         return [
             finding
-            for findings in pool.map(lambda node: _look(node, cluster), cluster.nodes)
+            for findings in pool.map(lambda node: _inspect(node, cluster), cluster.nodes)
             for finding in findings
         ]
 
 
-def _look(node: Node, cluster: Cluster) -> list[Finding]:
+def _inspect(node: Node, cluster: Cluster) -> list[Finding]:
     from tipcflow.execute.node.session import NodeSession
 
     where = f"node {node.name}"

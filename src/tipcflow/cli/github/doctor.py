@@ -87,11 +87,11 @@ def _by_connection(name: str) -> dict[str, list["Repository"]]:
 
 def _login(connection: str, app_id: str, key: Path | None, secret: Path | None) -> tuple[str, str, str]:
     """(App id, private key, webhook secret) from the options, or from Airflow's variable of the connection."""
-    kept = _connection(os.environ.get(f"AIRFLOW_CONN_{connection.upper()}", ""))
+    stored = _connection(os.environ.get(f"AIRFLOW_CONN_{connection.upper()}", ""))
     return (
-        app_id or str(kept.get("login") or ""),
-        _text(key) if key else str(kept.get("private_key") or ""),
-        _text(secret).strip() if secret else str(kept.get("password") or ""),
+        app_id or str(stored.get("login") or ""),
+        _text(key) if key else str(stored.get("private_key") or ""),
+        _text(secret).strip() if secret else str(stored.get("password") or ""),
     )
 
 
@@ -134,11 +134,11 @@ def check_app(
     return findings
 
 
-def _guarded(where: str, what: str, look: Callable[[], list["Finding"]]) -> list["Finding"]:
+def _guarded(where: str, what: str, inspect: Callable[[], list["Finding"]]) -> list["Finding"]:
     from tipcflow.cli.doctor.findings import Finding
 
     try:
-        return look()
+        return inspect()
     except TipcflowError as error:
         return [Finding(where=where, what=what, ok=False, found=error.message)]
 

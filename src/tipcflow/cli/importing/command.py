@@ -44,15 +44,15 @@ def import_suite(
     config_dir = settings().config_dir
     loaded, message = suite_for(suite, repo, config_dir)
     files = import_files(loaded, repo, config_dir / "chains" / loaded.name, update=update)
-    gone = left_over(files, config_dir / "chains" / loaded.name)
+    leftovers = left_over(files, config_dir / "chains" / loaded.name)
     dags = write_dags(loaded.name, config_dir) if any(file.runs for file in files) else None
     if as_json:
         listed = [file.as_json() for file in files]
         stub = {"file": str(dags[0]), "state": dags[1]} if dags else None
-        print_json({"suite": message, "files": listed, "not_in_the_suite": gone, "dags": stub})
+        print_json({"suite": message, "files": listed, "not_in_the_suite": leftovers, "dags": stub})
     else:
         typer.echo(message)
-        _report(files, gone)
+        _report(files, leftovers)
         if dags:
             typer.echo(f"DAGs: {dags[0]} {dags[1]}")
         for folder in other_suites(repo):
@@ -106,7 +106,7 @@ def write_dags(suite: str, config_dir: Path | None = None) -> tuple[Path, str]:
     return path, "new" if existing is None else "updated"
 
 
-def _report(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
+def _report(files: "Sequence[Imported]", leftovers: Sequence[str]) -> None:
     runs = [file for file in files if file.runs]
     states = Counter(file.state for file in runs)
     typer.echo(f"{len(runs)} of {len(files)} params files run: " + _counted(states))
@@ -123,7 +123,7 @@ def _report(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
         typer.echo(f"  {file.reason.splitlines()[0]}")
     if len(broken) > _SHOWN:
         typer.echo(f"  and {len(broken) - _SHOWN} more: see --json")
-    for name in gone:
+    for name in leftovers:
         typer.echo(f"not in the suite, kept: {name}")
 
 

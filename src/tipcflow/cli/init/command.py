@@ -47,7 +47,7 @@ def init(
     below = subfolder or _subfolder(checkout)
     root = checkout / below
     proposal = _Proposal(name, source, root, below)
-    proposal.look()
+    proposal.inspect()
     if as_json:
         print_json(proposal.as_json())
     else:
@@ -69,7 +69,7 @@ class _Proposal:
         self.files: list[Imported] = []
         self.findings: Counter[str] = Counter()
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         """Inspect the suite, and plan and lint its files in a temporary folder.
 
         Raises:

@@ -54,8 +54,8 @@ def _again(store: "Store", run: Run, policy: str) -> "Rejudged":
     from tipcflow.execute.verdict.rejudge import rejudge
 
     config_dir = settings().config_dir
-    kept = store.documents.get(run.id, ReferencesDocument)
-    references = kept.root if kept else load_references(run.suite, config_dir)
+    stored = store.documents.get(run.id, ReferencesDocument)
+    references = stored.root if stored else load_references(run.suite, config_dir)
     return rejudge(store, run, rules=policy_of(store, run, policy, config_dir), references=references)
 
 

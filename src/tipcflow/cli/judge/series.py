@@ -72,10 +72,10 @@ def _line(series: "Series", points: "list[JudgedPoint]") -> str:
 
 def _rows(series: "Series", points: "list[JudgedPoint]") -> list[tuple[str, ...]]:
     count = Counter(point.status for point in points)
-    words = ", ".join(f"{number} {status.value}" for status, number in sorted(count.items()))
+    counts = ", ".join(f"{number} {status.value}" for status, number in sorted(count.items()))
     shown = [point for point in points if point.status not in _QUIET]
     details = [
         (series.id, str(point.index), series.points[point.index].run, point.status.value, point.reason)
         for point in shown
     ]
-    return [(series.id, "all", "", "", words or "no points"), *details]
+    return [(series.id, "all", "", "", counts or "no points"), *details]

@@ -137,7 +137,7 @@ def _airflow_problem(record: "Record") -> str:
     return f"{', '.join(missing)} not healthy; logs in {record.facts['logs']}" if missing else ""
 
 
-def _other_nodes(home: Path, kept: "Record | None") -> Iterator[Service]:
+def _other_nodes(home: Path, record: "Record | None") -> Iterator[Service]:
     """Nodes of demos and tests of this user, and leftovers of killed ones."""
     from devcluster.local_nodes import state
     from devcluster.local_nodes.processes import started_at
@@ -145,7 +145,7 @@ def _other_nodes(home: Path, kept: "Record | None") -> Iterator[Service]:
     with state.locked():
         groups = [(nodes, state.has_owner(nodes)) for nodes in state.known(home)]
     for nodes, alive in groups:
-        if kept is not None and tuple(nodes.owner) == (kept.pid, kept.started):
+        if record is not None and tuple(nodes.owner) == (record.pid, record.started):
             continue
         yield Service(
             what="local nodes",
@@ -156,13 +156,13 @@ def _other_nodes(home: Path, kept: "Record | None") -> Iterator[Service]:
         )
 
 
-def _other_airflow(home: Path, kept: "Record | None") -> Iterator[Service]:
+def _other_airflow(home: Path, record: "Record | None") -> Iterator[Service]:
     """The Airflow of a demo in this home, or its leftovers."""
     from devcluster.airflow.state import read_state
     from devcluster.local_nodes.processes import start_time, started_at
 
     state = read_state(home / "airflow")
-    if state is None or (kept is not None and tuple(state.owner) == (kept.pid, kept.started)):
+    if state is None or (record is not None and tuple(state.owner) == (record.pid, record.started)):
         return
     pid, born = state.owner
     alive = start_time(pid) == born
@@ -177,8 +177,8 @@ def _other_airflow(home: Path, kept: "Record | None") -> Iterator[Service]:
 
 def _owner(pid: int) -> str:
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
-        words = []
-    command = " ".join([os.path.basename(words[0]), *words[1:]]).strip() if words else ""  # noqa: PTH119
+        arguments = []
+    command = " ".join([os.path.basename(arguments[0]), *arguments[1:]]).strip() if arguments else ""  # noqa: PTH119
     return f"process {pid} ({command[:60]})" if command else f"process {pid}"

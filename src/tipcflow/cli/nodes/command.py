@@ -33,7 +33,7 @@ def nodes(
     from tipcflow.cli.nodes.table import as_dict, lines_of
 
     refuse_both(as_json=as_json, as_csv=as_csv)
-    view = look(chosen(cluster), alone=cluster is not None)
+    view = cluster_view(chosen(cluster), alone=cluster is not None)
     if as_json:
         print_json(as_dict(view))
     elif as_csv:
@@ -41,11 +41,11 @@ def nodes(
     else:
         for line in lines_of(view, width=terminal_width()):
             typer.secho(line.text, fg=line.color, dim=line.dim, bold=line.bold)
-    unhealthy = any(view.troubles_of(health) for health in view.looks)
+    unhealthy = any(view.troubles_of(health) for health in view.checked)
     raise typer.Exit(exit_code(Status.INFRA_FAILURE) if unhealthy else 0)
 
 
-def look(clusters: list[Cluster], *, alone: bool) -> "View":
+def cluster_view(clusters: list[Cluster], *, alone: bool) -> "View":
     """Inspect the nodes of clusters, the leases and the queue.
 
     Args:
@@ -57,7 +57,7 @@ def look(clusters: list[Cluster], *, alone: bool) -> "View":
     from tipcflow.store import Store
 
     nodes = {node.address: node for cluster in clusters for node in cluster.nodes}
-    looks = check_health(list(nodes.values()))
+    checked = check_health(list(nodes.values()))
     with Store.open() as store:
         now = store.now()
         leases, queue = store.leases.all(), store.queue.places(now)
@@ -66,5 +66,7 @@ def look(clusters: list[Cluster], *, alone: bool) -> "View":
             queue = [place for place in queue if any(node in nodes for node, _ in place.request.slots)]
         ids = {lease.run for lease in leases} | {place.request.run for place in queue}
         ids |= {run for place in queue for run in runs_in_the_way(place)}
-        runs = store.runs.known(sorted(ids | {run for health in looks for run in (*health.runs, *health.claims)}))
-    return View(clusters=tuple(clusters), looks=looks, leases=leases, queue=queue, runs=runs, now=now)
+        runs = store.runs.known(
+            sorted(ids | {run for health in checked for run in (*health.runs, *health.claims)})
+        )
+    return View(clusters=tuple(clusters), checked=checked, leases=leases, queue=queue, runs=runs, now=now)

@@ -9,7 +9,7 @@ from tipcflow.cli.output.output import columns
 from tipcflow.domain import Cluster, Node, Run
 from tipcflow.domain.numbers.units import offset, size
 from tipcflow.execute.leases.messages import clock, format_slots, names_of, obstacles, waiting
-from tipcflow.execute.node.health import NodeLook
+from tipcflow.execute.node.health import NodeHealth
 
 if TYPE_CHECKING:
     from tipcflow.store import Lease, Place
@@ -34,14 +34,14 @@ class View:
     """All data of the tables.
 
     Attributes:
-        looks: one per node of the clusters, each address once.
+        checked: one per node of the clusters, each address once.
         queue: waiting runs, the next one first.
         runs: the runs named in leases and queue, if the database has them.
         now: seconds since the epoch.
     """
 
     clusters: tuple[Cluster, ...]
-    looks: "Sequence[NodeLook]"
+    checked: "Sequence[NodeHealth]"
     leases: "Sequence[Lease]" = ()
     queue: "Sequence[Place]" = ()
     runs: Mapping[str, Run] = field(default_factory=dict)
@@ -56,37 +56,39 @@ class View:
         """The leases on a node, including expired ones."""
         return [lease for lease in self.leases if lease.node == node.address]
 
-    def troubles_of(self, look: NodeLook) -> list[str]:
+    def troubles_of(self, health: NodeHealth) -> list[str]:
         """Problems of a node, including processes without a running run; empty if it is healthy."""
-        stray = [run for run in self._without_lease(look) if run in self.runs]
-        return look.troubles + [
-            f"run {run} has {look.processes.get(run, 0)} processes there and no lease: `tipcflow nodes reap`"
+        stray = [run for run in self._without_lease(health) if run in self.runs]
+        return health.troubles + [
+            f"run {run} has {health.processes.get(run, 0)} processes there and no lease: `tipcflow nodes reap`"
             for run in stray
         ]
 
-    def notes_of(self, look: NodeLook) -> list[str]:
+    def notes_of(self, health: NodeHealth) -> list[str]:
         """Notes about a node that are not problems."""
-        foreign = [run for run in sorted({*self._without_lease(look), *look.claims}) if run not in self.runs]
-        return [f"run {run} of another controller{_by(look.claims.get(run))} is running there" for run in foreign]
+        foreign = [run for run in sorted({*self._without_lease(health), *health.claims}) if run not in self.runs]
+        return [
+            f"run {run} of another controller{_by(health.claims.get(run))} is running there" for run in foreign
+        ]
 
     def triggers(self) -> dict[str, str]:
         """Run -> its trigger source."""
         return {name: run.trigger for name, run in self.runs.items()}
 
-    def _without_lease(self, look: NodeLook) -> list[str]:
-        live = {lease.run for lease in self.held_on(look.node) if lease.live(self.now)}
-        return [run for run in look.runs if run not in live]
+    def _without_lease(self, health: NodeHealth) -> list[str]:
+        live = {lease.run for lease in self.held_on(health.node) if lease.live(self.now)}
+        return [run for run in health.runs if run not in live]
 
 
 def lines_of(view: View, *, width: int | None) -> Iterator[Line]:
     """The tables: nodes of each cluster, slots in use, queue."""
-    by_address = {look.node.address: look for look in view.looks}
+    by_address = {health.node.address: health for health in view.checked}
     for number, cluster in enumerate(view.clusters):
-        looks = [by_address[node.address] for node in cluster.nodes]
+        checked = [by_address[node.address] for node in cluster.nodes]
         if number:
             yield Line("")
-        yield Line(f"{cluster.name}: {_summary(view, looks)}", bold=True)
-        yield from _node_lines(view, looks, width)
+        yield Line(f"{cluster.name}: {_summary(view, checked)}", bold=True)
+        yield from _node_lines(view, checked, width)
     for title, entries in (("slots in use", _lease_entries(view)), ("queue for slots", _queue_entries(view))):
         yield Line("")
         yield Line(f"{title}: {len(entries) or 'none'}", bold=True)
@@ -105,20 +107,20 @@ def as_dict(view: View) -> dict[str, Any]:
     return {
         "nodes": [
             {
-                "name": look.node.name,
-                "clusters": clusters[look.node.address],
-                "address": look.node.address,
-                "device": look.node.device,
-                "slots": look.node.slots,
-                "free_slots": _free(view, look),
-                "reachable": not look.unreachable,
-                "troubles": view.troubles_of(look),
-                "notes": view.notes_of(look),
-                "disk_free_bytes": look.facts.disk_free_bytes if look.facts else None,
-                "clock_skew_s": look.facts.clock_skew_s if look.facts else None,
-                "runs": {run: list(look.jobs.get(run, ())) for run in look.runs},
+                "name": health.node.name,
+                "clusters": clusters[health.node.address],
+                "address": health.node.address,
+                "device": health.node.device,
+                "slots": health.node.slots,
+                "free_slots": _free(view, health),
+                "reachable": not health.unreachable,
+                "troubles": view.troubles_of(health),
+                "notes": view.notes_of(health),
+                "disk_free_bytes": health.facts.disk_free_bytes if health.facts else None,
+                "clock_skew_s": health.facts.clock_skew_s if health.facts else None,
+                "runs": {run: list(health.jobs.get(run, ())) for run in health.runs},
             }
-            for look in view.looks
+            for health in view.checked
         ],
         "leases": [
             lease.model_dump(mode="json") | {"trigger": triggers.get(lease.run), "live": lease.live(view.now)}
@@ -140,29 +142,29 @@ def as_dict(view: View) -> dict[str, Any]:
     }
 
 
-def _summary(view: View, looks: Sequence[NodeLook]) -> str:
-    slots, free = sum(look.node.slots for look in looks), sum(_free(view, look) for look in looks)
-    bad = sum(bool(view.troubles_of(look)) for look in looks)
-    nodes = f"{len(looks)} node{'s' if len(looks) != 1 else ''}"
+def _summary(view: View, checked: Sequence[NodeHealth]) -> str:
+    slots, free = sum(health.node.slots for health in checked), sum(_free(view, health) for health in checked)
+    bad = sum(bool(view.troubles_of(health)) for health in checked)
+    nodes = f"{len(checked)} node{'s' if len(checked) != 1 else ''}"
     return f"{nodes}, {free} of {slots} slots free" + (f", {bad} unhealthy" if bad else "")
 
 
-def _node_lines(view: View, looks: Sequence[NodeLook], width: int | None) -> Iterator[Line]:
+def _node_lines(view: View, checked: Sequence[NodeHealth], width: int | None) -> Iterator[Line]:
     rows = []
-    for look in looks:
-        facts = look.facts
+    for health in checked:
+        facts = health.facts
         disk = size(facts.disk_free_bytes) if facts else "?"
         skew = offset(facts.clock_skew_s) if facts else "?"
-        health = "unhealthy" if view.troubles_of(look) else "ok"
-        free = f"{_free(view, look)}/{look.node.slots}"
-        rows.append((look.node.name, look.node.device, free, disk, skew, health))
+        condition = "unhealthy" if view.troubles_of(health) else "ok"
+        free = f"{_free(view, health)}/{health.node.slots}"
+        rows.append((health.node.name, health.node.device, free, disk, skew, condition))
     head, *lines = columns(("NODE", "DEVICE", "FREE", "DISK", "CLOCK", "HEALTH"), rows, width=None)
     yield Line(head, dim=True)
-    for look, line in zip(looks, lines, strict=True):
-        troubles = view.troubles_of(look)
+    for health, line in zip(checked, lines, strict=True):
+        troubles = view.troubles_of(health)
         yield Line(line, color="red" if troubles else None)
         yield from (Line(text, color="red") for text in _below(troubles, width))
-        yield from (Line(text) for text in _below(view.notes_of(look), width))
+        yield from (Line(text) for text in _below(view.notes_of(health), width))
 
 
 def _below(prose: Sequence[str], width: int | None) -> list[str]:
@@ -220,6 +222,8 @@ def _why(view: View, place: "Place") -> str:
     return waiting(place, view.triggers(), view.names)
 
 
-def _free(view: View, look: NodeLook) -> int:
+def _free(view: View, health: NodeHealth) -> int:
     """Slots that a run could use now; 0 for an unreachable node."""
-    return 0 if look.unreachable else look.node.slots - len({lease.slot for lease in view.held_on(look.node)})
+    return (
+        0 if health.unreachable else health.node.slots - len({lease.slot for lease in view.held_on(health.node)})
+    )

@@ -14,13 +14,13 @@ def fitting(
         width: columns of the terminal; None for no limit.
         spare: columns to drop, in this order, until the table fits.
     """
-    kept = list(range(len(headers)))
+    shown = list(range(len(headers)))
     for name in spare:
-        if width is None or _width([headers, *rows], kept) <= width:
+        if width is None or _width([headers, *rows], shown) <= width:
             break
-        kept.remove(list(headers).index(name))
-    return columns([headers[at] for at in kept], [[row[at] for at in kept] for row in rows], width=None)
+        shown.remove(list(headers).index(name))
+    return columns([headers[at] for at in shown], [[row[at] for at in shown] for row in rows], width=None)
 
 
-def _width(table: Sequence[Sequence[str]], kept: Sequence[int]) -> int:
-    return sum(max(len(row[at]) for row in table) + 2 for at in kept) - 2
+def _width(table: Sequence[Sequence[str]], shown: Sequence[int]) -> int:
+    return sum(max(len(row[at]) for row in table) + 2 for at in shown) - 2

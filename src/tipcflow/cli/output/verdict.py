@@ -30,13 +30,13 @@ def print_verdict(store: "Store", run: Run, certificate: Path | None) -> None:
         if data.facts.leg_status:
             console.print(legs_table(data.facts))
         console.print(checks_table(data.plan, data.checks))
-    words = [("run", run.id), ("why", run.reason), ("more", f"tipcflow show {run.id}")]
+    rows = [("run", run.id), ("why", run.reason), ("more", f"tipcflow show {run.id}")]
     if data.neutral:
-        words.append(("policy", "`unconfirmed` is neutral: it does not block, exit code 0"))
+        rows.append(("policy", "`unconfirmed` is neutral: it does not block, exit code 0"))
     if certificate is not None:
-        words.append(("certificate", str(certificate)))
+        rows.append(("certificate", str(certificate)))
     console.print()
-    for label, text in words:
+    for label, text in rows:
         if text:
             console.print(f"{label + ':':<13}{text}", markup=False, soft_wrap=True)
     console.print(run.status.value if run.status else "no status", markup=False, style=_style(run.status))

@@ -76,16 +76,16 @@ def _show(result: "Measured", *, as_json: bool) -> int:
     from tipcflow.cli.scaling.text import document, page, seed_dictionary, seed_table
     from tipcflow.execute.scaling.result import exit_code_of
 
-    kept = result.document
-    topologies = [entry.model_dump(mode="json") for entry in kept.topologies]
+    stored = result.document
+    topologies = [entry.model_dump(mode="json") for entry in stored.topologies]
     if as_json:
-        batch = next((entry.batch_size_per_device for entry in kept.topologies), 0)
-        print_json({**document(result.rows, kept.rule, batch, result.notes, []), "topologies": topologies})
+        batch = next((entry.batch_size_per_device for entry in stored.topologies), 0)
+        print_json({**document(result.rows, stored.rule, batch, result.notes, []), "topologies": topologies})
     else:
         if result.rows:
             echo_lines([*page(result.rows, terminal_width()), ""])
             typer.echo(f"{seed_dictionary(result.rows)}\n\n{seed_table(result.rows)}\n")
-        for entry in kept.topologies:
+        for entry in stored.topologies:
             if entry.reason:
                 run = f" (run {entry.run})" if entry.run else ""
                 typer.echo(f"{entry.topology}: {entry.status.value}: {entry.reason}{run}")

@@ -28,5 +28,5 @@ def failure_lines(data: "RunData", logs: Path, width: int | None) -> list[str]:
     return [*lines, *(f"evidence: {logs / file}" for file in evidence)]
 
 
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""

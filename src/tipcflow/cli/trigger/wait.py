@@ -70,7 +70,7 @@ def wait(
             break
         for run in open_:
             try:
-                _look(airflow, run, until, note)
+                _poll(airflow, run, until, note)
                 silent = ""
             except InfraError as error:
                 if not silent:
@@ -84,7 +84,7 @@ def wait(
             run.status, run.reason = _unfinished(run, cancel.is_set(), timeout_s, silent)
 
 
-def _look(airflow: "Airflow", run: Watched, until: float, note: Note) -> None:
+def _poll(airflow: "Airflow", run: Watched, until: float, note: Note) -> None:
     assert run.dag_run
     left = max(0.1, min(_LONGEST_CALL_S, until - time.monotonic()))
     run.dag_run = airflow.dag_run(run.dag_run.dag_id, run.dag_run.run_id, deadline_s=left)

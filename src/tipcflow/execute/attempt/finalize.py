@@ -123,8 +123,8 @@ class StepCloser:
         Returns:
             (number of metric values stored, messages about files that are still missing).
         """
-        gone = [member for member in members if member.record is None and member.lost]
-        if not gone:
+        lost_members = [member for member in members if member.record is None and member.lost]
+        if not lost_members:
             return 0, ()
         added: list[int] = []
         with self._alone(step):
@@ -134,7 +134,7 @@ class StepCloser:
                 folder = earlier_folder(folder, attempt)
             collected = collect(
                 step,
-                gone,
+                lost_members,
                 nodes,
                 home=self._home,
                 attempt=attempt,
@@ -145,11 +145,11 @@ class StepCloser:
             )
             added.append(self._store.measurements.add(collected.measurements))
             record_kept(self._store, self._run, step.id, attempt, folder, late=True)
-        for words in (*collected.notes, *collected.lost):
-            self._report(Event(Kind.NOTE, f"attempt {attempt}: {words}", step=step.id))
+        for message in (*collected.notes, *collected.lost):
+            self._report(Event(Kind.NOTE, f"attempt {attempt}: {message}", step=step.id))
         if not collected.lost:
             late = LateLogs(done=True, samples=sum(added), message="fetched before the next attempt")
-            keys = {MemberKey(step.id, attempt, member.name): late for member in gone}
+            keys = {MemberKey(step.id, attempt, member.name): late for member in lost_members}
             self._store.documents.merge(self._run, LateLogsDocument, keys)
         return sum(added), tuple(collected.lost)
 
@@ -161,8 +161,8 @@ class StepCloser:
 
     def again(self, step: Step, attempt: int) -> bool:
         """Whether a closed attempt is followed by a retry."""
-        kept = self._store.documents.get(self._run, FailuresDocument) or FailuresDocument()
-        failure = kept.root.get(AttemptKey(step.id, attempt))
+        failures = self._store.documents.get(self._run, FailuresDocument) or FailuresDocument()
+        failure = failures.root.get(AttemptKey(step.id, attempt))
         return failure is not None and failure.again
 
     def _close(
@@ -210,8 +210,8 @@ class StepCloser:
                 self._report(Event(Kind.NOTE, note, step=step.id))
             self.end(step, status, reason, again=failure is not None and failure.again)
             if failure is not None:
-                words = "; ".join(filter(None, (failure.headline, failure.then)))
-                self._report(Event(Kind.NOTE, f"{step.id}: {words}. {failure.remedy.advice}", step=step.id))
+                headline = "; ".join(filter(None, (failure.headline, failure.then)))
+                self._report(Event(Kind.NOTE, f"{step.id}: {headline}. {failure.remedy.advice}", step=step.id))
         return status, reason
 
     def _consequence(

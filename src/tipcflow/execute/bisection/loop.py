@@ -117,7 +117,7 @@ class Bisection:
         while True:
             measured = self.known()
             measured.skipped |= refused
-            progress = self._look(measured)
+            progress = self._progress_of(measured)
             if progress.next is None:
                 yield progress
                 return
@@ -170,8 +170,8 @@ class Bisection:
                 measured.skipped[place] = f"{run.status.value}: {run.reason}" if run.status else ""
         for place in measured.values.keys() & measured.skipped.keys():
             del measured.skipped[place]
-        mine = {run.id: run for several in measured.runs.values() for run in several}
-        measured.noise_values = earlier_values(self.store, self.subject, mine)
+        own_runs = {run.id: run for several in measured.runs.values() for run in several}
+        measured.noise_values = earlier_values(self.store, self.subject, own_runs)
         return measured
 
     def _stopped(self, done: int, spent_s: float) -> str:
@@ -181,7 +181,7 @@ class Bisection:
             return f"the budget of {limit(self.budget_s)} is used up"
         return ""
 
-    def _look(self, measured: Measured) -> Progress:
+    def _progress_of(self, measured: Measured) -> Progress:
         last = len(self.versions) - 1
         for place in sorted({0, last} & measured.skipped.keys()):
             if place in measured.runs:

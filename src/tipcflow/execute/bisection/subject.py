@@ -139,8 +139,8 @@ def stored_runs(store: "Store", subject: Subject, versions: Collection[str], *, 
 
 
 def _is_diagnosis(store: "Store", run: Run) -> bool:
-    kept = store.documents.get(run.id, IncomparableDocument)
-    return kept is not None and run.trigger != BISECT
+    incomparable = store.documents.get(run.id, IncomparableDocument)
+    return incomparable is not None and run.trigger != BISECT
 
 
 def earlier_values(store: "Store", subject: Subject, runs: Mapping[str, Run], *, limit: int = 20) -> list[float]:

@@ -50,7 +50,7 @@ def recorded_start(path: Path, folder: Path) -> int | None:
     if path.stat().st_size == start:
         # The log was overwritten with the same content, or not written at all.
         return 0 if entry.get("touched") else start
-    return start if record.look_s <= OFTEN_S or _has_times(path, start) else None
+    return start if record.interval_s <= OFTEN_S or _has_times(path, start) else None
 
 
 def own_start(logged: Numbers, path: Path, folder: Path) -> int:
@@ -83,19 +83,19 @@ class Recorded(NamedTuple):
 
     Attributes:
         files: path relative to the suite's root -> entry (docs/reference/job-folder.md).
-        look_s: interval at which the runner looked for overwritten logs, seconds; 1 for runners before 2026-11-24.
+        interval_s: interval of the checks for overwritten logs, seconds; 1 for runners before 2026-11-24.
     """
 
     files: dict[str, Any]
-    look_s: float
+    interval_s: float
 
 
 def recorded(folder: Path) -> Recorded | None:
     """Return the runner's record of an attempt; None without a record."""
     try:
         record = json.loads((folder / BEFORE).read_text())
-        files, look_s = record["files"], float(record.get("look_s", 1.0))
-        return Recorded(files, look_s) if isinstance(files, dict) else None
+        files, interval_s = record["files"], float(record.get("look_s", 1.0))
+        return Recorded(files, interval_s) if isinstance(files, dict) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

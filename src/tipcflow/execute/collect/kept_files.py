@@ -88,8 +88,10 @@ def note_lost_files(store: "Store", run: str, folder: Path) -> LostFilesDocument
     """Compare what was kept with the files in the run's folder, and store the difference for the checks."""
     kept = kept_files(store, run)
     missing = [name for name in kept if not is_kept(folder / name)]
-    gone = frozenset(missing)
-    changed = [name for name, sha256 in kept.items() if name not in gone and content_hash(folder / name) != sha256]
+    unavailable = frozenset(missing)
+    changed = [
+        name for name, sha256 in kept.items() if name not in unavailable and content_hash(folder / name) != sha256
+    ]
     lost = LostFilesDocument(missing=tuple(sorted(missing)), changed=tuple(sorted(changed)), kept=len(kept))
     store.documents.put(run, lost)
     return lost

@@ -260,8 +260,8 @@ def legs_outcome(legs: Sequence[Outcome], whole: Outcome) -> Outcome:
         return Outcome(Status.PASS)
     count = sum(leg.status is worst.status for leg in ran)
     reason = next(leg.reason for leg in legs if leg.status is worst.status)
-    words = f"{count} of {len(ran)} legs {worst.status.value.replace('_', ' ')}: {reason}"
-    return Outcome(worst.status, words, whole.failure or first)
+    summary = f"{count} of {len(ran)} legs {worst.status.value.replace('_', ' ')}: {reason}"
+    return Outcome(worst.status, summary, whole.failure or first)
 
 
 def _with_excerpt(reason: str, diagnosis: LogDiagnosis) -> str:

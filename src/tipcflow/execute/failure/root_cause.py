@@ -66,9 +66,9 @@ def find_root_cause(
     """
     diagnoses, skew = diagnoses or {}, skew or {}
     bad = [member for member in members if is_failed(member)]
-    gone = _gone_first(bad)
-    if gone is not None:
-        return gone
+    first_lost = _gone_first(bad)
+    if first_lost is not None:
+        return first_lost
     ranked = [(_strength(member, diagnoses.get(member.name, _NOTHING), bad), member) for member in bad]
     if not ranked:
         return None
@@ -81,8 +81,8 @@ def _gone_first(bad: Sequence[Member]) -> Member | None:
     """Return the member whose link broke first: a peer that fails later fails because of it, whatever its exit
     code."""
     first_end = min((m.known_at for m in bad if is_root_cause(m) and not m.lost), default=float("inf"))
-    gone = [m for m in bad if m.lost and 0 < m.down_since < first_end]
-    return min(gone, key=lambda m: m.down_since, default=None)
+    lost = [m for m in bad if m.lost and 0 < m.down_since < first_end]
+    return min(lost, key=lambda m: m.down_since, default=None)
 
 
 def _strength(member: Member, diagnosis: LogDiagnosis, bad: Sequence[Member]) -> int:

@@ -25,9 +25,9 @@ def root_cause(record: ExitRecord, diagnosis: LogDiagnosis, kind: FailureClass |
     if record.reason is EndReason.STOPPED:
         return _stopped(record)
     if record.reason in _BY_THE_RUNNER:
-        words = record.message or record.reason.value.replace("_", " ")
+        problem = record.message or record.reason.value.replace("_", " ")
         first = f"{late}: " if kind is FailureClass.BUDGET else ""
-        return f"{first}{words} on node {record.node}"
+        return f"{first}{problem} on node {record.node}"
     if kind is None:
         return ""
     rank = diagnosis.silent if diagnosis.silent >= 0 else diagnosis.rank

@@ -25,13 +25,13 @@ def hang_limit(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float
     """
     if policy.hang_s is not None:
         return policy.hang_s
-    kept = store.documents.get(run_id, HangDocument)
-    if kept is None:
+    stored = store.documents.get(run_id, HangDocument)
+    if stored is None:
         longest = _longest(store, run_id, plan, policy)
         limit = policy.hang_first_s if longest is None else min(LONGEST_S, max(DEFAULT_S, longest))
-        kept = HangDocument(limit)
-        store.documents.put(run_id, kept)
-    return kept.root
+        stored = HangDocument(limit)
+        store.documents.put(run_id, stored)
+    return stored.root
 
 
 def progress_of(step: Step) -> tuple[str, ...]:

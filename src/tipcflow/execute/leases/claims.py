@@ -57,10 +57,10 @@ class NodeClaims:
         others = self._nodes.on_reachable(lambda session: self._take(session, holders[session.node.address]))
         foreign = {node: runs for node, runs in others.items() if runs}
         if foreign:
-            self.give_back()
+            self.release()
         return foreign
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Release the claims on all reachable nodes."""
         self._nodes.on_reachable(lambda session: session.unclaim(self._run))
 

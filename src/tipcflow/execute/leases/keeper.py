@@ -22,7 +22,7 @@ WAITER_S = 60.0
 # The request must stay valid between the triggerer and the task that it starts, even if the scheduler is busy.
 TASK_WAITER_S = 300.0
 # The result of listing a node is reused for this long.
-LOOK_EVERY_S = 10.0
+CHECK_EVERY_S = 10.0
 
 
 class LeaseKeeper:
@@ -69,9 +69,9 @@ class LeaseKeeper:
         self._names = names or {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._looked: dict[str, float] = {}
+        self._checked_at: dict[str, float] = {}
         self._position = 1
-        self._strangers: Mapping[str, set[str]] = {}
+        self._foreign_runs: Mapping[str, set[str]] = {}
         self.fence = 0
         # Addresses of nodes that could not be listed at the end: their slots are not released.
         self.keep: set[str] = set()
@@ -137,7 +137,7 @@ class LeaseKeeper:
             if fence is not None:
                 return fence, ""
             if self._claims is not None:
-                self._claims.give_back()
+                self._claims.release()
             place = self._place()  # a request with higher rank arrived in between
         if not queue:
             self._store.queue.leave(self._run)
@@ -152,30 +152,30 @@ class LeaseKeeper:
         """Drop expired leases of nodes that were listed and have nothing of that run; return whether there were
         any."""
         now, dropped = self._store.now(), 0
-        gone: dict[tuple[str, str], list[Lease]] = defaultdict(list)
+        expired: dict[tuple[str, str], list[Lease]] = defaultdict(list)
         for lease in held:
             if not lease.live(now):
-                gone[lease.node, lease.run].append(lease)
-        for (node, run), leases in gone.items():
-            if self._may_look(f"{node} {run}") and self._empty(node, run):
+                expired[lease.node, lease.run].append(lease)
+        for (node, run), leases in expired.items():
+            if self._may_check(f"{node} {run}") and self._empty(node, run):
                 dropped += self._store.leases.drop_expired(leases)
         return bool(dropped)
 
     def _unknown_runs(self) -> Mapping[str, set[str]]:
         """Return node -> runs that are running there without a lease in this database; if none, the nodes are
         claimed."""
-        if self._claims is None or (self._strangers and not self._may_look("claims")):
-            return self._strangers
-        self._strangers = self._claims.take()
-        self._looked["claims"] = time.monotonic()
-        return self._strangers
+        if self._claims is None or (self._foreign_runs and not self._may_check("claims")):
+            return self._foreign_runs
+        self._foreign_runs = self._claims.take()
+        self._checked_at["claims"] = time.monotonic()
+        return self._foreign_runs
 
-    def _may_look(self, what: str) -> bool:
+    def _may_check(self, what: str) -> bool:
         """Whether the last check is old enough to repeat it."""
         now = time.monotonic()
-        if now - self._looked.get(what, -LOOK_EVERY_S) < LOOK_EVERY_S:
+        if now - self._checked_at.get(what, -CHECK_EVERY_S) < CHECK_EVERY_S:
             return False
-        self._looked[what] = now
+        self._checked_at[what] = now
         return True
 
     def _renew(self) -> None:

@@ -31,10 +31,10 @@ def obstacles(place: "Place", triggers: Mapping[str, str], names: Mapping[str, s
         + (f", lease expired at {clock(ends)}" if ends <= place.at else "")
         for (run, since, ends), slots in _held(place).items()
     ]
-    kept = _kept(place)
-    if kept and place.ahead:
+    reserved = _kept(place)
+    if reserved and place.ahead:
         run = _run(place.ahead[0].run, triggers)
-        held.append(f"{format_slots(kept, names)}: reserved for {run}, which is ahead in the queue")
+        held.append(f"{format_slots(reserved, names)}: reserved for {run}, which is ahead in the queue")
     return held
 
 

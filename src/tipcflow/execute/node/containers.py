@@ -33,8 +33,8 @@ def usable_image(transport: Transport, node: Node) -> str:
     command = containers.check_container(node, container)
     done = transport.run(command, timeout=PULL_S if container.pull else CHECK_S)
     if done.exit_code == 0:
-        words = done.stdout.decode(errors="replace").split()
-        return f"{container.image} ({words[-1][:19]})" if words else container.image
+        output = done.stdout.decode(errors="replace").split()
+        return f"{container.image} ({output[-1][:19]})" if output else container.image
     lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
     raise InfraError(
         f"node {node.name} cannot run its container: {lines[-1] if lines else f'exit code {done.exit_code}'}",

@@ -151,14 +151,14 @@ class FolderFetch:
 
     def _keep_sent(self, wanted: Iterable[str]) -> dict[str, Listed]:
         """Store the files that have arrived already."""
-        kept = {}
+        stored = {}
         for name in wanted:
             if (data := self._sent.get(name)) is not None:
                 path = self._local / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
-                kept[name] = Listed(len(data), hashlib.sha256(data).hexdigest())
-        return kept
+                stored[name] = Listed(len(data), hashlib.sha256(data).hexdigest())
+        return stored
 
     def _list(self, names: list[str]) -> dict[str, Listed]:
         """List the files on the node; small ones are fetched with the listing."""

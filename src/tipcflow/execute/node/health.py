@@ -20,7 +20,7 @@ LOW_DISK_BYTES = 5 << 30
 SKEW_S = 2.0
 
 
-class NodeLook(Frozen):
+class NodeHealth(Frozen):
     """The state of a node.
 
     Attributes:
@@ -67,20 +67,20 @@ class NodeLook(Frozen):
         return messages
 
 
-def check_health(nodes: Sequence[Node], connect: Connect = connect_from_here) -> list[NodeLook]:
+def check_health(nodes: Sequence[Node], connect: Connect = connect_from_here) -> list[NodeHealth]:
     """Check all nodes concurrently; installs the node runner in their workspaces and changes nothing else."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda node: _look(node, connect), nodes))
+        return list(pool.map(lambda node: _inspect(node, connect), nodes))
 
 
-def _look(node: Node, connect: Connect) -> NodeLook:
+def _inspect(node: Node, connect: Connect) -> NodeHealth:
     with contextlib.closing(NodeSession(node, connect)) as session:
         try:
             session.prepare()
             facts, listed, claims = session.facts({}), session.list_ours(), session.unclaim()
             by_run = jobs_by_run(listed)
         except InfraError as error:
-            return NodeLook(node=node, unreachable=error.detail, hint=error.hint)
+            return NodeHealth(node=node, unreachable=error.detail, hint=error.hint)
     counts = Counter(job.run for job, _ in processes(listed))
     jobs = {run: tuple(map(str, sorted(own))) for run, own in by_run.items()}
-    return NodeLook(node=node, facts=facts, jobs=jobs, processes=dict(counts), claims=claims)
+    return NodeHealth(node=node, facts=facts, jobs=jobs, processes=dict(counts), claims=claims)

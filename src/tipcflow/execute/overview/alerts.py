@@ -75,13 +75,13 @@ def _search(store: "Store", alert: Alert) -> str:
     where = ["--suite", bad.suite, "--mode", bad.mode, "--cluster", bad.cluster]
     if _commit(good) and _commit(bad) and _commit(good) != _commit(bad):
         range_ = ["--good", _commit(good), "--bad", _commit(bad)]
-        words = ["tipcflow", "bisect", plan.params_file, alert.metrics[0].metric, *range_, *where]
+        command = ["tipcflow", "bisect", plan.params_file, alert.metrics[0].metric, *range_, *where]
     elif good.framework and bad.framework and good.framework != bad.framework:
         builds = ["--framework-a", _version(good), "--framework-b", _version(bad)]
-        words = ["tipcflow", "ab", plan.params_file, *builds, *where]
+        command = ["tipcflow", "ab", plan.params_file, *builds, *where]
     else:
         return ""
-    return shlex.join(words)
+    return shlex.join(command)
 
 
 def _commit(run: "Run") -> str:

@@ -117,13 +117,13 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     suite = load_suite(request.suite, request.config_dir)
     cluster = load_cluster(request.cluster, request.config_dir)
     if request.confirms:
-        kept = store.documents.get(request.confirms, ClusterDocument)
-        cluster = kept.root if kept else cluster
+        stored = store.documents.get(request.confirms, ClusterDocument)
+        cluster = stored.root if stored else cluster
         # An evaluation runs on the nodes where the model was trained.
         cluster = cluster if request.evaluates else rotated(cluster)
     elif request.nodes_of:
-        kept = store.documents.get(request.nodes_of, ClusterDocument)
-        cluster = kept.root if kept else cluster
+        stored = store.documents.get(request.nodes_of, ClusterDocument)
+        cluster = stored.root if stored else cluster
     build = _build(store, request, suite, home)
     if build is None and not request.confirms:
         require_framework(suite, cluster, requested=request.framework)
@@ -200,8 +200,8 @@ def _build(store: "Store", request: RunRequest, suite: Suite, home: Path) -> Fra
     if request.framework:
         preflight.parse_framework(request.framework)
     if request.confirms:
-        kept = store.documents.get(request.confirms, BuildDocument)
-        return kept.root if kept else None
+        stored = store.documents.get(request.confirms, BuildDocument)
+        return stored.root if stored else None
     check_source(request.framework_wheel, request.framework_sha256, only_names=request.only_inside)
     if not request.framework_wheel:
         return None
@@ -250,16 +250,16 @@ def resolved_run(store: "Store", run_id: str, *, home: Path) -> Resolved:
         ConfigError: the run was never resolved.
         InfraError: the suite's snapshot is not on this machine.
     """
-    kept = store.documents.several(run_id, (*SETTLED, SourceDocument, BuildDocument))
-    build = kept.get(BuildDocument)
+    documents = store.documents.several(run_id, (*SETTLED, SourceDocument, BuildDocument))
+    build = documents.get(BuildDocument)
     return Resolved(
         build=build.root if build else None,
-        request=resolved_document(kept, RequestDocument, run_id).root,
-        suite=resolved_document(kept, SuiteDocument, run_id).root,
-        cluster=resolved_document(kept, ClusterDocument, run_id).root,
-        snapshot=kept_snapshot(home, resolved_document(kept, SourceDocument, run_id)),
-        policy=resolved_document(kept, PolicyDocument, run_id).root,
-        references=resolved_document(kept, ReferencesDocument, run_id).root,
+        request=resolved_document(documents, RequestDocument, run_id).root,
+        suite=resolved_document(documents, SuiteDocument, run_id).root,
+        cluster=resolved_document(documents, ClusterDocument, run_id).root,
+        snapshot=kept_snapshot(home, resolved_document(documents, SourceDocument, run_id)),
+        policy=resolved_document(documents, PolicyDocument, run_id).root,
+        references=resolved_document(documents, ReferencesDocument, run_id).root,
     )
 
 

@@ -113,7 +113,7 @@ class ChainRun:
                 self._store.documents.put(self.id, LeftoversDocument(tuple(leftovers)))
                 self._note("judging")
                 phases.judge_run(context)
-                child = self._ask(context)
+                child = self._request_confirmation(context)
             for line in leftovers:
                 self._note(line)
             if child is not None:
@@ -149,7 +149,7 @@ class ChainRun:
             cancel=self.cancel,
         )
 
-    def _ask(self, context: TaskContext) -> "ChainRun | None":
+    def _request_confirmation(self, context: TaskContext) -> "ChainRun | None":
         """Create the run that re-measures suspected regressions; None if there are none."""
         if self.cancel.is_set():
             return None

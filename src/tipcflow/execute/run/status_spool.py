@@ -94,11 +94,13 @@ def apply(home: Path, store: "Store") -> list[str]:
     _forget_reserved(home, store)
     for path in sorted((home / FOLDER).glob("*.json")):
         try:
-            kept = json.loads(path.read_text())
-            if kept.get("database") == store.url and store.runs.get_or_none(path.stem) is None:
-                store.runs.create(Run.model_validate(kept["run"]))
+            spooled = json.loads(path.read_text())
+            if spooled.get("database") == store.url and store.runs.get_or_none(path.stem) is None:
+                store.runs.create(Run.model_validate(spooled["run"]))
             if store.runs.get(path.stem).status is None:
-                store.runs.finish(path.stem, Status(kept["status"]), str(kept["reason"]), float(kept["ended_at"]))
+                store.runs.finish(
+                    path.stem, Status(spooled["status"]), str(spooled["reason"]), float(spooled["ended_at"])
+                )
                 applied.append(path.stem)
         except TipcflowError:
             continue  # another database: the file stays for it

@@ -74,7 +74,7 @@ class StepTask:
         self._driver = AttemptDriver({}, (), _States(context, step, 0), together=False, cancel=self._cancel)
 
     @property
-    def mine(self) -> Member:
+    def own_member(self) -> Member:
         """The member of the first own node."""
         return self._driver.own[0]
 
@@ -126,8 +126,8 @@ class StepTask:
                 context.closer.fetch_late(step, joined.attempt - 1, list(before.values()), self._nodes)
             context.forget(step)
             context.report(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
-        if self._resume is not None and not self.mine.done:
-            self.mine.resume_at(self._resume)
+        if self._resume is not None and not self.own_member.done:
+            self.own_member.resume_at(self._resume)
         if self._over or self._resume is not None:
             return
         if not joined.opened and self._was_stopped():
@@ -178,7 +178,7 @@ class StepTask:
         self._driver.refresh()
         if not self._driver.running:
             return self._close()
-        member = self.mine
+        member = self.own_member
         if member.record is None:
             return Status.INFRA_FAILURE, member.lost
         status, reason = outcome.status_of(member.record)
@@ -279,9 +279,9 @@ class StepTask:
 
     def _was_stopped(self) -> bool:
         """Whether the open attempt was stopped with an earlier attempt of this task; it is closed then."""
-        self.mine.poll()
-        if not was_stopped(self.mine):
-            self.mine.lost = ""  # watching the job gives a more precise reason
+        self.own_member.poll()
+        if not was_stopped(self.own_member):
+            self.own_member.lost = ""  # watching the job gives a more precise reason
             return False
         self.settle()
         return True

@@ -49,21 +49,21 @@ def kept_names(home: Path, sha256: str) -> frozenset[str]:
     return frozenset(json.loads(_read(_folder(home) / f"{sha256}.names")))
 
 
-def kept_snapshot(home: Path, kept: SourceDocument) -> Snapshot:
+def kept_snapshot(home: Path, document: SourceDocument) -> Snapshot:
     """Return the snapshot that `keep_snapshot` wrote.
 
     Raises:
         InfraError: the snapshot no longer exists, or this is not the folder in which the run was resolved.
     """
-    if kept.mark:
-        _read(_mark(_folder(home), kept.sha256, kept.mark))
+    if document.mark:
+        _read(_mark(_folder(home), document.sha256, document.mark))
     return Snapshot(
-        commit=kept.commit,
-        archive=kept_archive(home, kept.sha256),
-        sha256=kept.sha256,
-        params_file=kept.params_file,
-        params_text=kept.params_text,
-        names=kept_names(home, kept.sha256),
+        commit=document.commit,
+        archive=kept_archive(home, document.sha256),
+        sha256=document.sha256,
+        params_file=document.params_file,
+        params_text=document.params_text,
+        names=kept_names(home, document.sha256),
     )
 
 

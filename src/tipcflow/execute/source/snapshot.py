@@ -262,8 +262,8 @@ def commit_at(root: Path, ref: str, *, clone: bool, key: str = "--suite-ref") ->
             git(root, "fetch", "--quiet", "origin", ref, network=True)
     for name in (f"origin/{ref}", ref) if clone else (ref,):
         try:
-            words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-            return git(root, *words).decode().strip()
+            arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            return git(root, *arguments).decode().strip()
         except ConfigError:
             continue
     raise ConfigError(

@@ -113,8 +113,8 @@ def _of_place(upkeep: Upkeep, place: _Place, runs: Sequence[str]) -> list[tuple[
         if member.run in place.there:
             fetched = _fetched(upkeep, member, tries)
         else:
-            gone = f"the logs of {member.step} are no longer on node {member.node}"
-            fetched = LateLogs(done=True, tries=tries, message=gone)
+            message = f"the logs of {member.step} are no longer on node {member.node}"
+            fetched = LateLogs(done=True, tries=tries, message=message)
         upkeep.store.documents.merge(member.run, LateLogsDocument, {key: fetched})
         results.append((member, fetched))
     return results

@@ -19,13 +19,13 @@ AT_ONCE = 8
 
 def expired_leases(upkeep: Upkeep) -> str:
     """Drop expired leases on nodes without processes of their run; end leftovers of runs that have a status."""
-    gone: dict[tuple[str, str], list[Lease]] = defaultdict(list)
+    expired: dict[tuple[str, str], list[Lease]] = defaultdict(list)
     for lease in upkeep.store.leases.all():
         if not lease.live(upkeep.now):
-            gone[lease.node, lease.run].append(lease)
+            expired[lease.node, lease.run].append(lease)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        dropped = sum(pool.map(lambda place: _of_run(upkeep, place[0], place[1], gone[place]), sorted(gone)))
-    return f"{sum(map(len, gone.values()))} leases expired: {dropped} were dropped"
+        dropped = sum(pool.map(lambda place: _of_run(upkeep, place[0], place[1], expired[place]), sorted(expired)))
+    return f"{sum(map(len, expired.values()))} leases expired: {dropped} were dropped"
 
 
 def node_at(upkeep: Upkeep, address: str, run: str) -> Node | None:

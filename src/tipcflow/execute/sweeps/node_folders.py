@@ -85,10 +85,10 @@ def _sweep(upkeep: Upkeep, node: Node) -> _Node:
                     continue
                 session.remove_run(run.id)
                 removed += 1
-            gone = session.call(
+            listing = session.call(
                 housekeeping.clean_cache(node, days=BUILD_DAYS), "remove unused files of its cache", timeout=300
             )
-            cached = len(gone.splitlines())
+            cached = len(listing.splitlines())
         except InfraError as error:
             return _Node(removed, kept, cached, error.message)
     return _Node(removed, kept, cached)

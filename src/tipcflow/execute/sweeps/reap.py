@@ -139,8 +139,8 @@ class Reaper:
         lines = []
         expired: dict[str, list[Lease]] = {}
         for lease in self._leases(node):
-            gone = lease.run not in there and short(lease.run) not in elsewhere
-            if gone and not lease.live(self._now) and self._run in ("", lease.run):
+            is_abandoned = lease.run not in there and short(lease.run) not in elsewhere
+            if is_abandoned and not lease.live(self._now) and self._run in ("", lease.run):
                 expired.setdefault(lease.run, []).append(lease)
         for run, leases in expired.items():
             if self._store.leases.drop_expired(leases, self._now):

@@ -81,8 +81,8 @@ def abandoned_reason(upkeep: Upkeep, run: Run) -> str:
 
 def _waits_s(upkeep: Upkeep, run: Run) -> float:
     """Return how long the run may wait for slots, seconds; 0 for a run that was never resolved."""
-    kept = upkeep.store.documents.several(run.id, (RequestDocument, PolicyDocument))
-    request, policy = kept.get(RequestDocument), kept.get(PolicyDocument)
+    documents = upkeep.store.documents.several(run.id, (RequestDocument, PolicyDocument))
+    request, policy = documents.get(RequestDocument), documents.get(PolicyDocument)
     if request and request.root.wait_s is not None:
         return request.root.wait_s
     return policy.root.lease_wait_s if policy else 0.0

@@ -236,11 +236,11 @@ def cut(plan: Plan, keys: Iterable[PartKey]) -> Plan:
         step.id: tuple(leg for leg in step.legs if {LegKey(step.id), LegKey(step.id, leg.id)} & wanted)
         for step in plan.steps
     }
-    kept = {step.id for step in plan.steps if LegKey(step.id) in wanted or legs[step.id]}
+    needed = {step.id for step in plan.steps if LegKey(step.id) in wanted or legs[step.id]}
     for step in reversed(plan.steps):  # each step comes after its dependencies in the plan
-        if step.id in kept:
-            kept.update(step.after)
-    steps = [step.model_copy(update={"legs": legs[step.id]}) for step in plan.steps if step.id in kept]
+        if step.id in needed:
+            needed.update(step.after)
+    steps = [step.model_copy(update={"legs": legs[step.id]}) for step in plan.steps if step.id in needed]
     return plan.model_copy(update={"steps": tuple(steps)})
 
 

@@ -52,13 +52,13 @@ def skipped(subject: Subject) -> list[Hit]:
     hits = []
     for device, count in declared.items():
         counts = left_out[device]
-        gone = counts.total()
-        if not gone:
+        excluded = counts.total()
+        if not excluded:
             continue
         because = "; ".join(f"{number} with {_in_words(subject, rules[by])}" for by, number in counts.items())
-        message = f"{gone} of {count} legs on {device.upper()} never run: {because}"
-        fix = "remove the words that give no leg" if gone < count else "add words that give at least one leg"
-        hits.append(Hit(slot.line, message, fix, Severity.WARNING if gone == count else None))
+        message = f"{excluded} of {count} legs on {device.upper()} never run: {because}"
+        fix = "remove the words that give no leg" if excluded < count else "add words that give at least one leg"
+        hits.append(Hit(slot.line, message, fix, Severity.WARNING if excluded == count else None))
     return hits
 
 

@@ -100,7 +100,7 @@ class Columns:
         """Return the index of a shape; the shape may be new in this chunk."""
         kind = self._kinds.get(shape)
         if kind is None:
-            template = self._look(line)
+            template = self._template_of(line)
             if isinstance(template, Template):
                 kind = len(self._templates)
                 self._templates.append(template)
@@ -109,7 +109,7 @@ class Columns:
             self._kinds[shape] = kind
         return kind
 
-    def _look(self, line: bytes) -> Template | str | None:
+    def _template_of(self, line: bytes) -> Template | str | None:
         if not line.strip():
             return ""
         if any(text in line for text in self._steering):

@@ -64,10 +64,10 @@ class PhrasesRule:
                 metric = _metric(name, of_epoch=places["iteration"] is None)
                 key = (phase or self.other, metric)
                 fields.setdefault(key, Field(metric, unit_of(metric, unit), number, at))
-        mine = tuple(field for (phase, _), field in fields.items() if phase is self.phase)
-        if not mine or not any(metric in _INFORMATIVE for _, metric in fields):
+        of_phase = tuple(field for (phase, _), field in fields.items() if phase is self.phase)
+        if not of_phase or not any(metric in _INFORMATIVE for _, metric in fields):
             return None
-        return Reading(self.phase, mine, places["epoch"], places["iteration"], places["rank"])
+        return Reading(self.phase, of_phase, places["epoch"], places["iteration"], places["rank"])
 
 
 def _phrases(line: str, start: int, end: int) -> Iterator[tuple[Phase | None, str, str, Span, Span]]:

@@ -102,12 +102,12 @@ def _only(here: str | None, there: str | None) -> tuple[str, str]:
 
 def _words(text: str | None, wanted: "Counter[str]") -> str:
     left = Counter(wanted)
-    words = []
+    parts = []
     for word in (text or "").split():
         if left[word] > 0:
             left[word] -= 1
-            words.append(word)
-    return " ".join(words)
+            parts.append(word)
+    return " ".join(parts)
 
 
 def _explains(quirk: Quirk, step: str, words: str, one_sided: bool) -> bool:

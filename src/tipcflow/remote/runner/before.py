@@ -13,8 +13,8 @@ NAME = "before.json"
 HASHED = 64 * 1024  # bytes at the start and at the end of a log that are hashed
 MOST = 512  # files; a step has few logs, but may have many weights
 # An overwritten log must be seen while it is shorter than before: printing the same again takes longer than this.
-LOOK_S = 0.05
-LOOKED_AT = 64  # logs; of more, only overwriting that takes longer than SLOW_S is detected
+POLL_S = 0.05
+MOST_POLLED = 64  # logs; of more, only overwriting that takes longer than SLOW_S is detected
 SLOW_S = 1.0
 LOGS = (".log", ".txt", ".out", ".err", ".jsonl", ".csv", "")
 
@@ -40,7 +40,7 @@ class Before:
                 continue  # deleted, or not a regular file
         self._save()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Detect overwritten logs; called in each turn of the runner's loop.
 
         A detected one is saved at once: a node that is lost writes no final record.
@@ -57,11 +57,11 @@ class Before:
         """Record the final state of the logs; called after the last command."""
         if self._files:
             self._next = 0.0
-            self.look()
+            self.poll()
             self._save()
 
     def _interval(self) -> float:
-        return LOOK_S if len(self._files) <= LOOKED_AT else SLOW_S
+        return POLL_S if len(self._files) <= MOST_POLLED else SLOW_S
 
     def _overwritten(self) -> int:
         return sum(bool(known["rewritten"]) for known in self._files.values())

@@ -180,9 +180,9 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
             return
 
     # The framework's own CUDA comes after the system's.
-    looks: list[tuple[Any, ...]] = [("libraries", libraries), ("machine", machine, workspace)]
-    looks += [("addresses", addresses), ("gpus", gpus), ("software", software, python), ("engines", engines)]
-    jobs: list[tuple[Any, ...]] = [(part, *look) for look in looks] + [(reach, *peer) for peer in requested]
+    probes: list[tuple[Any, ...]] = [("libraries", libraries), ("machine", machine, workspace)]
+    probes += [("addresses", addresses), ("gpus", gpus), ("software", software, python), ("engines", engines)]
+    jobs: list[tuple[Any, ...]] = [(part, *probe) for probe in probes] + [(reach, *peer) for peer in requested]
     threads = [threading.Thread(target=job[0], args=job[1:], daemon=True) for job in jobs]
     until = time.monotonic() + LIMIT_S
     for thread in threads:
@@ -190,7 +190,7 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     there = dict(parts)  # a snapshot: a late thread may still add to it
-    report: Json = {"packages": {}, "unfinished": [look[0] for look in looks if look[0] not in there]}
-    for look in looks:
-        report.update(there.get(look[0], {}))
+    report: Json = {"packages": {}, "unfinished": [probe[0] for probe in probes if probe[0] not in there]}
+    for probe in probes:
+        report.update(there.get(probe[0], {}))
     return dict(report, unreachable=dict(lost), clock=time.time())

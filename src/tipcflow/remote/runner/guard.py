@@ -20,7 +20,7 @@ from .processes import UNKILLABLE_S, Proc, end_all, marks
 # The runner ends every job in time. The guard's own, later deadline covers a stopped runner; reading large
 # outputs takes minutes.
 MARGIN_S = 600.0
-LOOK_S = 5.0
+POLL_S = 5.0
 WAKE = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
@@ -71,27 +71,27 @@ class Guard:
             if time.monotonic() > until:
                 sys.stderr.write(f"guard: the runner (pid {self.runner}) outlived its deadline and gets SIGKILL\n")
                 os.kill(self.runner, signal.SIGKILL)
-                until = time.monotonic() + LOOK_S
-            signal.sigtimedwait(WAKE, LOOK_S)
+                until = time.monotonic() + POLL_S
+            signal.sigtimedwait(WAKE, POLL_S)
 
     def end(self) -> None:
         """End all remaining processes, and log it."""
-        look = OrphanedJob(marks(self.spec), self.folder, parent=os.getpid())
+        orphans = OrphanedJob(marks(self.spec), self.folder, parent=os.getpid())
         seen: dict[int, Proc] = {}
 
         def find() -> list[Proc]:
             """Return what still runs; end it at once if a signal of another process requests so."""
             self.reap()
-            found = look.find()
+            found = orphans.find()
             seen.update({proc.pid: proc for proc in found})
             report = signal.sigtimedwait(WAKE - {signal.SIGCHLD}, 0)
             self.hurry = self.hurry or bool(report)  # another process also ends this job, and waits
             if self.hurry:
-                look.kill()
+                orphans.kill()
             return found
 
-        sent = end_all(find, grace_s=0.0, kill_after_s=float(self.spec["kill_after_s"]), kill=look.kill)
-        left = look.find()
+        sent = end_all(find, grace_s=0.0, kill_after_s=float(self.spec["kill_after_s"]), kill=orphans.kill)
+        left = orphans.find()
         if self.status and os.WIFSIGNALED(self.status):
             sys.stderr.write(f"guard: the runner was ended by signal {os.WTERMSIG(self.status)}\n")
         for pid in sorted(sent):
@@ -102,7 +102,7 @@ class Guard:
         for pid in sorted(end_stopped(self.folder)):
             sys.stderr.write(f"guard: pid {pid}, a stopped command of a controller, was ended\n")
         if not left and not locked(self.folder):
-            look.forget()
+            orphans.forget()
 
 
 def guard(folder: str, runner: int, ready: int) -> None:

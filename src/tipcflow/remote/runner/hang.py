@@ -15,7 +15,7 @@ from .progress import Progress
 from .ranks import holders, rank_of_log
 from .workers import Workers
 
-LOOK_S = 1.0
+POLL_S = 1.0
 COLLECT_S = 30.0  # time limit for the process that collects evidence
 LATE_S = 10.0  # the same, for a command that reaches its deadline
 WORD = "peers.json"  # that report, in the job's folder: {"active": whether a peer makes progress}
@@ -33,7 +33,7 @@ class Hang:
 
     def __init__(self, folder: str, spec: Json, workers: Workers, progress: Progress) -> None:
         self.folder, self.spec, self.workers, self.progress = folder, spec, workers, progress
-        self.message, self.since, self.looked, self.late = "", 0.0, 0.0, 0.0
+        self.message, self.since, self.polled_at, self.late = "", 0.0, 0.0, 0.0
         self.unsure, self.number = False, 0
         self.collector: subprocess.Popen[bytes] | None = None
 
@@ -46,9 +46,9 @@ class Hang:
         """Check for a hang; return True once, when it starts."""
         now = time.monotonic()
         # Scanning all processes is expensive, and a finished rank stays silent while other ranks continue.
-        if self.message or self.late or now - self.looked < LOOK_S:
+        if self.message or self.late or now - self.polled_at < POLL_S:
             return False
-        self.looked = now
+        self.polled_at = now
         names = self.progress.silent()
         if not names:
             return False

@@ -53,12 +53,12 @@ def ancestors(table: Iterable[Proc]) -> set[int]:
 
 def helpers(workspace: str, table: list[Proc]) -> list[Json]:
     """Return all helpers of a workspace except this process and its ancestors; and the guards."""
-    mine = ancestors(table)
+    own_pids = ancestors(table)
     found = []
     for proc in table:
         guard = bool(proc.var(MARK_GUARD)) and proc.var("TIPCFLOW_WORKSPACE") == workspace
         place = proc.var("TIPCFLOW_WORKSPACE") if guard else place_of(proc)
-        if proc.pid in mine or not (place == workspace or place.startswith(workspace + "/")):
+        if proc.pid in own_pids or not (place == workspace or place.startswith(workspace + "/")):
             continue
         what = "guard" if guard else proc.var("TIPCFLOW_HELPER")
         one: Json = {

@@ -40,7 +40,7 @@ class Job:
         self.hang = Hang(folder, spec, self.workers, self.progress)
         self.before = Before(folder, spec)
         self.begin = self.next_beat = self.next_sample = 0.0
-        self.lease_ns, self.heard = 0, time.monotonic()
+        self.lease_ns, self.renewed_at = 0, time.monotonic()
         self.room, self.ooms, self.since_ns = 1 << 62, oom.kills(), 0
         self.records: list[Json] = []
         self.probes: list[Json] = []
@@ -96,7 +96,7 @@ class Job:
             "log_size": 0,
             "log_t": 0,
         }
-        self.progress.look()
+        self.progress.poll()
         beat["progress"], beat["hang"] = self.progress.summary(), self.hang.message
         beat["hang_unsure"], beat["hang_number"] = self.hang.unsure, self.hang.number
         try:
@@ -146,7 +146,7 @@ class Job:
         try:
             lease_ns = os.stat(self.path("lease")).st_mtime_ns
             if lease_ns != self.lease_ns:  # compare for a change, not with the clock, because clocks jump
-                self.lease_ns, self.heard = lease_ns, now
+                self.lease_ns, self.renewed_at = lease_ns, now
         except OSError:
             pass
         if self.signal:
@@ -159,7 +159,7 @@ class Job:
         if self.begin and now - self.begin > self.spec["deadline_s"]:
             self.why = f"not done within {self.spec['deadline_s']:g} s"
             return "deadline"
-        if now - self.heard > self.spec["lease_s"]:
+        if now - self.renewed_at > self.spec["lease_s"]:
             self.why = f"no contact from a controller for {self.spec['lease_s']:g} s"
             return "lease_expired"
         return ""
@@ -184,9 +184,9 @@ class Job:
             if select.select([self.wake], [], [], TICK_S)[0]:
                 os.read(self.wake, 4096)
             self.workers.reap()
-            self.workers.ends.look()
-            self.workers.observer.look()
-            self.before.look()
+            self.workers.ends.poll()
+            self.workers.observer.poll()
+            self.before.poll()
             reason = self.end_reason()
             if not reason and self.hang.over():
                 self.why, reason = self.hang.message, "hang"
@@ -234,7 +234,7 @@ class Job:
         self.progress.begin(log_name(self.leg), self.since_ns)
         self.next_beat = self.next_sample = 0.0
         reason = self.wait(child.pid)
-        self.workers.ends.look()  # the launcher has waited for its ranks by now
+        self.workers.ends.poll()  # the launcher has waited for its ranks by now
         ends = list(self.workers.ends.ended)
         sent = self.workers.end(self.beat, grace_s=0.0 if reason else GRACE_S)
         status = self.workers.statuses.get(child.pid)
@@ -354,8 +354,8 @@ class Job:
             names = sorted({name for one in self.probes for name in one})
             record["probes"] = {name: [one[name] for one in self.probes if name in one] for name in names}
         if self.records:
-            record["outputs"], words = expected(root, self.spec["expects"], since, self.beat)
-            record["message"] = (record["message"] + words).lstrip("; ")
+            record["outputs"], problems = expected(root, self.spec["expects"], since, self.beat)
+            record["message"] = (record["message"] + problems).lstrip("; ")
         paths = sorted({path for pattern in self.spec["artefacts"] for path in matches(root, pattern)})
         listed = json.dumps([examine(root, path, since, self.beat) for path in paths])
         try:

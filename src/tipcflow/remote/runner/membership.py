@@ -29,16 +29,16 @@ class RecordedProcesses:
 
     def __init__(self, folder: str) -> None:
         self.path = os.path.join(folder, PROCESSES_FILE)
-        self.kept: set[tuple[int, int]] = set()
+        self.recorded: set[tuple[int, int]] = set()
 
     def keep(self, procs: Iterable[Proc]) -> None:
         """Rewrite the list if one of these is missing."""
         now = {(proc.pid, proc.start) for proc in procs}
-        if now <= self.kept:
+        if now <= self.recorded:
             return
         try:
             save(self.path, json.dumps({"boot": boot_id(), "processes": sorted(now)}))
-            self.kept = now
+            self.recorded = now
         except OSError:
             pass  # full disk: marks and descent remain
 
@@ -62,13 +62,13 @@ def recorded_pids(folder: str, table: Iterable[Proc]) -> set[int]:
     return {proc.pid for proc in alive} | {proc.pid for proc in table if proc.sid in sessions}
 
 
-def with_descendants(table: Iterable[Proc], mine: Callable[[Proc], bool]) -> list[Proc]:
+def with_descendants(table: Iterable[Proc], is_member: Callable[[Proc], bool]) -> list[Proc]:
     """Return the matching processes of the table and their descendants; guards belong to no job."""
     ours: list[Proc] = []
     rest: list[Proc] = []
     for proc in table:
         if not proc.var(MARK_GUARD):
-            (ours if mine(proc) else rest).append(proc)
+            (ours if is_member(proc) else rest).append(proc)
     pids, before = {proc.pid for proc in ours}, -1
     while len(pids) != before:
         before = len(pids)
@@ -114,7 +114,7 @@ class OrphanedJob:
         table = list(scan({os.getpid()}))
         known: AbstractSet[int] = recorded_pids(self.folder, table) | (self.group.pids() if self.group else set())
 
-        def mine(proc: Proc) -> bool:
+        def is_member(proc: Proc) -> bool:
             """Whether the job started it: recorded, a child, an earlier match, or with the job's variables."""
             return (
                 proc.pid in known
@@ -123,7 +123,7 @@ class OrphanedJob:
                 or has_variables(proc, self.wanted)
             )
 
-        found = with_descendants(table, mine)
+        found = with_descendants(table, is_member)
         self.killed |= {(proc.pid, proc.start) for proc in found}
         return found
 

@@ -11,9 +11,9 @@ from .processes import HZ, Proc
 from .ranks import rank_of
 from .sockets import table
 
-LOOK_S = 0.1  # interval for ranks without a connection: a short training must not fall between two looks
+POLL_S = 0.1  # interval for ranks without a connection: a short training must not fall between two polls
 CONNECTED_S = 5.0  # the same for all others
-SHARE = 0.02  # of one CPU that looks may use
+SHARE = 0.02  # of one CPU that polling may use
 LIBRARIES = ((b"/libpaddle", "paddle"), (b"/core_avx", "paddle"), (b"/libtorch", "torch"))
 SSH = 22
 
@@ -24,7 +24,7 @@ class Observed:
     Attributes:
         started: seconds since the node's boot; `seconds`: from there to its last sample.
         framework_s: seconds from the first to the last sample of a process that had loaded a framework.
-        peers, others, local: largest number of established connections at one look: to the gang's other nodes, to
+        peers, others, local: largest number of established connections at one poll: to the gang's other nodes, to
             other machines, within the node.
         hidden: its open files may not be inspected.
     """
@@ -58,7 +58,7 @@ class Observer:
         """Reset for a new command."""
         self.ranks: dict[str, Observed] = {}
         self.servers = False
-        self.next_look = 0.0
+        self.next_poll = 0.0
         self.before, self.bytes = closing(self.peers), traffic()
 
     def learn(self, procs: list[Proc]) -> None:
@@ -72,21 +72,21 @@ class Observer:
             )
             if rank.isdigit() and len(rank) < 10:
                 found.setdefault(rank, []).append(proc)
-        for rank, mine in found.items():
+        for rank, of_rank in found.items():
             one = self.ranks.setdefault(rank, Observed(now))
-            one.pids = [proc.pid for proc in mine]
-            one.started = min([one.started, *[proc.start / HZ for proc in mine if proc.start]])
+            one.pids = [proc.pid for proc in of_rank]
+            one.started = min([one.started, *[proc.start / HZ for proc in of_rank if proc.start]])
             one.seconds = max(one.seconds, now - one.started)
-            one.cpu_s = max(one.cpu_s, sum(proc.cpu for proc in mine))
+            one.cpu_s = max(one.cpu_s, sum(proc.cpu for proc in of_rank))
             if not one.framework:
                 one.framework = next((name for name in map(framework_of, one.pids) if name), "")
                 one.loaded = now
             one.framework_s = now - one.loaded if one.framework else 0.0
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Count the connections of the ranks, more often while one of them has none."""
         begin, cpu = time.monotonic(), time.process_time()
-        if not self.ranks or begin < self.next_look:
+        if not self.ranks or begin < self.next_poll:
             return
         networks: dict[str, dict[str, Json]] = {}
         now, lonely = uptime(), False
@@ -100,7 +100,7 @@ class Observer:
             self.count(one, networks)
             lonely |= not one.peers + one.others
         used = time.process_time() - cpu
-        self.next_look = begin + max(LOOK_S if lonely else CONNECTED_S, used / SHARE)
+        self.next_poll = begin + max(POLL_S if lonely else CONNECTED_S, used / SHARE)
 
     def count(self, one: Observed, networks: dict[str, dict[str, Json]]) -> None:
         """Count the established connections of one rank."""

@@ -11,7 +11,7 @@ from .files import Json, open_regular, special
 
 HASH_LIMIT = 2 * 1024**3
 # Of a file's start and end: detects zero bytes, and the last record of an archive with its comment.
-_LOOKED_AT = 1 << 16
+_FIRST_BYTES = 1 << 16
 _ZIP_END = (1 << 16) + 22
 _PICKLES = (".pdparams", ".pdopt", ".pkl")
 # Paddle's launcher writes the whole environment into these files: they never leave the node. The last is
@@ -76,7 +76,7 @@ def damage_of(path: str, size: int) -> str:
     """
     try:
         with open(path, "rb") as handle:
-            first = handle.read(_LOOKED_AT)
+            first = handle.read(_FIRST_BYTES)
             handle.seek(max(0, size - _ZIP_END))
             last = handle.read()
     except OSError:
@@ -123,7 +123,7 @@ def expected(
     A pattern without a match, and anything that is not a regular file, does not exist.
     """
     found = []
-    words = ""
+    problems = ""
     for pattern in patterns:
         whole = os.path.join(root, pattern)
         paths = [pattern] if os.path.lexists(whole) else matches(root, pattern) or [pattern]
@@ -131,7 +131,7 @@ def expected(
             meanwhile()
             one = examine(root, path, since_ns, meanwhile)
             if one.get("skipped"):
-                words += f"; {path} is {one['skipped']}"
+                problems += f"; {path} is {one['skipped']}"
                 one = {"path": path, "exists": False}
             found.append(one)
-    return found, words
+    return found, problems

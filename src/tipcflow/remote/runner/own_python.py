@@ -60,12 +60,12 @@ def own_environment(run: str, cache: str, packages: List[str], build: Dict[str, 
 def constraints(folder: str, packages: List[str]) -> str:
     """Return a shell line that lets pip keep the packages: what the suite's scripts install must not replace what
     its file requires."""
-    kept = [package for package in packages if CONSTRAINT.match(package)]
-    if not kept:
+    constraints = [package for package in packages if CONSTRAINT.match(package)]
+    if not constraints:
         return ""
     file = os.path.join(folder, "constraints.txt")
     with open(file, "w") as handle:
-        handle.write("".join(f"{package}\n" for package in kept))
+        handle.write("".join(f"{package}\n" for package in constraints))
     # A URL, because pip splits the variable at spaces.
     return f"export PIP_CONSTRAINT='{Path(file).as_uri()}'\"${{PIP_CONSTRAINT:+ $PIP_CONSTRAINT}}\"\n"
 
@@ -124,8 +124,8 @@ def why_pip_failed(lines: List[str]) -> str:
     for line in reversed(lines):
         unreachable = LAST_TRY.search(line)
         if unreachable:
-            words = re.findall(r"\[Errno -?\d+\] ([^'\")]+)|\((connect|read) timeout=", unreachable.group(1))
-            cause = next((errno or f"{kind} timeout" for errno, kind in words), unreachable.group(1)[:200])
+            causes = re.findall(r"\[Errno -?\d+\] ([^'\")]+)|\((connect|read) timeout=", unreachable.group(1))
+            cause = next((errno or f"{kind} timeout" for errno, kind in causes), unreachable.group(1)[:200])
             return f"the package index cannot be reached: {cause}"
     errors = [line[len("ERROR: ") :] for line in lines if line.startswith("ERROR: ")]
     return errors[-1][:300] if errors else ""

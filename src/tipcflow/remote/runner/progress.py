@@ -11,7 +11,7 @@ from typing import Iterable
 from .files import Json, is_replaced, open_regular
 from .outputs import is_secret
 
-LOOK_S = 1.0
+POLL_S = 1.0
 TRUST_S = 5.0  # a longer gap between two checks does not count as silence: the runner itself was stopped
 TAIL = 8192  # bytes of a log that are searched for its last iteration
 MOST = 64  # limit of logs of one command
@@ -118,7 +118,7 @@ class Log:
         self.size, self.idle_s, self.moves = stat.st_size, 0.0, 0
         self.epoch, self.iteration = point_of(end_of(path)) if stat.st_size else (None, None)
 
-    def look(self, passed: float) -> None:
+    def poll(self, passed: float) -> None:
         """Update after `passed` seconds: growth, or a restart of the log. Stacks do not count as growth."""
         try:
             stat = os.stat(self.path)
@@ -152,7 +152,7 @@ class Progress:
         self.limit_s = float(spec.get("hang_s") or 0)
         self.logs: dict[str, Log] = {}
         self.old: dict[str, int] = {}  # path -> size of the log of an earlier attempt
-        self.own, self.since_ns, self.looked = "", 0, time.monotonic()
+        self.own, self.since_ns, self.polled_at = "", 0, time.monotonic()
         self.cleared, self.quiet_s = 0.0, self.limit_s
 
     def begin(self, own: str, since_ns: int) -> None:
@@ -162,7 +162,7 @@ class Progress:
             own: its log, relative to the job folder.
             since_ns: logs last written before this time belong to an earlier attempt.
         """
-        self.own, self.since_ns, self.looked = own, since_ns, time.monotonic()
+        self.own, self.since_ns, self.polled_at = own, since_ns, time.monotonic()
         self.logs, self.old = {}, {}
         self.cleared, self.quiet_s = 0.0, self.limit_s
         self.find()
@@ -193,15 +193,15 @@ class Progress:
                 self.logs[name] = Log(path, stat)
                 known.add(self.logs[name].key)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Check all logs, once a second."""
-        passed = time.monotonic() - self.looked
-        if self.own and passed >= LOOK_S:
-            self.looked = time.monotonic()
+        passed = time.monotonic() - self.polled_at
+        if self.own and passed >= POLL_S:
+            self.polled_at = time.monotonic()
             # The silence of a log that another program has replaced is not the silence of its rank.
             self.logs = {name: log for name, log in self.logs.items() if not is_replaced(log.path)}
             for log in self.logs.values():
-                log.look(passed)
+                log.poll(passed)
             self.find()
 
     def summary(self) -> Json:

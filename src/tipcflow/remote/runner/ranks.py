@@ -74,7 +74,7 @@ class RankEnds:
             if rank.isdigit() and not ranks.get(proc.ppid) and int(rank) not in report:
                 self.alive[proc.pid] = int(rank)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Record the processes that have ended since."""
         for pid, rank in list(self.alive.items()):
             status = _status(pid)

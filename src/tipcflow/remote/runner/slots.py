@@ -173,12 +173,12 @@ def end_last(spec: Json, last: str, number: int) -> None:
         Refused: some processes remain.
     """
     wanted = {"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": last}
-    look = OrphanedJob(wanted, job_folder(spec["workspace"], last))
-    end_all(look.find, grace_s=0.0, kill_after_s=spec["kill_after_s"], give_up_s=GIVE_UP_S, kill=look.kill)
-    left = ", ".join(describe_process(proc) for proc in look.find())
+    orphans = OrphanedJob(wanted, job_folder(spec["workspace"], last))
+    end_all(orphans.find, grace_s=0.0, kill_after_s=spec["kill_after_s"], give_up_s=GIVE_UP_S, kill=orphans.kill)
+    left = ", ".join(describe_process(proc) for proc in orphans.find())
     if left:
         raise Refused(f"slot {number} of {spec['node']} is still used by {last}: SIGKILL has not ended pid {left}")
-    look.forget()
+    orphans.forget()
 
 
 def end_container(workspace: str, last: Json, number: int) -> None:

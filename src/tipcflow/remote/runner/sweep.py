@@ -129,19 +129,19 @@ def reap(workspace: str, job: str, living: bool, by: str = "controller") -> Json
     named = alive if living else alive & {job}
     for name in named:
         stop_job(job_folder(workspace, name), by)
-    look = Reaping(workspace, job, alive, named)
-    sent = end_all(look.find, grace_s=0.0, kill_after_s=3.0, kill=look.kill)
+    reaping = Reaping(workspace, job, alive, named)
+    sent = end_all(reaping.find, grace_s=0.0, kill_after_s=3.0, kill=reaping.kill)
     containers = container.sweep(workspace, alive - named, job)
-    left = {proc.pid for proc in look.find()}
+    left = {proc.pid for proc in reaping.find()}
     if not left:
-        look.forget()
+        reaping.forget()
     ended, stayed = end_helpers(workspace, job)
     return {
         "stopped": sorted(named),
-        "killed": [dict(look.seen[pid], signal=name) for pid, name in sorted(sent.items()) if pid not in left],
+        "killed": [dict(reaping.seen[pid], signal=name) for pid, name in sorted(sent.items()) if pid not in left],
         "containers": containers,
         "helpers": ended,
-        "left": [look.seen[pid] for pid in sorted(left)] + stayed,
+        "left": [reaping.seen[pid] for pid in sorted(left)] + stayed,
     }
 
 

@@ -37,10 +37,12 @@ def noise(row: MetricRow, needed: int) -> str:
 
 def verdict(row: MetricRow) -> str:
     """The verdicts on the runs after the first, without repetition; the limit where it decided."""
-    words = [word for word in dict.fromkeys(row.verdicts) if word]
-    shown = ", ".join(words)
+    verdicts = [word for word in dict.fromkeys(row.verdicts) if word]
+    shown = ", ".join(verdicts)
     return (
-        f"{shown} ({100 * row.limit:.1f} %)" if row.limit is not None and words not in ([], [UNKNOWN]) else shown
+        f"{shown} ({100 * row.limit:.1f} %)"
+        if row.limit is not None and verdicts not in ([], [UNKNOWN])
+        else shown
     )
 
 

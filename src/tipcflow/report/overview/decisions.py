@@ -124,13 +124,13 @@ def ab_row(run: Run, result: Mapping[str, Any]) -> AbRow:
         result: as stored: what `tipcflow ab --json` prints.
     """
     metrics = [row for row in result.get("metrics", ()) if isinstance(row, Mapping)]
-    words = {name: str(result.get(name, "")) for name in ("a", "b", "status", "verdict")}
+    texts = {name: str(result.get(name, "")) for name in ("a", "b", "status", "verdict")}
     return AbRow(
         run=run.id,
         chain=run.chain,
         cluster=run.cluster,
         created_at=run.created_at,
-        **words,
+        **texts,
         pairs=len(result.get("pairs", ())),
         metrics=tuple(AbMetric(**{name: row.get(name, "") for name in AbMetric.model_fields}) for row in metrics),
     )

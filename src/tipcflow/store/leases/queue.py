@@ -114,8 +114,8 @@ class LeaseQueue(Part):
         """Drop a run's request; return whether there was one."""
         with self._write() as connection:
             lock(connection)
-            gone = connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
-        return bool(gone.rowcount)
+            deleted = connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
+        return bool(deleted.rowcount)
 
     def places(self, now: float | None = None, rise_s: float | None = None) -> list[Place]:
         """Return all waiting runs in queue order, without expired requests."""

@@ -158,10 +158,10 @@ class History(Finished):
 
     def reporter(self, run_id: str) -> str:
         """Return the AutoLog version of the reports of the last attempts of a run's legs; '' without one."""
-        kept = self._documents.several(run_id, (ReportersDocument, ReporterDocument))
-        if known := kept.get(ReportersDocument):
+        documents = self._documents.several(run_id, (ReportersDocument, ReporterDocument))
+        if known := documents.get(ReportersDocument):
             return ", ".join(dict.fromkeys(known.root.values()))
-        whole = kept.get(ReporterDocument)
+        whole = documents.get(ReporterDocument)
         return whole.root if whole else ""
 
     def accepted(
@@ -295,7 +295,7 @@ class History(Finished):
             ConfigError: when there is no such run.
         """
         run = self._runs.get(run_id)
-        kept = self._documents.several(run_id, (FoundDocument, LinesDocument))
+        documents = self._documents.several(run_id, (FoundDocument, LinesDocument))
         return PastRun(
             run=run.id,
             seed=run.seed,
@@ -303,8 +303,8 @@ class History(Finished):
             suite_sha256=run.suite_sha256,
             origin=origin_of(run, self._nodes.facts(run_id)),
             medians=self._numbers(run),
-            found=(kept.get(FoundDocument) or FoundDocument()).root,
-            lines=(kept.get(LinesDocument) or LinesDocument()).root,
+            found=(documents.get(FoundDocument) or FoundDocument()).root,
+            lines=(documents.get(LinesDocument) or LinesDocument()).root,
             losses=self._curves(run_id, losses),
         )
 
@@ -312,9 +312,9 @@ class History(Finished):
         """Return `numbers_of` a run. Those of an ended run are cached, because every later run of its chain needs
         them."""
         samples = self._sample_count(run.id)
-        kept = self._documents.get(run.id, NumbersDocument)
-        if kept and (kept.rule, kept.samples) == (RULE, samples):
-            return kept.numbers
+        cached = self._documents.get(run.id, NumbersDocument)
+        if cached and (cached.rule, cached.samples) == (RULE, samples):
+            return cached.numbers
         numbers = numbers_of(self._last_measurements(run.id))
         if run.status is not None:
             self._documents.put(run.id, NumbersDocument(rule=RULE, samples=samples, numbers=numbers))

@@ -73,9 +73,9 @@ class Documents(Part):
         fresh, replaced = kind.model_validate(entries).body(), {str(key) for key in without}
         with self._write() as connection:
             before = _locked(connection, run_id, kind.NAME) or {}
-            kept = {key: value for key, value in before.items() if key not in replaced}
-            if entries or kept != before:
-                _put(connection, run_id, kind.NAME, {**kept, **fresh})
+            remaining = {key: value for key, value in before.items() if key not in replaced}
+            if entries or remaining != before:
+                _put(connection, run_id, kind.NAME, {**remaining, **fresh})
 
     def change(self, run_id: str, kind: type[Fields], **fields: Any) -> None:
         """Set fields of an existing document; concurrent writers of other fields lose nothing."""

@@ -132,10 +132,10 @@ class Members(Part):
             conditions = (attempts.c.run == run_id, attempts.c.step == step_id, attempts.c.attempt == attempt)
             connection.execute(select(attempts.c.attempt).where(*conditions).with_for_update())
             before = connection.execute(own).scalar()
-            if before is not None and (kept := MemberState.model_validate(before)).ended:
-                if state.generation and not kept.generation:
-                    self._mark(connection, run_id, step_id, attempt, kept, state.generation)
-                return kept
+            if before is not None and (stored := MemberState.model_validate(before)).ended:
+                if state.generation and not stored.generation:
+                    self._mark(connection, run_id, step_id, attempt, stored, state.generation)
+                return stored
             row = {**key, "state": state, "ended": state.ended, "updated_at": time.time()}
             connection.execute(upsert(connection, members), row)
         return state

@@ -91,7 +91,7 @@ def stack(tmp_path: Path) -> Stack:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_follow, "_ASK_EVERY_S", 0.0)
+    monkeypatch.setattr(demo_follow, "_POLL_S", 0.0)
     monkeypatch.setattr(demo_follow, "_EVENTS_EVERY_S", 0.0)
 
 

@@ -12,7 +12,7 @@ from tipcflow.cli.nodes.choice import chosen
 from tipcflow.cli.nodes.reap import chosen_nodes, reap_lines
 from tipcflow.cli.nodes.table import View, as_dict, lines_of
 from tipcflow.domain import Cluster, ConfigError, Node, NodeFacts
-from tipcflow.execute.node.health import NodeLook
+from tipcflow.execute.node.health import NodeHealth
 from tipcflow.execute.sweeps.reap import Reaped
 from tipcflow.store import Store
 
@@ -43,12 +43,12 @@ def view(tmp_path: Path) -> Iterator[View]:
     nodes = [a_node(number) for number in (1, 2, 3, 4)] + [a_node(9, device="cpu", slots=2, name="small")]
     one, two, three, four, small = nodes
     away = "root@192.0.2.3:22 does not respond"
-    looks = [
-        NodeLook(node=one, facts=facts_of(one), jobs={WEEKLY: (f"{WEEKLY}/train/1",)}, processes={WEEKLY: 9}),
-        NodeLook(node=two, facts=facts_of(two), jobs={LEFT: (f"{LEFT}/train/1",)}, processes={LEFT: 3}),
-        NodeLook(node=three, unreachable=away, hint="see its console"),
-        NodeLook(node=four, facts=facts_of(four, disk_free_bytes=3_210_000_000, clock_skew_s=-601.2, gpus=())),
-        NodeLook(node=small, facts=facts_of(small), claims={FOREIGN: "ann@host pid 7"}),
+    checked = [
+        NodeHealth(node=one, facts=facts_of(one), jobs={WEEKLY: (f"{WEEKLY}/train/1",)}, processes={WEEKLY: 9}),
+        NodeHealth(node=two, facts=facts_of(two), jobs={LEFT: (f"{LEFT}/train/1",)}, processes={LEFT: 3}),
+        NodeHealth(node=three, unreachable=away, hint="see its console"),
+        NodeHealth(node=four, facts=facts_of(four, disk_free_bytes=3_210_000_000, clock_skew_s=-601.2, gpus=())),
+        NodeHealth(node=small, facts=facts_of(small), claims={FOREIGN: "ann@host pid 7"}),
     ]
     with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
         for name, trigger in ((WEEKLY, "weekly"), (CHANGE, "ci"), (BY_HAND, "cli"), (LEFT, "manual")):
@@ -68,7 +68,7 @@ def view(tmp_path: Path) -> Iterator[View]:
         runs = store.runs.known([WEEKLY, CHANGE, BY_HAND, LEFT])
         clusters = (Cluster(name="gpu", nodes=(one, two, three, four)), Cluster(name="cpu", nodes=(small,)))
         queue = store.queue.places(T0, 3600)
-        yield View(clusters=clusters, looks=looks, leases=store.leases.all(), queue=queue, runs=runs, now=T0)
+        yield View(clusters=clusters, checked=checked, leases=store.leases.all(), queue=queue, runs=runs, now=T0)
 
 
 def golden(name: str, text: str) -> None:
@@ -91,7 +91,7 @@ def test_nodes_tables_equal_golden_files(view: View, width: int | None) -> None:
 
 
 def test_nothing_is_going_on(view: View) -> None:
-    quiet = View(clusters=view.clusters[1:], looks=[NodeLook(node=view.clusters[1].nodes[0])], now=T0)
+    quiet = View(clusters=view.clusters[1:], checked=[NodeHealth(node=view.clusters[1].nodes[0])], now=T0)
     assert [line.text for line in lines_of(quiet, width=80)] == [
         "cpu: 1 node, 2 of 2 slots free",
         "NODE   DEVICE  FREE  DISK  CLOCK  HEALTH",

@@ -31,7 +31,7 @@ class Claims:
     def take(self) -> Mapping[str, set[str]]:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         self.given_back += 1
 
 
@@ -141,7 +141,7 @@ def test_a_user_ends_the_wait(store: Store, keeper: Callable[..., LeaseKeeper]) 
 def test_expired_lease_is_taken_only_from_an_empty_node(
     store: Store, keeper: Callable[..., LeaseKeeper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(module, "CHECK_EVERY_S", 0.05)
     hold(store, A0, A1, ttl_s=60, ago=3600)
     requests: list[tuple[str, str]] = []
     messages: list[str] = []
@@ -171,7 +171,7 @@ def test_only_the_first_in_line_inspects_nodes(store: Store, keeper: Callable[..
 def test_another_controllers_run_is_waited_for(
     store: Store, keeper: Callable[..., LeaseKeeper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(module, "CHECK_EVERY_S", 0.02)
     claims = Claims({"192.0.2.1": {"theirs"}}, {"192.0.2.1": {"theirs"}}, {})
     messages: list[str] = []
     with keeper(claims=claims, report=messages.append):

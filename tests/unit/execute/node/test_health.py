@@ -1,14 +1,14 @@
 """Frameworks that a cluster file promises and a node does not have."""
 
 from tipcflow.domain import Node, NodeFacts
-from tipcflow.execute.node.health import NodeLook
+from tipcflow.execute.node.health import NodeHealth
 
 
 def troubles(*declared: str, unfinished: tuple[str, ...] = (), **facts: object) -> list[str]:
     common = {"name": "a", "address": "192.0.2.1", "python": "/p", "workspace": "/w"}
     node = Node.model_validate({**common, "frameworks": declared or None})
     told_by_node = {"node": "a", "disk_free_bytes": 10**12, "unfinished": unfinished, **facts}
-    return NodeLook(node=node, facts=NodeFacts.model_validate(told_by_node)).troubles
+    return NodeHealth(node=node, facts=NodeFacts.model_validate(told_by_node)).troubles
 
 
 def test_missing_frameworks_are_named() -> None:

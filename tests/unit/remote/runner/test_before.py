@@ -98,7 +98,7 @@ def test_an_overwritten_log_counts_completely(node: Node) -> None:
     node.append(1, 2)
     runner = node.begin()
     node.append(mode="w")
-    runner.look()
+    runner.poll()
     node.append(1, 2, 3, 4)
     assert node.counted() == [1, 2, 3, 4]
 
@@ -108,7 +108,7 @@ def test_observed_truncation_is_saved_immediately(node: Node) -> None:
     node.append(1, 2)
     runner = node.begin()
     node.append(mode="w")
-    runner.look()
+    runner.poll()
     node.append(1, 2, 3, 4)
     assert node.counted(ended=False) == [1, 2, 3, 4]
 
@@ -154,7 +154,7 @@ def test_output_of_an_earlier_attempt_is_not_the_attempts_own(node: Node) -> Non
 
 def test_of_many_logs_a_fast_overwriting_is_detected_by_its_values(node: Node) -> None:
     """The runner polls the processes once a second, which may be too late."""
-    for number in range(before.LOOKED_AT):
+    for number in range(before.MOST_POLLED):
         (node.root / "log" / f"workerlog.{number + 1}").write_text("x\n")
     node.append(1, 2)
     node.begin()
@@ -169,7 +169,7 @@ def test_truncated_log_counts_completely(node: Node) -> None:
     node.append(1, 2)
     runner = node.begin()
     node.append(mode="w")
-    runner.look()
+    runner.poll()
     node.append(1, 2, 1, 2)
     assert node.counted() == [1, 2, 1, 2]
 

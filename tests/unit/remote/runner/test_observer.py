@@ -104,5 +104,5 @@ def test_looks_use_little_of_a_cpu(monkeypatch):
     observer = Observer({})
     observer.ranks["0"] = type("Rank", (), {"pids": [], "peers": 0, "others": 0})()
     monkeypatch.setattr("tipcflow.remote.runner.observer.time.process_time", lambda: next(clock))
-    observer.look()
-    assert observer.next_look == pytest.approx(time.monotonic() + 0.5 / SHARE, abs=2.0)
+    observer.poll()
+    assert observer.next_poll == pytest.approx(time.monotonic() + 0.5 / SHARE, abs=2.0)

@@ -95,7 +95,7 @@ def progress(root, monkeypatch):
             for name in writers:
                 with (root / "log" / name).open("a") as log:
                     log.write(f"iter {clock.now:.0f}\n")
-            made.look()
+            made.poll()
 
     made.go = go
     return made
@@ -236,7 +236,7 @@ def test_a_rank_that_has_done_its_part_does_not_hang(progress, root):
     progress.go(4, writers=["workerlog.0", "workerlog.1"])
     progress.go(12, writers=["workerlog.0"])
     assert not hang.notice()
-    hang.looked = 0.0  # a second later
+    hang.polled_at = 0.0  # a second later
     with (root / "log" / "workerlog.1").open():
         assert hang.notice()
     assert hang.message == (
