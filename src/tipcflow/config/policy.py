@@ -169,6 +169,8 @@ class DetectRule(ConfigModel):
         window: number of recent runs of a level that are evaluated.
         span: maximum number of these that may belong to a new level.
         floor: smallest relative change that counts.
+        speed_floor: replaces `floors.speed` in the detector; None: the same floor. The floor of one run holds as well
+            for a history that is too short to know its noise; the detector knows it.
         floor_sigmas: the same in standard deviations of one run.
         drift: relative change per run that is not a shift (0.0002 is 1 % in a year of weekly runs).
         ask: the score that triggers a confirm run.
@@ -177,12 +179,15 @@ class DetectRule(ConfigModel):
         alone: required score without a confirm run.
         alone_runs: required number of runs of the new level without a confirm run; one more after earlier
             outliers.
+        better_runs: required number of runs of a new level that is better, unless it is far better: after a short
+            improvement (another machine for some runs) the return to the level before would be a regression.
     """
 
     min_history: int = Field(default=8, ge=4)
-    window: int = Field(default=45, ge=16, le=1000)
+    window: int = Field(default=60, ge=16, le=1000)
     span: int = Field(default=15, ge=1, le=500)
     floor: float = Field(default=0.012, gt=0)
+    speed_floor: float | None = Field(default=None, gt=0)
     floor_sigmas: float = Field(default=1.0, ge=0)
     drift: float = Field(default=0.00015, ge=0)
     ask: float = Field(default=2.5, gt=0)
@@ -190,6 +195,7 @@ class DetectRule(ConfigModel):
     confirmed: float = Field(default=3.8, gt=0)
     alone: float = Field(default=4.0, gt=0)
     alone_runs: int = Field(default=2, ge=1)
+    better_runs: int = Field(default=10, ge=1)
 
 
 _JUDGED = {
@@ -334,15 +340,23 @@ class Policy(ConfigModel):
         floors = {"speed": self.floors.speed, "memory": self.floors.memory}
         return (rule and rule.floor) or floors.get(known.family, self.floors.quality)
 
-    def gate_of(self, name: str = "") -> DetectRule:
+    def gate_of(self, name: str = "", rule: MetricRule | None = None) -> DetectRule:
         """Return the detector's settings for a metric; without a name, `detect` unchanged.
 
-        A run is compared with `history` runs: with its confirm run, the detector sees at most two more.
+        A run is compared with `history` runs: with its confirm run, the detector sees at most two more. The floor of
+        the metric replaces `detect.floor`; for a speed without a floor of its own, `detect.speed_floor` does.
+
+        Args:
+            rule: overrides the policy's rule of the metric.
         """
         if not name:
             return self.detect
+        known = metric(plain_metric(name))
+        rule = rule or self.metrics.get(known.name)
+        wide = self.detect.speed_floor if known.family == "speed" else None
+        floor = (rule and rule.floor) or wide or self.floor_of(name)
         window = min(self.detect.window, self.history + 2)
-        return self.detect.model_copy(update={"floor": self.floor_of(name), "window": window})
+        return self.detect.model_copy(update={"floor": floor, "window": window})
 
     def with_window(self, runs: int) -> Self:
         """Return a copy in which a run is compared with up to this many earlier runs."""

@@ -133,7 +133,7 @@ def noisy_then_quiet() -> list[float]:
 
 @pytest.mark.parametrize(
     ("more", "values", "default", "other"),
-    [([], noisy_then_slower(), 45, 16), (["--metric", "loss"], noisy_then_quiet(), 20, 60)],
+    [([], noisy_then_slower(), 60, 16), (["--metric", "loss"], noisy_then_quiet(), 20, 60)],
 )
 def test_the_window_is_an_option_with_the_policys_default(
     tmp_path: Path, more: list[str], values: list[float], default: int, other: int

@@ -175,7 +175,7 @@ class BaselineComparison:
 
     def _judged(self, worse: float, limit: float) -> Judged:
         look = self._level.look(self.value, self.confirm.value)
-        if look.alert is not None:
+        if look.alert is not None and not self._confirmable(look.alert, worse):
             return self._moved(look.alert)
         if worse > limit or (look.confirm_requested and worse > 0):
             return self._doubted(worse, limit)
@@ -185,6 +185,12 @@ class BaselineComparison:
         if worse < -limit and alone:
             return Status.IMPROVEMENT, f"{self.shown}; limit {limit:.1%}"
         return Status.PASS, f"{self.shown}, possible improvement; more runs required"
+
+    def _confirmable(self, alert: Alert, worse: float) -> bool:
+        """Whether a confirm run is to decide about a change for the worse that several runs show."""
+        confirm = self.confirm
+        known = alert.confirmed or confirm.missing or confirm.impossible
+        return alert.direction == "worse" and worse > 0 and self.rule.gating and not known
 
     def _moved(self, alert: Alert) -> Judged:
         """The change-point detector reports a change."""

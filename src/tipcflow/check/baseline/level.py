@@ -128,7 +128,7 @@ def level_of(
     higher = metric(plain_metric(name)).better == "higher" if higher_is_better is None else higher_is_better
     if len(values) < policy.detect.min_history:
         return Level(values, 0, len(values), None, False, floor, z, higher)
-    gate = Gate(higher, policy.gate_of(name).model_copy(update={"floor": floor}))
+    gate = Gate(higher, policy.gate_of(name, rule))
     start, end = 0, None
     for index, value in enumerate(values):
         change = gate.judge(index, value, lambda: None)

@@ -23,7 +23,7 @@ class JudgedPoint:
     Attributes:
         index: of the point, from 0.
         ratio: value over baseline; None where there is none.
-        change: of a regression or an improvement.
+        change: of a regression, or of an improvement that lasted.
     """
 
     index: int
@@ -116,7 +116,9 @@ class _Judge:
         details = question.values
         ratio = details.get("ratio", math.nan)
         change = None
-        if status in (Status.REGRESSION, Status.IMPROVEMENT):
+        # One run that is better than the limit is no new level: the detector decides when it lasts.
+        lasting = "since" in details or bool(values and level.exact)
+        if status is Status.REGRESSION or (status is Status.IMPROVEMENT and lasting):
             since = details.get("since", len(past))
             change = Alert(
                 index=index,

@@ -2,24 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from operator import sub
 
-from tipcflow.check.detect.noise import (
-    SCALE_EFFICIENCY,
-    TINY,
-    Noise,
-    Prior,
-    clipped,
-    learn,
-    middle_of,
-)
+from tipcflow.check.detect.density import Density
+from tipcflow.check.detect.noise import TINY, Noise, Prior, clipped, learn, middle_of
 from tipcflow.domain.numbers.spread import MAD_TO_SIGMA
 
 _SPLIT_CLIP = 3.0
-# From this many runs on, the new level's own scatter is also used.
-_TELLING = 4
+# Deviations beyond this, in standard deviations, are equally far.
+_FAR = 1e6
 # Upper bound of a relative change: JSON has no infinity.
 _LARGEST = 1e9
 # Median of |difference of two neighbors| -> standard deviation of one.
@@ -35,14 +28,12 @@ class Evidence:
         noise: level and noise of those before.
         shift: new level - old level, in the series' unit.
         score: equivalent number of standard deviations of normal noise; 0 if drift explains the shift.
-        most: the score if each run of the new level counted as much as a run can count.
     """
 
     new: int
     noise: Noise
     shift: float
     score: float
-    most: float
 
     @property
     def size(self) -> float:
@@ -80,35 +71,32 @@ def best_split(values: Sequence[float], middle: float, span: int, least: int) ->
 def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: float) -> Evidence:
     """Return the evidence of a shift between `before` and `after`.
 
-    Each observation counts at most as much as the learned share of outliers allows: sqrt(2 ln(1/share)) standard
-    deviations, where the likelihood ratio of a change against an outlier ends.
+    The likelihood ratio of the best shift against no shift, with the distribution of the runs before
+    (`Density`), as standard deviations of normal noise: sqrt(2 ln ratio). Values that earlier runs had as well,
+    outliers or a second group, are hardly evidence.
 
     Args:
         drift: relative change per observation that is not a shift.
     """
     noise = learn(before, prior)
-    if len(after) >= _TELLING:
-        noise = _pooled(noise, learn(after, prior))
-    most = math.sqrt(2 * math.log(1 / min(0.5, noise.outliers)))
     level, scale = noise.level, 1 / noise.sigma
     new, old = len(after), len(before)
+    density = Density([(value - level) * scale for value in before])
     shift = middle_of(sorted(after)) - level
     # Seen from the new level's side, so that a change is positive and what drift explains is taken off.
     sign = scale if shift > 0 else -scale
     drifted = drift * abs(level) * scale * (new + old) / 2
-    together = sum(clipped([(value - level) * sign - drifted for value in after], -most, most))
-    variance = new * _inflation(noise.correlation, new) + new * new * _inflation(noise.correlation, old) / old
-    score = _as_normal(max(0.0, together) / math.sqrt(variance), noise.freedom)
-    largest = _as_normal(new * most / math.sqrt(variance), noise.freedom)
-    return Evidence(new=new, noise=noise, shift=shift, score=score, most=largest)
-
-
-def _pooled(old: Noise, new: Noise) -> Noise:
-    """The old level with the noise of both: runs of a new level scatter like those of the old one."""
-    weight = SCALE_EFFICIENCY * (new.count - 1)
-    freedom = old.freedom + weight
-    variance = (old.freedom * old.sigma * old.sigma + weight * new.sigma * new.sigma) / freedom
-    return replace(old, sigma=max(TINY, math.sqrt(variance)), freedom=freedom)
+    off = [max(-_FAR, min(_FAR, (value - level) * sign - drifted)) for value in after]
+    side = 1 if shift > 0 else -1
+    middle = middle_of(sorted(off))
+    unmoved = sum([density.log(side * one) for one in off])
+    ratio = 0.0
+    for moved in (middle, sum(off) / new, 0.8 * middle):
+        if moved > 0:
+            ratio = max(ratio, sum([density.log(side * (one - moved)) for one in off]) - unmoved)
+    # The level before is known from as many runs only, and correlated runs tell less than independent ones.
+    ratio *= old / ((new + old) * _inflation(noise.correlation, new))
+    return Evidence(new=new, noise=noise, shift=shift, score=math.sqrt(2 * ratio))
 
 
 def _inflation(correlation: float, count: int) -> float:
@@ -117,12 +105,6 @@ def _inflation(correlation: float, count: int) -> float:
         return 1.0
     rest = 1 - correlation
     return (1 + correlation) / rest - 2 * correlation * (1 - correlation**count) / (count * rest * rest)
-
-
-def _as_normal(score: float, freedom: float) -> float:
-    """A Student t value as the normal one of about the same probability (Wallace's approximation)."""
-    shrink = 1 - 2 / (8 * freedom + 3)
-    return shrink * math.sqrt(freedom * math.log1p(score * score / freedom))
 
 
 def confidence(score: float) -> float:

@@ -4,6 +4,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from tipcflow.check.detect.evidence import Evidence, best_split, confidence, weigh
 from tipcflow.check.detect.noise import TINY, Prior, middle_of
@@ -16,9 +17,6 @@ Ask = Callable[[], float | None]
 _LEAST = 4
 # A run and its confirm run; one more run if the series had outliers.
 _CONFIRMED_RUNS = 2
-# Where runs are often far off, two of them alone must be so much surer, but never surer than this share of the
-# score that two runs can reach at all.
-_BOTH_ODD, _REACHABLE = 0.2, 0.97
 # A confirm run must show at least this share of the change.
 _AGREES = 0.5
 # Distance of the quartiles of a normal distribution, in standard deviations.
@@ -27,8 +25,18 @@ _QUARTILES = 1.349
 _FORGOTTEN, _MOST_WEIGHT = 20.0, 120.0
 # Quartiles estimate a standard deviation only roughly: a deviation beyond this is always an outlier.
 _FAR = 5.0
-# Nearer to the middle than this, in standard deviations, the last run alone is not a change.
-_NEAR = 1.5
+# The middle quarter of a normal distribution, in standard deviations.
+_QUARTER = 0.637
+# Up to this size of a new level, each size is evaluated.
+_SHORT = 8
+# Share of `ask` that the rough score of an evaluated split reaches, and the bound of one run in it.
+_ROUGH, _CLIP = 0.85, 4.0
+# An improvement of this many standard deviations in a series without outliers is no other machine's.
+_CLEAR = 10.0
+# In a series with outliers or heavy tails, less evidence needs one more run.
+_SURE = 5.5
+# Number of short splits that are evaluated, the roughly best ones.
+_EVALUATED = 3
 
 
 @dataclass
@@ -44,7 +52,6 @@ class Gate:
         self._values: list[float] = []
         self._points: list[int] = []
         self._ordered: list[float] = []
-        self._up = self._down = 0.0
 
     def copy(self) -> "Gate":
         """Return an independent copy."""
@@ -73,54 +80,74 @@ class Gate:
 
     def _judge(self, index: int, value: float, ask: Ask) -> Alert | None:
         rule = self.rule
-        suspicious = self._suspicious(value)
         self._add(index, value)
-        if len(self._values) <= rule.min_history or not suspicious:
+        if len(self._values) <= rule.min_history:
             return None
         evidence = self._evidence()
-        if not (evidence.score >= rule.ask and self._large(evidence)):
+        if evidence is None or not (evidence.score >= rule.ask and self._large(evidence)):
             return None
         self.requests += 1
         second = ask()
         if second is None:
-            alone = evidence.score >= rule.alone and evidence.new >= rule.alone_runs + evidence.noise.has_outliers
+            alone = evidence.score >= rule.alone and self._lasts(evidence)
+            alone = alone and evidence.new >= rule.alone_runs + evidence.noise.has_outliers
             return self._raise(index, evidence, False) if alone else None
         self._add(index, second)
         again = self._evidence()
-        sure = again.score >= self._needed(again) and again.new >= _CONFIRMED_RUNS + again.noise.has_outliers
+        if again is None:
+            return None
+        # Fewer splits were tried for a run and its confirm run alone.
+        needed = rule.first if again.new <= _CONFIRMED_RUNS else rule.confirmed
+        sure = again.score >= needed and self._lasts(again)
         agrees = (second - again.noise.level) / again.shift >= _AGREES if again.shift else False
         if not (sure and agrees and self._large(again) and again.shift * evidence.shift > 0):
             return None
         return self._raise(index, again, True)
 
-    def _needed(self, evidence: Evidence) -> float:
-        """A run and its confirm run alone had fewer splits; if many runs are outliers, both may be."""
-        if evidence.new > _CONFIRMED_RUNS:
-            return self.rule.confirmed
-        if not evidence.noise.heavy:
-            return self.rule.first
-        return max(self.rule.first, min(self.rule.confirmed + _BOTH_ODD, _REACHABLE * evidence.most))
+    def _lasts(self, evidence: Evidence) -> bool:
+        """Whether the new level has lasted for enough runs."""
+        noise, runs = evidence.noise, len(set(self._points[-evidence.new :]))
+        often = noise.has_outliers or noise.heavy
+        better = (evidence.shift > 0) == self.higher_is_better
+        if better and (often or abs(evidence.shift) < _CLEAR * noise.sigma):
+            return runs >= self.rule.better_runs
+        return runs >= 1 + (often and evidence.score < _SURE)
 
     def _as_far(self, second: float, value: float) -> bool:
         middle = middle_of(self._ordered) if self._ordered else value
         return (second - middle) * (1 if value > middle else -1) >= _AGREES * abs(value - middle)
 
-    def _suspicious(self, value: float) -> bool:
-        if len(self._ordered) < 16:
-            return True
+    def _candidates(self) -> list[int]:
+        """The sizes of a new level with the best rough scores."""
+        values, span = self._values, min(self.rule.span, len(self._values) - _LEAST)
         middle, spread = self._middle_and_spread()
-        off = (value - middle) / spread
-        off = -4.0 if off < -4 else min(off, 4.0)
-        self._up = max(0.0, self._up + off - 0.5)
-        self._down = max(0.0, self._down - off - 0.5)
-        return off > 2.2 or off < -2.2 or self._up > 3.5 or self._down > 3.5
+        least = (_ROUGH * self.rule.ask) ** 2
+        rough, total = [], 0.0
+        for new in range(1, span + 1):
+            off = (values[-new] - middle) / spread
+            total += -_CLIP if off < -_CLIP else min(off, _CLIP)
+            if new <= _SHORT and self._points[-new] != self._points[-new - 1]:
+                rough.append((total * total / new, new))
+        rough = sorted(one for one in rough if one[0] > least)[-_EVALUATED:]
+        sizes = [new for _, new in rough]
+        # All sizes have much in common, so the best fit stands for the longer ones.
+        if span > _SHORT and (sizes or total * total > least * span):
+            longer = best_split(values, middle, span, _LEAST)
+            if longer > _SHORT and self._points[-longer] != self._points[-longer - 1]:
+                sizes.append(longer)
+        return sizes
 
     def _middle_and_spread(self) -> tuple[float, float]:
-        """Return rough middle and spread of all values, which decide whether a full evaluation is needed."""
+        """Return rough middle and spread of all values, which exclude most splits without a full evaluation."""
         ordered = self._ordered
         count = len(ordered)
         middle = ordered[count // 2]
-        return middle, max((ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES, 1e-3 * abs(middle), TINY)
+        # Of two groups of runs, the middle quarter is within one of them.
+        spread = min(
+            (ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES,
+            (ordered[count * 5 // 8] - ordered[count * 3 // 8]) / _QUARTER,
+        )
+        return middle, max(spread, 1e-3 * abs(middle), TINY)
 
     def _add(self, index: int, value: float) -> None:
         self._values.append(value)
@@ -143,17 +170,13 @@ class Gate:
             share = (prior.outliers * prior.outliers_weight + 1) / weight
             self._prior = replace(prior, outliers=share, outliers_weight=min(weight, _MOST_WEIGHT))
 
-    def _evidence(self) -> Evidence:
-        """The better of two: the split that fits best, and the last run (with its confirm run) alone."""
-        rule, values = self.rule, self._values
-        middle, spread = self._middle_and_spread()
-        new = best_split(values, middle, rule.span, _LEAST)
-        best = weigh(values[:-new], values[-new:], self._prior, rule.drift)
-        last = 2 if self._points[-1] == self._points[-2] else 1
-        if new == last or abs(sum(values[-last:]) / last - middle) < _NEAR * spread:
-            return best
-        alone = weigh(values[:-last], values[-last:], self._prior, rule.drift)
-        return alone if alone.score > best.score else best
+    def _evidence(self) -> Evidence | None:
+        """The split with the highest score; None if no split comes into question."""
+        values = self._values
+        found = [
+            weigh(values[:-new], values[-new:], self._prior, self.rule.drift) for new in self._candidates()
+        ]
+        return max(found, key=attrgetter("score"), default=None)
 
     def _large(self, evidence: Evidence) -> bool:
         level = abs(evidence.noise.level)
@@ -175,7 +198,6 @@ class Gate:
         self._values = [value for value, _ in recent]
         self._points = [at for _, at in recent]
         self._ordered = sorted(self._values)
-        self._up = self._down = 0.0
         worse: Direction = "worse" if (evidence.shift < 0) == self.higher_is_better else "better"
         return Alert(index, since, worse, evidence.size, confidence(evidence.score), confirmed)
 

@@ -6,7 +6,7 @@ from itertools import count
 
 from tipcflow.check.baseline.detector_limits import YEARS, gate_limits, gate_section
 from tipcflow.check.baseline.level import level_of
-from tipcflow.config.policy import Policy
+from tipcflow.config.policy import DetectRule, MetricRule, Policy
 from tipcflow.domain import MetricKey, PastRun
 
 POLICY = Policy(name="p")
@@ -83,3 +83,6 @@ def test_detector_limits_use_the_same_runs_as_the_checks() -> None:
 def test_the_floor_is_the_numbers_own() -> None:
     assert POLICY.gate_of("batch_cost").floor == POLICY.floors.speed
     assert POLICY.gate_of().floor == POLICY.detect.floor
+    own = POLICY.model_copy(update={"detect": DetectRule(speed_floor=0.02)})
+    assert [own.gate_of(name).floor for name in ("batch_cost", "peak_rss")] == [0.02, POLICY.floors.memory]
+    assert own.gate_of("batch_cost", MetricRule(floor=0.3)).floor == 0.3, "the floor of the metric itself"
