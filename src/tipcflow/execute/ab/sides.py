@@ -7,6 +7,7 @@ from tipcflow.ab import least_pairs
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import ConfigError
 from tipcflow.execute.ab.comparison import Side
+from tipcflow.execute.node.builds import pinned
 from tipcflow.execute.node.preflight import parse_framework
 from tipcflow.execute.source.snapshot import checkout, commit_at
 
@@ -29,6 +30,16 @@ def check_limits(limits: "Limits") -> None:
         )
 
 
+def check_release(framework: str, key: str) -> None:
+    """Refuse a framework that does not name one release: both sides might run the same one.
+
+    Raises:
+        ConfigError: not `NAME==VERSION`, nor ''.
+    """
+    if framework and pinned(parse_framework(framework, key)) is None:
+        raise ConfigError("does not name one release", key=key, found=framework, expected="NAME==VERSION")
+
+
 def sides_of(first: "RunRequest", second: "RunRequest", home: Path) -> tuple[Side, Side]:
     """Return both sides; their refs and frameworks are checked, and differ.
 
@@ -42,8 +53,7 @@ def sides_of(first: "RunRequest", second: "RunRequest", home: Path) -> tuple[Sid
         commit = ""
         if request.suite_ref:
             commit = commit_at(root, request.suite_ref, clone=clone, key=f"--{label.lower()}")
-        if request.framework:
-            parse_framework(request.framework)
+        check_release(request.framework, f"--framework-{label.lower()}")
         ref = f"{request.suite_ref} ({commit[:8]})" if commit else "the working tree"
         build = request.framework or request.framework_wheel.rpartition("/")[2]
         sides.append(Side(label, f"{ref}, {build}" if build else ref, request, commit))

@@ -15,8 +15,11 @@ _DISTRIBUTIONS = {"paddle": "paddlepaddle"}
 CLOCK_WARN_S = 5.0
 
 
-def parse_framework(text: str) -> Requirement:
+def parse_framework(text: str, key: str = "--framework") -> Requirement:
     """Parse a requirement such as `paddlepaddle==3.3.1` or `paddlepaddle>=3.3,<4`.
+
+    Args:
+        key: of the error.
 
     Raises:
         ConfigError: invalid requirement.
@@ -26,7 +29,7 @@ def parse_framework(text: str) -> Requirement:
     except InvalidRequirement as error:
         raise ConfigError(
             "is not a valid requirement",
-            key="--framework",
+            key=key,
             found=text,
             expected="a name with versions, as in paddlepaddle==3.3.1",
         ) from error
