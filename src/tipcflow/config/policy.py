@@ -169,8 +169,8 @@ class DetectRule(ConfigModel):
         window: number of recent runs of a level that are evaluated.
         span: maximum number of these that may belong to a new level.
         floor: smallest relative change that counts.
-        speed_floor: replaces `floors.speed` in the detector; None: the same floor. The floor of one run holds as well
-            for a history that is too short to know its noise; the detector knows it.
+        speed_floor: replaces `floors.speed` in the detector; None: the same floor. The floor of one run also
+            serves histories that are too short to know their noise; the detector knows it.
         floor_sigmas: the same in standard deviations of one run.
         drift: relative change per run that is not a shift (0.0002 is 1 % in a year of weekly runs).
         ask: the score that triggers a confirm run.
@@ -343,8 +343,8 @@ class Policy(ConfigModel):
     def gate_of(self, name: str = "", rule: MetricRule | None = None) -> DetectRule:
         """Return the detector's settings for a metric; without a name, `detect` unchanged.
 
-        A run is compared with `history` runs: with its confirm run, the detector sees at most two more. The floor of
-        the metric replaces `detect.floor`; for a speed without a floor of its own, `detect.speed_floor` does.
+        A run is compared with `history` runs: with its confirm run, the detector sees at most two more. The floor
+        of the metric replaces `detect.floor`; for a speed without a floor of its own, `detect.speed_floor` does.
 
         Args:
             rule: overrides the policy's rule of the metric.

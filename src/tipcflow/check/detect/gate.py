@@ -33,8 +33,8 @@ _SHORT = 8
 _ROUGH, _CLIP = 0.85, 4.0
 # An improvement of this many standard deviations in a series without outliers is no other machine's.
 _CLEAR = 10.0
-# In a series with outliers or heavy tails, less evidence needs one more run.
-_SURE = 5.5
+# Less evidence needs one more run: in a series with outliers or heavy tails, and where outliers are frequent.
+_SURE, _SURE_AMONG_MANY, _MANY = 4.3, 5.5, 0.015
 # Number of short splits that are evaluated, the roughly best ones.
 _EVALUATED = 3
 
@@ -111,7 +111,8 @@ class Gate:
         better = (evidence.shift > 0) == self.higher_is_better
         if better and (often or abs(evidence.shift) < _CLEAR * noise.sigma):
             return runs >= self.rule.better_runs
-        return runs >= 1 + (often and evidence.score < _SURE)
+        sure = _SURE_AMONG_MANY if noise.outliers > _MANY else _SURE
+        return runs >= 1 + (often and evidence.score < sure)
 
     def _as_far(self, second: float, value: float) -> bool:
         middle = middle_of(self._ordered) if self._ordered else value
@@ -173,9 +174,7 @@ class Gate:
     def _evidence(self) -> Evidence | None:
         """The split with the highest score; None if no split comes into question."""
         values = self._values
-        found = [
-            weigh(values[:-new], values[-new:], self._prior, self.rule.drift) for new in self._candidates()
-        ]
+        found = [weigh(values[:-new], values[-new:], self._prior, self.rule.drift) for new in self._candidates()]
         return max(found, key=attrgetter("score"), default=None)
 
     def _large(self, evidence: Evidence) -> bool:
