@@ -116,7 +116,7 @@ class _Judge:
         details = question.values
         ratio = details.get("ratio", math.nan)
         change = None
-        # One run that is better than the limit is no new level: the detector decides when it lasts.
+        # One run that is better than the limit does not make a new level: the detector decides when it lasts.
         lasting = "since" in details or bool(values and level.exact)
         if status is Status.REGRESSION or (status is Status.IMPROVEMENT and lasting):
             since = details.get("since", len(past))

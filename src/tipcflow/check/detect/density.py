@@ -26,7 +26,7 @@ class Density:
         ordered = sorted(deviations)
         self._ordered = ordered
         self._sums = [0.0, *accumulate(ordered)]
-        self._squares = [0.0, *accumulate([one * one for one in ordered])]
+        self._squares = [0.0, *accumulate([value * value for value in ordered])]
         self._whole = 1 / (_PRIOR_RUNS + len(ordered))
 
     def log(self, at: float) -> float:

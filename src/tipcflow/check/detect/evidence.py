@@ -72,7 +72,7 @@ def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: 
     """Return the evidence of a shift between `before` and `after`.
 
     The likelihood ratio of the best shift against no shift, with the distribution of the runs before
-    (`Density`), as standard deviations of normal noise: sqrt(2 ln ratio). Values that earlier runs had as well,
+    (`Density`), as standard deviations of normal noise: sqrt(2 ln ratio). Values near those of earlier runs,
     outliers or a second group, are hardly evidence.
 
     Args:
@@ -89,11 +89,11 @@ def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: 
     off = [max(-_FAR, min(_FAR, (value - level) * sign - drifted)) for value in after]
     side = 1 if shift > 0 else -1
     middle = middle_of(sorted(off))
-    unmoved = sum([density.log(side * one) for one in off])
+    unmoved = sum([density.log(side * value) for value in off])
     ratio = 0.0
     for moved in (middle, sum(off) / new, 0.8 * middle):
         if moved > 0:
-            ratio = max(ratio, sum([density.log(side * (one - moved)) for one in off]) - unmoved)
+            ratio = max(ratio, sum([density.log(side * (value - moved)) for value in off]) - unmoved)
     # The level before is known from as many runs only, and correlated runs tell less than independent ones.
     ratio *= old / ((new + old) * _inflation(noise.correlation, new))
     return Evidence(new=new, noise=noise, shift=shift, score=math.sqrt(2 * ratio))

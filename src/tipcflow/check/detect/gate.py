@@ -31,7 +31,7 @@ _QUARTER = 0.637
 _SHORT = 8
 # Share of `ask` that the rough score of an evaluated split reaches, and the bound of one run in it.
 _ROUGH, _CLIP = 0.85, 4.0
-# An improvement of this many standard deviations in a series without outliers is no other machine's.
+# An improvement of this many standard deviations in a series without outliers does not come from another machine.
 _CLEAR = 10.0
 # Less evidence needs one more run: in a series with outliers or heavy tails, and where outliers are frequent.
 _SURE, _SURE_AMONG_MANY, _MANY = 4.3, 5.5, 0.015
@@ -129,7 +129,7 @@ class Gate:
             total += -_CLIP if off < -_CLIP else min(off, _CLIP)
             if new <= _SHORT and self._points[-new] != self._points[-new - 1]:
                 rough.append((total * total / new, new))
-        rough = sorted(one for one in rough if one[0] > least)[-_EVALUATED:]
+        rough = sorted(pair for pair in rough if pair[0] > least)[-_EVALUATED:]
         sizes = [new for _, new in rough]
         # All sizes have much in common, so the best fit stands for the longer ones.
         if span > _SHORT and (sizes or total * total > least * span):
@@ -174,8 +174,8 @@ class Gate:
     def _evidence(self) -> Evidence | None:
         """The split with the highest score; None if no split comes into question."""
         values = self._values
-        found = [weigh(values[:-new], values[-new:], self._prior, self.rule.drift) for new in self._candidates()]
-        return max(found, key=attrgetter("score"), default=None)
+        splits = [weigh(values[:-new], values[-new:], self._prior, self.rule.drift) for new in self._candidates()]
+        return max(splits, key=attrgetter("score"), default=None)
 
     def _large(self, evidence: Evidence) -> bool:
         level = abs(evidence.noise.level)

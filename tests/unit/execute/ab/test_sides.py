@@ -7,7 +7,7 @@ from tipcflow.execute.ab.sides import check_release
 
 
 @pytest.mark.parametrize("framework", ["", "paddlepaddle==3.3.1", "Torch == 2.13.0"])
-def test_one_release_or_none_is_accepted(framework: str) -> None:
+def test_releases_are_accepted(framework: str) -> None:
     check_release(framework, "--framework-a")
 
 
