@@ -18,7 +18,9 @@ def look(nodes: LocalNodes, tmp_path: Path) -> dict[tuple[str, str], Finding]:
     return {(found.where, found.what): found for found in check_nodes(str(file), tmp_path)}
 
 
-def test_a_fine_cluster(make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Path) -> None:
+def test_fine_cluster_has_no_problems(
+    make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Path
+) -> None:
     found = look(make_nodes(python=node_python), tmp_path)
     assert all(finding.ok for finding in found.values())
     assert "paddle" in found["node a", "ready for a run"].text
@@ -49,6 +51,6 @@ def test_a_node_with_another_host_key(make_nodes: Callable[..., LocalNodes], tmp
     assert "host key" in found.text
 
 
-def test_an_unknown_cluster(tmp_path: Path) -> None:
+def test_unknown_cluster_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         check_nodes("nowhere", tmp_path)

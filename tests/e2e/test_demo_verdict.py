@@ -49,7 +49,7 @@ def end(process: "subprocess.Popen[str]", at: Path) -> Run:
         return store.runs.newest(limit=1)[0]
 
 
-def test_demo_passes(tmp_path: Path) -> None:
+def test_demo_passes_with_known_results(tmp_path: Path) -> None:
     here = home(tmp_path / "here")
     assert_everything_is_known(end(start(here), here), here)
 

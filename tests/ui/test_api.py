@@ -48,7 +48,7 @@ def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_runs_of_a_release(machine: TestClient, configs: Path) -> None:
+def test_runs_of_a_release_are_listed(machine: TestClient, configs: Path) -> None:
     params = {"mode": "lite_train_lite_infer", "cluster": "local", "policy": "pr"}
     assert machine.get(BUILDS, params=RELEASE).json() == {
         "framework": "paddlepaddle 3.4.0",
@@ -56,7 +56,7 @@ def test_runs_of_a_release(machine: TestClient, configs: Path) -> None:
     }
 
 
-def test_runs_of_a_wheel(machine: TestClient, home: Path, configs: Path) -> None:
+def test_runs_of_a_wheel_are_listed(machine: TestClient, home: Path, configs: Path) -> None:
     wheel = make_wheel(home / "wheels", "paddlepaddle", "3.4.0")
     query = {"framework_wheel": wheel.name, "framework_sha256": sha256_of(wheel)}
     report = machine.get(BUILDS, params=query).json()
@@ -66,7 +66,7 @@ def test_runs_of_a_wheel(machine: TestClient, home: Path, configs: Path) -> None
     assert (wrong.status_code, "has another hash" in wrong.json()["detail"]) == (422, True)
 
 
-def test_errors_of_a_build(machine: TestClient, configs: Path) -> None:
+def test_invalid_builds_are_refused(machine: TestClient, configs: Path) -> None:
     unknown = machine.get(BUILDS, params={"framework": "torch==2.0"})
     assert unknown.status_code == 422
     assert unknown.json()["detail"].endswith("found 'torch'; expected one of paddlepaddle")

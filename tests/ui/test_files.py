@@ -136,7 +136,7 @@ def test_a_large_log_is_cut_at_its_beginning(browser: TestClient, store: Store, 
     assert len(text) < 70_000
 
 
-def test_thousands_of_files(browser: TestClient, home: Path, run: str) -> None:
+def test_run_page_shows_thousands_of_files(browser: TestClient, home: Path, run: str) -> None:
     many = home / "runs" / run / "step" / "node"
     many.mkdir(parents=True)
     for number in range(2500):

@@ -33,7 +33,9 @@ def check_status(site: certify.Site, run: Run, check: str) -> Status:
 
 @pytest.mark.parametrize(("launch", "world"), [("init_method", 2), ("torchrun", 4)])
 @pytest.mark.parametrize(("test", "steps"), [("toy", 20), ("mnist", 24), ("data", 24)])
-def test_a_chain_passes(site: certify.Site, test: str, steps: int, launch: str, world: int) -> None:
+def test_pytorch_chain_passes_on_two_nodes(
+    site: certify.Site, test: str, steps: int, launch: str, world: int
+) -> None:
     outcome = site.run(params=params(test, launch), suite=SUITE)
     assert outcome.code == 0, outcome.output
     assert outcome.run.status is Status.PASS

@@ -88,5 +88,5 @@ def test_a_server_may_be_shared(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("LocalExecutor;team1=my.pkg.OwnExecutor,alias:a.b.C", ["LocalExecutor", "OwnExecutor", "C"]),
     ],
 )
-def test_names_of_executors(configured: str, names: list[str]) -> None:
+def test_names_of_executors_are_read_from_the_configuration(configured: str, names: list[str]) -> None:
     assert executors(configured) == names

@@ -127,7 +127,7 @@ def test_invalid_chain_url_shows_a_message(
 
 
 @pytest.mark.parametrize("chain", ["s/a b/100%", "s/<b>&amp;/x", "s/ü/ä?x=1#y", "plain"])
-def test_names_of_chains(browser: TestClient, store: Store, chain: str) -> None:
+def test_links_work_for_unusual_chain_names(browser: TestClient, store: Store, chain: str) -> None:
     store.runs.create(a_run("run-1", chain=chain))
     (link,) = [
         link for link in read(browser.get("/certification/").text).attributes("a", "href") if "/chains/" in link

@@ -87,7 +87,7 @@ def test_a_run_is_made_once_and_can_be_noted_and_ended(airflow: Airflow) -> None
     assert airflow.dag_run(DAG, "ci__once").state.ended
 
 
-def test_tasks_of_a_run(airflow: Airflow) -> None:
+def test_tasks_of_a_run_are_listed(airflow: Airflow) -> None:
     airflow.trigger(DAG, {}, "ci__tasks")
     assert {task.task_id for task in airflow.task_instances(DAG, "ci__tasks")} == {"one", "two"}
 

@@ -59,7 +59,7 @@ def test_known_levels_give_the_likelihood_ratio() -> None:
 
 
 @pytest.mark.parametrize(("share", "least"), [(1.0, 5), (0.5, 0)])
-def test_likelihood_of_failures(share: float, least: float) -> None:
+def test_likelihood_of_failures_finds_the_change(share: float, least: float) -> None:
     source = random.Random(2)
     measured: dict[int, list[float]] = {place: [0.0] * 8 for place in range(4)}
     measured |= {place: [float(source.random() < share) for _ in range(12)] for place in range(4, 8)}

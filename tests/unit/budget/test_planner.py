@@ -110,7 +110,7 @@ def test_nodes_run_chains_at_the_same_time() -> None:
     assert (names(found)[2], found.dropped[0].because) == (["wide"], "it needs 2 nodes, the budget has 1")
 
 
-def test_the_value_of_chains() -> None:
+def test_value_of_chains_follows_the_first_match() -> None:
     assert values(["s/a", "s/b", "s/c"], ["*/c", "*/b"]) == {"s/c": 0, "s/b": 1, "s/a": 2}
     assert values(["s/b", "s/a"], []) == {"s/b": 0, "s/a": 1}
 

@@ -52,7 +52,7 @@ def test_short_history_names_the_number_of_missing_runs(tipcflow: Callable[..., 
 
 
 @pytest.mark.parametrize(("word", "result"), [("nonsense", "no chain or run has this name"), ("latest", "")])
-def test_an_empty_result(tipcflow: Callable[..., Any], home: Any, word: str, result: str) -> None:
+def test_empty_result_is_an_error(tipcflow: Callable[..., Any], home: Any, word: str, result: str) -> None:
     found = tipcflow("gate", word)
     assert found.code == 2
     assert result in found.err

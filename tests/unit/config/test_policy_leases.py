@@ -9,7 +9,7 @@ from tipcflow.config.policy import Policy
 POLICIES = Path(__file__).parents[3] / "configs" / "policies"
 
 
-def test_the_shipped_policies() -> None:
+def test_shipped_policies_lease_slots_or_nodes() -> None:
     pr, weekly = (load_yaml(POLICIES / f"{name}.yaml", Policy) for name in ("pr", "weekly"))
     assert (pr.lease, weekly.lease) == ("slots", "nodes")
     assert (pr.whole_nodes, weekly.whole_nodes) == (False, True)

@@ -27,7 +27,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., S
     return settings
 
 
-def test_defaults_of_a_user(settings: Callable[..., Settings], tmp_path: Path) -> None:
+def test_home_of_a_user_is_the_default(settings: Callable[..., Settings], tmp_path: Path) -> None:
     found = settings({"HOME": str(tmp_path / "me")}, tmp_path)
     assert found.home == tmp_path / "me" / ".tipcflow"
     assert found.database_url == f"sqlite:///{tmp_path}/me/.tipcflow/tipcflow.db"
@@ -120,14 +120,14 @@ def test_safe_url_never_shows_a_password(password: str) -> None:
     assert f":{password}@" not in safe_url(f"postgresql://me:{password}@db/x")
 
 
-def test_the_limit_of_logs(settings: Callable[..., Settings], tmp_path: Path) -> None:
+def test_limit_of_logs_is_configurable(settings: Callable[..., Settings], tmp_path: Path) -> None:
     assert settings({"HOME": "/me"}, tmp_path).log_limit_mb == 8000
     assert settings({"HOME": "/me", "TIPCFLOW_LOG_LIMIT_MB": "64"}, tmp_path).log_limit_mb == 64
     with pytest.raises(ConfigError, match="TIPCFLOW_LOG_LIMIT_MB: invalid value; found 'none'"):
         settings({"HOME": "/me", "TIPCFLOW_LOG_LIMIT_MB": "none"}, tmp_path)
 
 
-def test_numbers_of_the_queue(settings: Callable[..., Settings], tmp_path: Path) -> None:
+def test_numbers_of_the_queue_are_configurable(settings: Callable[..., Settings], tmp_path: Path) -> None:
     found = settings({"HOME": "/me"}, tmp_path)
     assert (found.weekly_at_once, found.queue_rise_s) == (16, 1800.0)
     chosen = {"HOME": "/me", "TIPCFLOW_WEEKLY_AT_ONCE": "3", "TIPCFLOW_QUEUE_RISE_S": "2.5"}

@@ -40,7 +40,7 @@ def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     }
 
 
-def test_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
+def test_metrics_export_the_numbers_of_the_database(client: TestClient, store: Store) -> None:
     now = store.now()
     record_run(store, a_run("20261121t000001-a-0000", created_at=now - 100, trigger="pr"))
     outliers = 'pr "x"\\\n'

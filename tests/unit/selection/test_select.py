@@ -49,7 +49,7 @@ def chosen(*paths: str, rules: Selection = RULES, chains: Any = CHAINS, **change
     return {one.chain: one.because for one in choice.chosen}
 
 
-def test_includes_of_configs() -> None:
+def test_includes_of_configs_select_chains() -> None:
     assert chosen("configs/base/data.yaml") == {A: Because.NEEDED}
     assert chosen("configs/base/deep.yaml") == {A: Because.NEEDED, B: Because.NEEDED}
     assert chosen("data/list.txt") == {A: Because.NEEDED}

@@ -94,6 +94,6 @@ def test_an_expired_one_is_not_released(filled: Store) -> None:
     assert filled.quarantines.get(1).released_at is None
 
 
-def test_an_unknown_number(store: Store) -> None:
+def test_unknown_quarantine_number_is_refused(store: Store) -> None:
     with pytest.raises(ConfigError, match=r"no such quarantine.*found '7'"):
         store.quarantines.get(7)

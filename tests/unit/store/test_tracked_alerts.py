@@ -67,7 +67,7 @@ def test_a_change_touches_only_its_fields(store: Store) -> None:
     assert [each.number for each in store.tracked_alerts.of_run("r2")] == [1]
 
 
-def test_an_unknown_number(store: Store) -> None:
+def test_unknown_alert_number_is_refused(store: Store) -> None:
     with pytest.raises(
         ConfigError, match=r"no such alert; found '7'; expected the number of an alert; the database has none"
     ):

@@ -56,7 +56,7 @@ def test_shipped_references_are_valid(path: Path) -> None:
         ("name: x\nloss: {reproducible: maybe}\n", 2, "'exact', 'tolerance' or 'off'"),
     ],
 )
-def test_a_wrong_policy(text: str, line: int, words: str) -> None:
+def test_wrong_policy_is_refused_with_its_line(text: str, line: int, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_yaml(text, Policy, file="p.yaml")
     assert (caught.value.line, words in str(caught.value)) == (line, True), str(caught.value)
@@ -79,7 +79,7 @@ def test_a_wrong_policy(text: str, line: int, words: str) -> None:
         ("suite: s\nreferences:\n- {model: m, metric: top1, target: 1, tolerance: .inf, because: b}\n", "finite"),
     ],
 )
-def test_a_wrong_reference(text: str, words: str) -> None:
+def test_wrong_reference_is_refused_with_its_line(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_yaml(text, References, file="r.yaml")
     assert (caught.value.line, words in str(caught.value)) == (3, True), str(caught.value)

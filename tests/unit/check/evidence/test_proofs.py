@@ -57,7 +57,7 @@ def of(results: tuple[CheckResult, ...], check: str, step: str) -> list[CheckRes
     return [result for result in results if (result.check, result.step) == (check, step)]
 
 
-def test_the_proofs_of_a_run(build: ModuleType, honest: Facts) -> None:
+def test_proofs_of_an_honest_run_are_listed(build: ModuleType, honest: Facts) -> None:
     proven = proven_by(judge(honest, CheckContext()))
     assert {key for key in proven if key.kind != Evidence.PROOF} == set()
     assert EvidenceKey(Evidence.PROOF, build.TRAIN, "", "ran.group") in proven

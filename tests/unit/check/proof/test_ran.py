@@ -24,7 +24,7 @@ def with_status(build: ModuleType, **statuses: Status | None) -> dict[str, Statu
     return {key: status for key, status in changed.items() if status is not None}
 
 
-def test_a_good_run(build: ModuleType) -> None:
+def test_good_run_has_a_status_of_every_step(build: ModuleType) -> None:
     result = one(ran_steps(build.facts(), CONTEXT))
     assert (result.status, result.reason) == (
         PASS,
@@ -160,7 +160,9 @@ def ranks(*report: tuple[str, int, int]) -> tuple[RankReport, ...]:
         ([("alpha", 0, 2), ("beta", 1, 2), ("beta", 2, 2)], "unexpected rank 2; declared world size: 2"),
     ],
 )
-def test_a_wrong_world(build: ModuleType, report: list[tuple[str, int, int]], words: str) -> None:
+def test_wrong_world_size_fails_the_check(
+    build: ModuleType, report: list[tuple[str, int, int]], words: str
+) -> None:
     result = one(ran_world_size(build.facts(ranks={build.TRAIN: ranks(*report)}), CONTEXT))
     assert (result.status, result.reason) == (FAILED, words)
 

@@ -48,7 +48,7 @@ CPU, GPU = {"device": "cpu"}, {"device": "gpu:0"}
         ((CPU, CPU), "cpu", "amp", OPEN, "precision (declared: amp) not reported"),
     ],
 )
-def test_reports_of_processes(
+def test_reports_of_processes_decide_the_training_check(
     build: ModuleType, words: tuple[Any, ...], device: str, precision: str, status: Status, why: str
 ) -> None:
     result = judged(build, report(build, *words, precision=precision), device)

@@ -37,7 +37,7 @@ def judged(facts: Facts) -> tuple[CheckResult, CheckResult]:
     return training, export
 
 
-def test_an_honest_run(build: ModuleType) -> None:
+def test_weights_of_an_honest_run_pass(build: ModuleType) -> None:
     training, export = judged(probed(build, TRAINED, EXPORTED))
     assert (training.status, training.reason) == (PASS, "10 steps of an optimizer changed the parameters")
     assert (export.status, export.reason) == (PASS, "the export contains parameters of the training")

@@ -183,7 +183,7 @@ def test_wrong_input_is_one_error(
 
 @pytest.mark.process
 @pytest.mark.process
-def test_as_a_process(tmp_path: Path) -> None:
+def test_judge_series_runs_as_a_process(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(line([*LEVEL, 1.2]) + "\n")
     command = [str(Path(sys.executable).with_name("tipcflow")), "judge", "--series", str(path), "--json"]

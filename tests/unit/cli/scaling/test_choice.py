@@ -79,7 +79,7 @@ def test_many_notes_of_a_kind_are_counted(answer: Answer) -> None:
 @pytest.mark.parametrize(
     "speeds", ["{1:200.5}", "{'1': 200.5}", '{"1": 200.5}', "{ 1: 200.5 }", "{ '1' : 200.5, }"]
 )
-def test_spellings_of_a_result(answer: Answer, speeds: str) -> None:
+def test_spellings_of_a_result_are_read(answer: Answer, speeds: str) -> None:
     rows, notes = answer(f"1n1g/r50_b128_fp32_1.log {speeds}\n")
     assert (rows["1n1g"]["speeds"], notes) == ({"1": 200.5}, [])
 

@@ -83,7 +83,7 @@ def write(folder: Path, topology: str, repeat: int, ips: float) -> None:
     )
 
 
-def test_a_folder_of_logs(tipcflow: Tipcflow, tmp_path: Path) -> None:
+def test_folder_of_logs_is_read_with_notes(tipcflow: Tipcflow, tmp_path: Path) -> None:
     for topology, ips in (("1n1g", 100.0), ("2n8g", 1500.0)):
         for repeat in (1, 2):
             write(tmp_path / "logs", topology, repeat, ips + repeat)

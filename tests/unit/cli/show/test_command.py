@@ -61,7 +61,7 @@ def test_ids_and_commands_are_never_broken(failed: str, home: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 200, None])
-def test_the_list_of_runs(failed: str, home: Path, width: int | None) -> None:
+def test_list_of_runs_equals_the_golden_files(failed: str, home: Path, width: int | None) -> None:
     with Store.open() as store:
         store.runs.create(a_run("20261123t093005-mobilenet-0000", created_at=T0 + 90000))
         lines = run_lines(store.runs.newest(), width=width)

@@ -83,7 +83,7 @@ def test_a_verdict_that_never_comes_ends_the_waiting(tipcflow: Tipcflow, airflow
 
 
 @pytest.mark.parametrize("stop", [[], ["--stop"]])
-def test_out_of_time(tipcflow: Tipcflow, airflow: FakeAirflow, stop: list[str]) -> None:
+def test_timeout_of_wait_is_an_infra_failure(tipcflow: Tipcflow, airflow: FakeAirflow, stop: list[str]) -> None:
     airflow.add(DAG, ("running", facts(None)))
     result = tipcflow("trigger", CHAIN, "--wait", "--timeout", "0.005", *stop)
     assert result.code == 5

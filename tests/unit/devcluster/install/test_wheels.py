@@ -48,7 +48,7 @@ def test_the_wheel_of_autolog_is_pinned_by_one_hash() -> None:
         ("{tmp}", "found '{tmp}: a folder without it'"),
     ],
 )
-def test_a_missing_wheel(
+def test_missing_wheel_is_an_error_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str | None, message: str
 ) -> None:
     (tmp_path / "torch-2.12.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl").touch()

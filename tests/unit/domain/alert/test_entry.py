@@ -22,7 +22,7 @@ def alert(*metrics: Moved, **fields: object) -> Alert:
     return Alert.model_validate({**known, **times, "metrics": metrics, **fields})
 
 
-def test_the_metrics_in_words() -> None:
+def test_summary_of_an_alert_lists_three_metrics() -> None:
     four = [moved("batch_cost", 1.123), moved("ips", 0.8), moved("loss", None), moved("peak_rss", 2.0)]
     assert alert(*four).about == "batch_cost +12.3 %, ips -20.0 %, loss and 1 more"
     assert alert(*four[:3]).about == "batch_cost +12.3 %, ips -20.0 %, loss"

@@ -15,7 +15,7 @@ def test_chain_name_survives_a_round_trip(suite: str, model: str, file: str) -> 
     assert ChainName.parse(str(name)) == name
 
 
-def test_the_parts_of_a_chain() -> None:
+def test_chain_name_has_three_parts() -> None:
     name = ChainName.parse("clas/ResNet50/train_infer_python")
     assert name.parts == ("clas", "ResNet50", "train_infer_python")
     assert name.in_suite == "ResNet50/train_infer_python"

@@ -85,7 +85,7 @@ def test_the_budget_counts_before_the_next_pair(fresh: Fresh) -> None:
     assert progress(fresh(), (1.0, 1.0), spent_s=100.0).why == "the budget of 100 s is used up"
 
 
-def test_status_of_the_result(fresh: Fresh) -> None:
+def test_status_follows_the_pairs(fresh: Fresh) -> None:
     assert progress(fresh(), *[(1.0, 1.0)] * 5).status is Status.PASS
     # The order is A B, B A: B is slower in each pair.
     slower = [(1.0, 1.2), (1.2, 1.0), (1.0, 1.2), (1.2, 1.0), (1.0, 1.2)]

@@ -91,7 +91,7 @@ def test_a_metric_that_one_side_lacks_leaves_the_result_undecided() -> None:
     assert exit_code(progress(SLOWER, missing=(LEG,)).status) == 1
 
 
-def test_a_failed_side() -> None:
+def test_failed_side_b_is_worse_and_failed_side_a_undecided() -> None:
     failed = progress(failed="B", why="run run-1b of B is failed: exit code 1", count=0)
     assert result(failed) == ["worse: run run-1b of B is failed: exit code 1 (0 pairs and 1 warm-up pair, 1:00)"]
     failed = progress(failed="A", why="run run-1a of A is failed: exit code 1", count=0)

@@ -130,7 +130,7 @@ def test_accepted_baseline_makes_the_alert_expected(store: Store) -> None:
     assert (event.kind, event.who, event.text) == (EventKind.GONE, "mia", "baseline accepted: new kernel")
 
 
-def test_decisions_of_users(store: Store) -> None:
+def test_decisions_of_users_are_stored_as_events(store: Store) -> None:
     judged(store, 2, {"batch_cost": 1.2})
     named = alerts_named(store, 1, group=False)
     (own,) = set_state(store, named, AlertState.ACKNOWLEDGED, who="mia", why="on it", owner="kernels")

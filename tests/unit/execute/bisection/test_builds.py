@@ -46,7 +46,7 @@ def test_bad_lists_are_one_error_with_the_line(tmp_path: Path, text: str, words:
     assert words in str(caught.value)
 
 
-def test_a_missing_list(tmp_path: Path) -> None:
+def test_missing_list_of_builds_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--builds: cannot be read"):
         read_builds(tmp_path / "none.txt")
 

@@ -126,7 +126,7 @@ def test_bisection_of_a_failure_finds_the_commit(store: Store) -> None:
     assert len(chain.executed) <= 5 + 6
 
 
-def test_a_flaky_failure(store: Store) -> None:
+def test_bisection_finds_a_flaky_failure(store: Store) -> None:
     source = random.Random(4)
     progress, _ = search(
         store,

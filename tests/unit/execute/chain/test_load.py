@@ -85,7 +85,7 @@ def test_level_begins_at_the_change(store: Store) -> None:
     assert (row.runs, row.base) == (10, pytest.approx(0.08, rel=0.02))
 
 
-def test_a_short_history(store: Store) -> None:
+def test_short_history_has_no_limit(store: Store) -> None:
     weeks(store, 3)
     row = row_of(history(store), "batch_cost")
     assert (row.smallest, row.limit, row.verdict, row.runs) == (None, None, "limit unknown", 3)

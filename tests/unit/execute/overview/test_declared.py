@@ -11,5 +11,5 @@ def test_a_params_file_declares_a_chain(tmp_path: Path) -> None:
     assert declared_chains(tmp_path) == ["a/model/one", "b/model/one", "b/model/two.infer"]
 
 
-def test_without_a_folder(tmp_path: Path) -> None:
+def test_missing_folder_declares_no_chains(tmp_path: Path) -> None:
     assert declared_chains(tmp_path) == []

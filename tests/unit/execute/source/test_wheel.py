@@ -95,7 +95,7 @@ def test_named_wheel_is_checked_in_place(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "wheels").iterdir()] == [wheel.name]
 
 
-def test_hash_of_an_address(tmp_path: Path, server: str) -> None:
+def test_hash_of_an_address_is_checked(tmp_path: Path, server: str) -> None:
     wheel = make_wheel(tmp_path / "site")
     check_address(f"{server}/{wheel.name}", sha256_of(wheel))
     with pytest.raises(ConfigError, match=f"has another hash; found '{sha256_of(wheel)}'; expected {NONE}"):

@@ -94,7 +94,7 @@ def test_a_deleted_or_renamed_fork_is_a_fork(payloads: Payloads) -> None:
     assert other.fork
 
 
-def test_the_other_events(payloads: Payloads) -> None:
+def test_push_and_installation_events_are_parsed(payloads: Payloads) -> None:
     push = event_of("push", next(one for one in payloads["push"] if one["ref"].startswith("refs/heads/")))
     assert isinstance(push, PushEvent)
     assert push.branch

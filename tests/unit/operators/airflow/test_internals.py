@@ -55,7 +55,7 @@ def test_only_one_module_uses_private_attributes_of_airflow() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(internals.__all__) - {"SUPERVISOR_COMMS"}))
-def test_the_name_exists(name: str) -> None:
+def test_private_names_of_airflow_exist(name: str) -> None:
     assert getattr(internals, name) is not None
 
 

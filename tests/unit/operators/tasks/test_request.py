@@ -183,7 +183,7 @@ def requested(
     )
 
 
-def test_a_chains_request(tmp_path: Path) -> None:
+def test_request_of_a_chain_has_all_params(tmp_path: Path) -> None:
     request = requested({"suite_ref": "main", "framework": "paddlepaddle==3.3.1", "seed": 7, "repeats": 2})
     assert (request.suite, request.params) == ("clas", "m/f.txt")
     assert (request.mode, request.cluster) == ("lite_train_lite_infer", "local")

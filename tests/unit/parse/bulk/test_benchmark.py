@@ -26,7 +26,7 @@ def read(text: str) -> list[tuple[str, float, str]]:
 
 
 @pytest.mark.parametrize("indent", [None, 4, 2, "\t"])
-def test_values_of_an_object(indent: int | str | None) -> None:
+def test_values_of_a_json_object_are_read(indent: int | str | None) -> None:
     text = json.dumps(OBJECT, indent=indent)
     assert read(text) == SAID
     account = summarize_log([text.encode()])
@@ -78,7 +78,7 @@ def test_a_training_line_in_json_is_not_a_benchmark() -> None:
 @pytest.mark.parametrize(
     "spelled", ["{1:200.5}", "{'1': 200.5}", '{"1": 200.5}', "{1: 3, 2: 200.5}", " { 1: 200.5 } "]
 )
-def test_spellings_of_a_result(spelled: str) -> None:
+def test_spellings_of_a_result_are_read(spelled: str) -> None:
     (sample,) = parse_training(lines_of(f"logs/2n8g/r50_b128_fp32_1.log {spelled}"), "auto")
     assert isinstance(sample, Sample)
     assert (sample.metric, sample.value, sample.unit) == ("throughput.2n8g", 200.5, "samples/s")

@@ -118,7 +118,7 @@ def test_lines_that_steer_among_lines_of_a_layout() -> None:
 
 
 @given(st.lists(st.sampled_from([b"\n", b"a", b"\n\n", b"b" * 7, b"c" * 100]), max_size=40))
-def test_ends_of_lines(parts: list[bytes]) -> None:
+def test_ends_of_lines_are_found_across_parts(parts: list[bytes]) -> None:
     text = b"".join(parts)
     assert newlines(np.frombuffer(text, np.uint8)).tolist() == [at for at, byte in enumerate(text) if byte == 10]
 
@@ -148,7 +148,7 @@ def test_a_line_without_end_is_kept_no_longer_than_needed(long: bytes, read: byt
     assert starts == [0, len(after) + len(long) + 1, 2 * len(after) + len(long) + 2]
 
 
-def test_ranks_in_layouts() -> None:
+def test_ranks_in_layouts_are_separated() -> None:
     line = "[rank {}] [Epoch 1, iter: 2] loss: 0.25\n"
     data = "".join(line.format(number % 8) for number in range(4000)).encode()
     lines, kinds, losses = counted(data)

@@ -24,7 +24,7 @@ def numbers(text: str) -> dict[str, tuple[float, str]]:
     return {one.metric: (one.value, one.unit) for one in parse_inference(text).samples}
 
 
-def test_the_published_report() -> None:
+def test_published_autolog_report_is_parsed() -> None:
     log = parse_inference(PLAIN)
     assert log.autolog == json.loads((GOLDEN / "autolog_plain.json").read_text())
     assert numbers(PLAIN) == {

@@ -37,7 +37,7 @@ def test_gpu_memory_of_processes_without_a_rank() -> None:
     assert [(one.rank, one.value) for one in peak_measurements(beside)] == [(1, 7.0)]
 
 
-def test_samples_of_the_runner() -> None:
+def test_samples_of_the_runner_are_parsed() -> None:
     text = (
         '{"t": 12.5, "leg": "", "rss": {"0": 100, "": 20}, "total": 120, "cpu_s": 1.5, "procs": 3}\n'
         '{"t": "soon"}\n[1, 2]\n7\n'

@@ -22,7 +22,7 @@ SAMPLES = Path(__file__).parents[3] / "golden" / "parse" / "suites.log"
         ("", None),
     ],
 )
-def test_the_progress_of_a_line(line: str, progress: tuple[int, int] | None) -> None:
+def test_progress_is_read_from_the_last_line(line: str, progress: tuple[int, int] | None) -> None:
     assert last_progress(line) == (Progress(*progress) if progress else None)
 
 

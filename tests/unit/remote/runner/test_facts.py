@@ -135,7 +135,7 @@ def test_version_is_read_as_text(tmp_path, name, file, text, expected):
     assert version_of(name, str(tmp_path)) == expected
 
 
-def test_framework_of_an_environment(bench, tmp_path, monkeypatch):
+def test_framework_of_an_environment_is_read_without_an_import(bench, tmp_path, monkeypatch):
     package = tmp_path / "site" / "paddle"
     (package / "version").mkdir(parents=True)
     (package / "__init__.py").write_text("raise RuntimeError('must not be imported')")
@@ -216,7 +216,7 @@ CUDNN = "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 5\n#define CUDNN_PATCHLEVEL 
         ({}, ""),
     ],
 )
-def test_version_of_cudnn(tmp_path, files, version):
+def test_version_of_cudnn_is_read_from_headers(tmp_path, files, version):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert cudnn_version(str(tmp_path)) == version

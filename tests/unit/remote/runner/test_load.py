@@ -21,7 +21,7 @@ def peak(pid):
     return int(found.group(1)) * 1024 if found else 0
 
 
-def test_a_gibibyte_of_log(bench, tmp_path):
+def test_gibibyte_of_log_is_followed_in_bounded_memory(bench, tmp_path):
     """Watched through a link that is slower than the command."""
     job = bench.job(f"yes 'a line of a log that has no end [Iter: 1/2]' | head -c {GIB}; sleep 1; exit 3")
     runner = bench.call("start", job)["pid"]

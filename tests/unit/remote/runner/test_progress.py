@@ -130,7 +130,7 @@ def test_rank_with_the_least_progress_is_named_first(progress, root):
     assert progress.silent() == ["log/workerlog.1", "log/workerlog.0", "log/workerlog.2", "logs/main.log"]
 
 
-def test_without_a_request(progress):
+def test_limit_of_zero_disables_hang_detection(progress):
     progress.limit_s = 0
     progress.go(1000)
     assert progress.silent() == []

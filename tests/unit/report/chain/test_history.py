@@ -37,7 +37,7 @@ def test_the_most_direct_speed_and_the_largest_rank() -> None:
         ("ips", (None,), "limit unknown"),
     ],
 )
-def test_the_last_value(name: str, values: tuple[float | None, ...], verdict: str) -> None:
+def test_last_value_decides_the_verdict(name: str, values: tuple[float | None, ...], verdict: str) -> None:
     assert row(name, [1.0, 1.01, 0.99] * 4, *values).verdict == verdict
 
 

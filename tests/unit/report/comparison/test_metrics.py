@@ -36,7 +36,7 @@ def rows(
         (TOP1, 0.5, WORSE),
     ],
 )
-def test_the_direction_of_a_change(key: MetricKey, value: float, verdict: str) -> None:
+def test_direction_of_a_change_decides_the_verdict(key: MetricKey, value: float, verdict: str) -> None:
     (row,) = rows({key: 1.0}, {key: value})
     assert row.verdicts == (verdict,)
     assert row.changes == (pytest.approx(value - 1.0),)

@@ -7,7 +7,7 @@ from tipcflow.report.overview.decisions import AbList, ab_row, quarantine_row, s
 from tipcflow.report.overview.text import csv_of
 
 
-def test_the_state_of_a_quarantine() -> None:
+def test_state_of_a_quarantine_depends_on_time_and_release() -> None:
     made = Quarantine(
         chain="c", mode="m", environment="", check="x", signature="s", owner="o", who="w", why="y", run="r",
         failed=1, judged=2, created_at=T0, expires_at=T0 + 10,

@@ -15,7 +15,7 @@ P, F, R, I = Status.PASS, Status.FAILED, Status.REGRESSION, Status.IMPROVEMENT  
         (P, None, "missing"),
     ],
 )  # fmt: skip
-def test_the_kind_of_a_pair(base: Status | None, new: Status | None, kind: str) -> None:
+def test_kind_of_a_pair_follows_the_statuses(base: Status | None, new: Status | None, kind: str) -> None:
     assert kind_of_pair(base, new) == kind
     assert kind in KINDS
 

@@ -14,7 +14,7 @@ def put(store: Store, day: int, framework: str, status: Status | None = Status.P
     store.runs.create(a_run(f"r{day:02}", **(known | ended | fields)))
 
 
-def test_the_newest_builds(store: Store) -> None:
+def test_newest_builds_are_listed_first(store: Store) -> None:
     assert store.matrix.builds(5) == []
     put(store, 1, "")
     assert store.matrix.builds(5) == []
@@ -26,7 +26,7 @@ def test_the_newest_builds(store: Store) -> None:
     assert store.matrix.builds(2) == ["paddle 2", "paddle 3"]
 
 
-def test_runs_of_builds(store: Store) -> None:
+def test_newest_runs_of_builds_are_returned(store: Store) -> None:
     put(store, 1, "paddle 1")
     put(store, 2, "paddle 2")
     put(store, 3, "paddle 1", Status.FAILED)
@@ -40,7 +40,7 @@ def test_runs_of_builds(store: Store) -> None:
     assert store.matrix.of_builds([], ["paddle 1"]) == []
 
 
-def test_steps_of_variants(store: Store) -> None:
+def test_steps_of_variants_have_statuses(store: Store) -> None:
     run = record_run(store)
     store.steps.set(run.id, TRAIN, Status.FAILED)
     found = store.matrix.variants([run.id, "other"])

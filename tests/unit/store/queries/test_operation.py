@@ -17,7 +17,7 @@ def queries(store: Store) -> OperationQueries:
     return OperationQueries(store.database)
 
 
-def test_an_empty_database(queries: OperationQueries, store: Store) -> None:
+def test_empty_database_has_zero_numbers(queries: OperationQueries, store: Store) -> None:
     numbers = queries.numbers(DAY)
     assert (numbers.runs, numbers.unfinished, numbers.queued, numbers.oldest_queued_s) == ({}, 0, 0, 0.0)
     assert (numbers.leases, numbers.deliveries, numbers.oldest_delivery_s) == ({}, 0, 0.0)

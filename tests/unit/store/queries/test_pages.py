@@ -146,7 +146,7 @@ def test_huge_reason_is_cut_in_lists_only(store: Store, pages: ReadonlyStore) ->
     assert len(run.reason) == 2_000_000
 
 
-def test_an_empty_database(store: Store, pages: ReadonlyStore) -> None:
+def test_empty_database_has_empty_lists(store: Store, pages: ReadonlyStore) -> None:
     assert pages.pages.chains(RunFilter(), limit=5).rows == ()
     assert pages.pages.runs(RunFilter(), limit=5).rows == ()
     assert pages.runs.get_or_none("nothing") is None
@@ -171,6 +171,6 @@ def test_losses_and_medians_are_of_the_last_attempt(store: Store, pages: Readonl
     assert pages.summaries.leg_medians(run.id) == {MetricKey(INFER, "l", "inference_time"): 7.0}
 
 
-def test_a_whole_story(store: Store, pages: ReadonlyStore) -> None:
+def test_losses_of_a_recorded_run_are_returned(store: Store, pages: ReadonlyStore) -> None:
     run = record_run(store)
     assert [one.value for one in pages.pages.losses(run.id)] == [2.0, 1.0, 0.5]

@@ -108,7 +108,7 @@ def test_files_other_than_databases(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://u:hidden@h/d", "nonsense"])
-def test_a_wrong_url(url: str) -> None:
+def test_wrong_url_is_refused_without_the_password(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         ReadonlyStore.of(url)
     assert "hidden" not in str(caught.value)
