@@ -4,7 +4,7 @@ import os
 from collections.abc import Generator
 
 import pytest
-from tests.support.oracle import Oracle, find_oracle
+from tests.support.expected.oracle import Oracle, find_oracle
 from tests.support.programs import missing
 from tests.support.skips import refuse_skip
 

@@ -1,12 +1,12 @@
 """What tests of `tipcflow trigger` share: chains, and runs as Airflow and the page report them."""
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.support.airflow.fake import FakeAirflow
+from tests.support.expected.golden import assert_golden
 from tests.support.stories import a_run
 
 from tipcflow.domain import Status
@@ -59,6 +59,4 @@ def transcript(result: Any, airflow: FakeAirflow) -> str:
 
 def golden(name: str, text: str) -> None:
     path = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
+    assert_golden(path, text)

@@ -1,7 +1,7 @@
 """Sections behind the head, typed."""
 
 import pytest
-from tests.support.oracle import Oracle
+from tests.support.expected.oracle import Oracle
 
 from tipcflow.domain import ConfigError
 from tipcflow.params.lines import read_lines

@@ -1,10 +1,10 @@
 """Each wrong input is one error that names file, line, slot, what was found and what was expected."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.expected.golden import assert_golden
 
 from tipcflow.domain import Cluster, ConfigError, Plan
 
@@ -71,9 +71,7 @@ def test_messages_equal_the_golden_file(
         f"[{name}]\n{message(plan, change(texts[which]), mode, cluster())}\n"
         for name, (which, change, mode) in CASES.items()
     ]
-    if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.write_text("\n".join(result))
-    assert "\n".join(result) == GOLDEN.read_text()
+    assert_golden(GOLDEN, "\n".join(result))
 
 
 def test_the_error_carries_its_place(plan: Make, short_text: str) -> None:

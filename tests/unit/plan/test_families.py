@@ -1,11 +1,11 @@
 """Files of the suites' other scripts, and benchmarks: plans of their content, and of their scripts' behavior."""
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.expected.golden import assert_golden
 
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, StepKind
 from tipcflow.plan import differences, file_modes
@@ -47,9 +47,7 @@ def test_plan_equals_the_golden_file(case: Make, cluster: Callable[..., Cluster]
     if where == "nowhere":
         page += "\n" + written(case(name, Compat.BASH))
     golden = GOLDEN / f"family_{name}_{where}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(page)
-    assert page == golden.read_text()
+    assert_golden(golden, page)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,9 +1,9 @@
 """Whole plans as a user reads them: approved files in tests/golden/plan."""
 
-import os
 from collections.abc import Callable
 
 import pytest
+from tests.support.expected.golden import assert_golden
 
 from tipcflow.domain import Cluster, Compat, Plan
 from tipcflow.plan import plan_rows
@@ -46,6 +46,4 @@ def test_plan_equals_the_golden_file(
     text = request.getfixturevalue(f"{name}_text")
     made = plan(text, compat=compat, cluster=None if where == "nowhere" else cluster(device=where))
     golden = GOLDEN / f"{name}_{compat.value}_{where}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(written(made))
-    assert written(made) == golden.read_text()
+    assert_golden(golden, written(made))

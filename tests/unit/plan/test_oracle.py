@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from tests.support.oracle import SHIPPED, Oracle, find_oracle, kind_of
+from tests.support.expected.oracle import SHIPPED, Oracle, find_oracle, kind_of
 
 from tipcflow.domain import Compat, ConfigError
 from tipcflow.params import known_dialects, load_dialect

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.oracle import Oracle, kind_of
+from tests.support.expected.oracle import Oracle, kind_of
 
 pytestmark = pytest.mark.process
 PER_KIND = 3

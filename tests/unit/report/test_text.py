@@ -1,7 +1,6 @@
 """What a user or a CI system reads: golden files, and text of logs that cannot break out of its place."""
 
 import io
-import os
 from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from tests.support.expected.golden import assert_golden
 
 from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.domain import CheckResult, Facts, Failure, FailureClass, Quirk, Run, Status, Substitution
@@ -65,10 +65,7 @@ def judged(facts: Facts, build: ModuleType) -> tuple[Run, tuple[CheckResult, ...
 
 
 def check(name: str, text: str) -> None:
-    """Compare with a golden file; UPDATE_GOLDEN=1 writes it."""
-    if os.environ.get("UPDATE_GOLDEN"):
-        (GOLDEN / name).write_text(text)
-    assert text == (GOLDEN / name).read_text()
+    assert_golden(GOLDEN / name, text)
 
 
 @pytest.mark.parametrize(("name", "facts"), [("good", good), ("bad", bad)])

@@ -1,7 +1,6 @@
 """`tipcflow import`: what is copied, what is refused, and that nothing of ours is lost."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.expected.golden import assert_golden
 
 from tipcflow.cli.importing.command import write_dags
 from tipcflow.cli.importing.suite_file import measured_format
@@ -63,9 +63,7 @@ def test_report_equals_the_golden_file(bring: Import, tmp_path: Path) -> None:
     result = bring()
     assert (result.code, result.err) == (0, "")
     page = result.out.replace(str(tmp_path), "HERE")
-    if os.environ.get("UPDATE_GOLDEN"):
-        (GOLDEN / "cli" / "import.txt").write_text(page)
-    assert page == (GOLDEN / "cli" / "import.txt").read_text()
+    assert_golden(GOLDEN / "cli" / "import.txt", page)
 
 
 def test_import_copies_only_runnable_files_unchanged(bring: Import, tmp_path: Path) -> None:

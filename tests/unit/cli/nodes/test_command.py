@@ -1,11 +1,11 @@
 """`tipcflow nodes` and `nodes reap` as an operator reads them at night."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.expected.golden import assert_golden
 from tests.support.stories import T0, a_run
 
 from tipcflow.cli.nodes.choice import chosen
@@ -73,9 +73,7 @@ def view(tmp_path: Path) -> Iterator[View]:
 
 def golden(name: str, text: str) -> None:
     path = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
+    assert_golden(path, text)
 
 
 @pytest.mark.parametrize("width", [80, 120, None])

@@ -1,14 +1,14 @@
 """`tipcflow plan --diff`: every difference that matters, none that does not, each with its reason."""
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.oracle import Oracle
+from tests.support.expected.golden import assert_golden
+from tests.support.expected.oracle import Oracle
 
 from tipcflow.domain import Compat, ConfigError, Plan
 from tipcflow.plan import build_plan, differences
@@ -30,9 +30,7 @@ def test_diff_page_equals_the_golden_file(tipcflow: Callable[..., Any]) -> None:
     result = tipcflow("plan", str(INPUT), "--suite", "mobilenet_v3_small", "--diff")
     assert (result.code, result.err) == (0, "")
     page = re.sub(r"^\S+/norm_fleet", "norm_fleet", result.out)
-    if os.environ.get("UPDATE_GOLDEN"):
-        (GOLDEN / "cli" / "plan_diff.txt").write_text(page)
-    assert page == (GOLDEN / "cli" / "plan_diff.txt").read_text()
+    assert_golden(GOLDEN / "cli" / "plan_diff.txt", page)
 
 
 def test_json_has_the_same_differences(tipcflow: Callable[..., Any]) -> None:

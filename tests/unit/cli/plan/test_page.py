@@ -1,12 +1,12 @@
 """The table that is read before a run, and the minutes in it."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.expected.golden import assert_golden
 
 from tipcflow.domain import Plan, Run, Status
 from tipcflow.store import Store
@@ -50,9 +50,7 @@ def remember(plan: Plan, minutes: float, name: str, status: Status = Status.PASS
 
 
 def golden(name: str, text: str) -> None:
-    if os.environ.get("UPDATE_GOLDEN"):
-        (GOLDEN / name).write_text(text)
-    assert text == (GOLDEN / name).read_text()
+    assert_golden(GOLDEN / name, text)
 
 
 def test_without_history_the_table_has_no_minutes(table: Callable[..., Any], home: Path) -> None:

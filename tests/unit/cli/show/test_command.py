@@ -1,12 +1,12 @@
 import csv
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.bad_day import record_failure
+from tests.support.expected.golden import assert_golden
 from tests.support.stories import T0, a_plan, a_run, record_run
 
 from tipcflow.cli.runs import run_lines
@@ -37,10 +37,7 @@ def shown(wanted: str) -> tuple[RunData, Path]:
 def _golden(name: str, text: str, home: Path) -> None:
     text = text.replace(str(home), "HOME")
     path = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
+    assert_golden(path, text)
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -1,11 +1,11 @@
 """Check run and comment for every state, status and mix: golden files, conclusions, limits and escaping."""
 
 import itertools
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.expected.golden import assert_golden
 
 from tipcflow.config.repository import Repository
 from tipcflow.domain import Status
@@ -143,10 +143,7 @@ def test_report_texts_equal_golden_files(name: str, gate: str, repository: Repos
     chosen = repository.model_copy(update={"gate": gate})
     text = written(SCENES[name], chosen)
     file = GOLDEN / f"{name}.{gate}.md"
-    if os.environ.get("UPDATE_GOLDEN"):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text)
-    assert text == file.read_text()
+    assert_golden(file, text)
 
 
 def test_every_golden_file_has_a_scene() -> None:

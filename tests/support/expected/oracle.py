@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SHIPPED = Path(__file__).parents[1] / "golden" / "oracle"
+SHIPPED = Path(__file__).parents[2] / "golden" / "oracle"
 
 
 @dataclass(frozen=True)
