@@ -2,12 +2,12 @@
 
 from copy import copy
 from pathlib import Path
-from typing import Any
 
 from airflow.sdk import Param
 
 from tipcflow_operators.ab.request import SHARED_PARAMS, SIDE_PARAMS
 from tipcflow_operators.chain.params import chain_params, run_params
+from tipcflow_operators.manual_dag import number_param
 
 
 def ab_params(config_dir: Path) -> dict[str, Param]:
@@ -22,11 +22,6 @@ def ab_params(config_dir: Path) -> dict[str, Param]:
 
 
 def _limits() -> dict[str, Param]:
-    def number(value: float, title: str, description: str, **bounds: float) -> Param:
-        kind = "integer" if isinstance(value, int) else "number"
-        schema: dict[str, Any] = {"type": kind, "title": title, **bounds}
-        return Param(value, description, schema=schema)
-
     return {
         "metric": Param(
             None,
@@ -35,14 +30,16 @@ def _limits() -> dict[str, Param]:
             title="Metrics",
             description="Metrics to compare, one per line. Default: training speed and latency of each leg.",
         ),
-        "pairs": number(0, "Pairs", "Number of pairs; 0: until every metric is decided.", minimum=0),
-        "max_pairs": number(20, "Maximum pairs", "Maximum number of pairs if `pairs` is 0.", minimum=1),
-        "warm_up": number(1, "Warm-up pairs", "Pairs before the first one that counts.", minimum=0),
-        "margin": number(0.02, "Margin", "Relative difference that is treated as equal.", minimum=0, maximum=0.5),
-        "error": number(
+        "pairs": number_param(0, "Pairs", "Number of pairs; 0: until every metric is decided.", minimum=0),
+        "max_pairs": number_param(20, "Maximum pairs", "Maximum number of pairs if `pairs` is 0.", minimum=1),
+        "warm_up": number_param(1, "Warm-up pairs", "Pairs before the first one that counts.", minimum=0),
+        "margin": number_param(
+            0.02, "Margin", "Relative difference that is treated as equal.", minimum=0, maximum=0.5
+        ),
+        "error": number_param(
             0.02, "Error", "Maximum probability of a wrong outcome per metric.", minimum=0.0001, maximum=0.2
         ),
-        "budget_minutes": number(
+        "budget_minutes": number_param(
             0.0, "Budget", "Maximum duration of all runs together, minutes; 0: no limit.", minimum=0
         ),
     }

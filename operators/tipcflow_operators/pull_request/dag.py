@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from tipcflow.domain import InfraError, TipcflowError
 from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
-from tipcflow_operators.limits import SHORT
+from tipcflow_operators.manual_dag import RESUMING
 from tipcflow_operators.pull_request.docs import DOC, TASKS
 from tipcflow_operators.pull_request.trigger import PullRequestTrigger
 
@@ -175,13 +175,7 @@ def pull_request_dag(config_dir: Path | None = None) -> DAG:
         # A paused DAG would leave required checks without a conclusion.
         is_paused_upon_creation=False,
         tags=["tipcflow", "pull request"],
-        default_args={
-            "retries": 2,
-            "retry_delay": timedelta(seconds=10),
-            "owner": "tipcflow",
-            "priority_weight": _FIRST,
-            "execution_timeout": SHORT,
-        },
+        default_args={**RESUMING, "priority_weight": _FIRST},
     )
     with dag:
         ListenOperator(task_id="listen", doc_md=TASKS["listen"])

@@ -2,11 +2,11 @@
 
 from copy import copy
 from pathlib import Path
-from typing import Any
 
 from airflow.sdk import Param
 
 from tipcflow_operators.chain.params import chain_params, run_params
+from tipcflow_operators.manual_dag import number_param
 from tipcflow_operators.scaling.request import RUN_PARAMS
 
 
@@ -30,8 +30,10 @@ def _series_params() -> dict[str, Param]:
             description="Nodes and devices per node, for example `2n8g`, one per line. Default: the usual ones "
             "that the cluster has.",
         ),
-        "batch_size_per_device": _number(4, "Batch size per device", "0: set `global_batch_size`.", minimum=0),
-        "global_batch_size": _number(
+        "batch_size_per_device": number_param(
+            4, "Batch size per device", "0: set `global_batch_size`.", minimum=0
+        ),
+        "global_batch_size": number_param(
             0, "Global batch size", "Batch size of all devices; 0: set `batch_size_per_device`.", minimum=0
         ),
         "precision": Param(
@@ -52,11 +54,6 @@ def _speed_params() -> dict[str, Param]:
             title="Speed from batch_cost",
             description="Compute the speed from `batch_cost` instead of the printed speed.",
         ),
-        "skip": _number(50, "Skipped iterations", "Number of warm-up iterations to skip.", minimum=0),
-        "take": _number(100, "Averaged iterations", "Number of iterations to average.", minimum=1),
+        "skip": number_param(50, "Skipped iterations", "Number of warm-up iterations to skip.", minimum=0),
+        "take": number_param(100, "Averaged iterations", "Number of iterations to average.", minimum=1),
     }
-
-
-def _number(value: int, title: str, description: str, **bounds: int) -> Param:
-    schema: dict[str, Any] = {"type": "integer", "title": title, **bounds}
-    return Param(value, description, schema=schema)

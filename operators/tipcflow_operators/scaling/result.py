@@ -40,21 +40,10 @@ class ResultOperator(BaseOperator):
     def _log(self, result: "Measured") -> None:
         """Log the table, the topologies without a speed, and the notes."""
         from tipcflow.report.text.markdown_text import table
+        from tipcflow.report.text.scaling import COLUMNS, scaling_cells
 
-        headers = ("topology", "devices", "repeats", "average", "median", "speed-up", "efficiency")
-        rows = [
-            (
-                row.topology,
-                str(row.devices),
-                str(row.repeats),
-                f"{row.average_speed:.2f}",
-                f"{row.median_speed:.2f}",
-                "-" if row.speedup is None else f"{row.speedup:.2f}",
-                "-" if row.efficiency is None else f"{row.efficiency:.1%}",
-            )
-            for row in result.rows
-        ]
-        for line in table(headers, rows).splitlines() if rows else ():
+        rows = [scaling_cells(row) for row in result.rows]
+        for line in table(COLUMNS, rows).splitlines() if rows else ():
             self.log.info("%s", line)
         for entry in result.document.topologies:
             if entry.reason:

@@ -9,7 +9,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param
 from tipcflow.config.settings import settings
 from tipcflow_operators.airflow.child_runs import CERTIFY
 from tipcflow_operators.chain.params import run_params
-from tipcflow_operators.limits import SHORT
+from tipcflow_operators.manual_dag import RESUMING
 from tipcflow_operators.weekly.certify import CertifyOperator
 from tipcflow_operators.weekly.docs import DOC, TASKS
 from tipcflow_operators.weekly.select import CHAIN_RUN_PARAMS, CHAINS, SELECT, SelectOperator
@@ -18,8 +18,6 @@ from tipcflow_operators.weekly.summary import SummaryOperator
 WEEKLY = "weekly"
 MODE = "whole_train_whole_infer"
 POLICY = "weekly"
-# A task that dies with its worker is retried and resumes its work. A failure that a task reports is final.
-_DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow", "execution_timeout": SHORT}
 
 
 def weekly_dag(config_dir: Path | None = None) -> DAG:
@@ -36,7 +34,7 @@ def weekly_dag(config_dir: Path | None = None) -> DAG:
         is_paused_upon_creation=True,
         tags=["tipcflow", "schedule"],
         params=weekly_params(config_dir or known.config_dir),
-        default_args=_DEFAULTS,
+        default_args=RESUMING,
     )
     with dag:
         select = SelectOperator(task_id=SELECT, doc_md=TASKS[SELECT])

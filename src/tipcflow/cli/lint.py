@@ -33,9 +33,7 @@ def lint(
     """Report what a suite's script would silently drop, misread or skip. Exit code 1 if there are errors."""
     refuse_both(as_json=as_json, as_csv=as_csv)
     if rules:
-        from tipcflow.params.lint.rules import reference_page
-
-        typer.echo(reference_page(), nl=False)
+        typer.echo(_reference_page(), nl=False)
         return
     if not paths:
         raise ConfigError("is missing", key="PATH", expected="params files, or folders that contain some")
@@ -215,3 +213,32 @@ def _cpu_flags() -> frozenset[str] | None:
         return None
     flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), None)
     return None if flags is None else frozenset(flags.split())
+
+
+def _reference_page() -> str:
+    """The text of docs/reference/lint.md."""
+    from tipcflow.params.lint.rules import GROUPS
+    from tipcflow.report.text.markdown_text import markdown_cell, raw_table
+
+    lines = [
+        "# `tipcflow lint` rules",
+        "",
+        "<!-- Written by `tipcflow lint --rules > docs/reference/lint.md`; do not edit. -->",
+        "",
+        "Suites' scripts read params files by position and do not report what they drop, misread or skip.",
+        "`tipcflow lint PATH… [--suite S] [--json]` reports it, as `file:line: rule: severity: message` with a",
+        "fix.",
+        "",
+        "| severity | meaning |",
+        "|---|---|",
+        "| error | the file does not have the intended effect, and a change of its text fixes it |",
+        "| warning | a defect of the script, or probably unintended |",
+        "| note | works as intended, for information |",
+        "",
+        "Exit code 1 if there are errors, 2 for invalid arguments. A file that is not UTF-8 text is an error",
+        "`not-text`.",
+    ]
+    for title, rules in GROUPS.items():
+        rows = [(f"`{rule.id}`", str(rule.severity), markdown_cell(rule.why)) for rule in rules]
+        lines += ["", f"## {title}", "", raw_table(("rule", "severity", "what the script does"), rows)]
+    return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ def add_connection(node: Node, cluster: str, key_file: str) -> bool:
     The private key never leaves this machine: the connection names a file where Airflow runs.
 
     Args:
-        key_file: the private key's path where an Airflow elsewhere runs, '' if unknown.
+        key_file: the private key's path on the machine that runs Airflow, '' if unknown.
 
     Returns:
         whether the connection exists, or could not be expected to.

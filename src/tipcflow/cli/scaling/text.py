@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tipcflow.cli.output.narrow import fitting
 from tipcflow.report.text.markdown_text import table as markdown_table
+from tipcflow.report.text.scaling import COLUMNS, scaling_cells
 
 if TYPE_CHECKING:
     from tipcflow.parse.scaling.scaling import Scaled
@@ -37,20 +38,8 @@ def page(table: "list[Scaled]", width: int | None) -> list[str]:
     """The text table."""
     if not table:
         return []
-    headers = ("MODEL", "TOPOLOGY", "DEVICES", "REPEATS", "AVERAGE", "MEDIAN", "SPEED-UP", "EFFICIENCY")
-    rows = [
-        (
-            row.model,
-            row.topology,
-            str(row.devices),
-            str(row.repeats),
-            f"{row.average_speed:.2f}",
-            f"{row.median_speed:.2f}",
-            "-" if row.speedup is None else f"{row.speedup:.2f}",
-            "-" if row.efficiency is None else f"{row.efficiency:.1%}",
-        )
-        for row in table
-    ]
+    headers = ("MODEL", *map(str.upper, COLUMNS))
+    rows = [(row.model, *scaling_cells(row)) for row in table]
     return fitting(headers, rows, width=width, spare=("AVERAGE", "REPEATS", "DEVICES"))
 
 

@@ -68,29 +68,3 @@ def _apply(rule: Rule, subject: Subject, file: str) -> list[Finding]:
         Finding(file, hit.line, rule.id, hit.severity or rule.severity, hit.message, hit.fix)
         for hit in rule.check(subject)
     ]
-
-
-def reference_page() -> str:
-    """The text of docs/reference/lint.md."""
-    lines = [
-        "# `tipcflow lint` rules",
-        "",
-        "<!-- Written by `tipcflow lint --rules > docs/reference/lint.md`; do not edit. -->",
-        "",
-        "Suites' scripts read params files by position and do not report what they drop, misread or skip.",
-        "`tipcflow lint PATH… [--suite S] [--json]` reports it, as `file:line: rule: severity: message` with a",
-        "fix.",
-        "",
-        "| severity | meaning |",
-        "|---|---|",
-        "| error | the file does not have the intended effect, and a change of its text fixes it |",
-        "| warning | a defect of the script, or probably unintended |",
-        "| note | works as intended, for information |",
-        "",
-        "Exit code 1 if there are errors, 2 for invalid arguments. A file that is not UTF-8 text is an error",
-        "`not-text`.",
-    ]
-    for title, rules in GROUPS.items():
-        lines += ["", f"## {title}", "", "| rule | severity | what the script does |", "|---|---|---|"]
-        lines += [f"| `{rule.id}` | {rule.severity} | {rule.why.replace('|', chr(92) + '|')} |" for rule in rules]
-    return "\n".join(lines) + "\n"

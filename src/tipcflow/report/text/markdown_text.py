@@ -13,6 +13,11 @@ def cell(text: str) -> str:
     return one_line(text).translate(_ESCAPED)
 
 
+def markdown_cell(markdown: str) -> str:
+    """Markdown of our own as a cell: a `|` would end the cell."""
+    return markdown.replace("|", "\\|")
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; cells are escaped, column titles are not."""
     return raw_table(head, (tuple(map(cell, row)) for row in rows))
