@@ -123,7 +123,7 @@ def test_names(file: Path, tree: ast.Module) -> Iterator[str]:
             if len(words) > MOST_NAME_WORDS:
                 yield f"{file}:{node.lineno}: {len(words)} words in {node.name}, at most {MOST_NAME_WORDS}"
             if sum(word not in _SMALL for word in words) < LEAST_NAME_WORDS:
-                yield f"{file}:{node.lineno}: {node.name} lacks a verb: name subject, verb and condition"
+                yield f"{file}:{node.lineno}: {node.name} has too few words: name subject, verb and condition"
             for match in NAMES.finditer(" ".join(words)):
                 yield f"{file}:{node.lineno}: {match[0]!r} in {node.name} (glossary in CONTRIBUTING.md)"
 

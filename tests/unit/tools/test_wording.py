@@ -78,8 +78,8 @@ def test_names_of_tests_follow_the_word_lists(wording: ModuleType, name: str, ph
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("run", "lacks a verb"),
-        ("the_runs_of_a_build", "lacks a verb"),
+        ("run", "has too few words"),
+        ("the_runs_of_a_build", "has too few words"),
         ("runs_are_listed", ""),
         ("_".join(["word"] * 12), ""),
         ("_".join(["word"] * 13), "13 words"),
