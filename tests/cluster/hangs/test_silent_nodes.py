@@ -14,9 +14,9 @@ from tipcflow.execute.run import phases as task_phases
 pytestmark = pytest.mark.cluster
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 PRINTS = "        print(\n"
-# Ten iterations of 2 s: the training takes six times `hang_s`, and longer than a hung job is left running.
+# Ten iterations of 2 s: the training takes five times `hang_s`, and longer than a hung job is left running.
 STEP_S = "--step-time=2"
-HANG_S = 3
+HANG_S = 4
 
 
 @pytest.fixture
