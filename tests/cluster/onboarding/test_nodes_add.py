@@ -149,7 +149,7 @@ def test_a_changed_key_is_not_accepted_by_the_entry(
     ("more", "words"),
     [
         (["--cluster", "local"], "--cluster: cannot be the cluster of a host; found 'local'"),
-        (["--device", "tpu"], "--device: invalid value; found 'tpu'; expected cpu or gpu"),
+        (["--device", "tpu"], "--device: invalid value; found 'tpu'; expected one of cpu, gpu"),
         (["--python", "python3"], "--python: not an absolute path on the host; found 'python3'"),
         (["--identity-file", "/nowhere"], "--identity-file: no such key file; found '/nowhere'"),
     ],
