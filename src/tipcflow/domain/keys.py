@@ -7,7 +7,7 @@ reads it. The parts are joined by `|`, and a `|` within a part is written as `%7
 import re
 from collections.abc import Container
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -17,9 +17,6 @@ _REPEAT = re.compile(r"_repeat_\d+(?=/|$)")
 RANK, ALL, EVAL = ".rank", ".all", "eval."
 # Training speed of the slowest rank over the whole training (`numbers_of`).
 SLOWEST = ".slowest"
-_ATTEMPT = re.compile(r"(.+)~([0-9]+)", re.DOTALL)
-_MEMBER = re.compile(r"(.+)~([0-9]+)/([^/]+)", re.DOTALL)
-_WAIT = re.compile(r"(.+) ([0-9]+)", re.DOTALL)
 # Only these two are escapes, so that texts that were stored without escapes keep their meaning.
 _ESCAPE = re.compile(r"%(?=7C|25)")
 _ESCAPED = re.compile(r"%(7C|25)")
@@ -129,38 +126,58 @@ class PartKey(TextKey):
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class AttemptKey(TextKey):
-    """An attempt of a step. The text is `step~attempt`.
+class _NumberedKey(TextKey):
+    """A step with a number, the second part of the key.
 
     Attributes:
-        attempt: from 1 on; 0 for a step that was not started.
+        FORM: the text, for errors.
+        PATTERN: the text; its groups are the parts.
     """
 
-    step: str
-    attempt: int
-
-    def __str__(self) -> str:
-        return f"{self.step}~{self.attempt}"
+    FORM: ClassVar[str]
+    PATTERN: ClassVar[re.Pattern[str]]
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read what `str` wrote.
 
         Raises:
-            ValueError: the text is not the key of an attempt.
+            ValueError: the text does not have the key's form.
         """
-        step, attempt = _match(_ATTEMPT, text, "step~attempt")
-        return cls(step, int(attempt))
+        match = cls.PATTERN.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not a key {cls.FORM!r}")
+        step, number, *others = match.groups()
+        return cls(*(step, int(number), *others))
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class MemberKey(TextKey):
+class AttemptKey(_NumberedKey):
+    """An attempt of a step. The text is `step~attempt`.
+
+    Attributes:
+        attempt: from 1 on; 0 for a step that was not started.
+    """
+
+    FORM: ClassVar = "step~attempt"
+    PATTERN: ClassVar = re.compile(r"(.+)~([0-9]+)", re.DOTALL)
+    step: str
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.step}~{self.attempt}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class MemberKey(_NumberedKey):
     """A node's part of an attempt. The text is `step~attempt/node`.
 
     Attributes:
         node: name of the node, without `/`.
     """
 
+    FORM: ClassVar = "step~attempt/node"
+    PATTERN: ClassVar = re.compile(r"(.+)~([0-9]+)/([^/]+)", re.DOTALL)
     step: str
     attempt: int
     node: str
@@ -168,40 +185,22 @@ class MemberKey(TextKey):
     def __str__(self) -> str:
         return f"{self.step}~{self.attempt}/{self.node}"
 
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read what `str` wrote.
-
-        Raises:
-            ValueError: the text is not the key of a member.
-        """
-        step, attempt, node = _match(_MEMBER, text, "step~attempt/node")
-        return cls(step, int(attempt), node)
-
 
 @dataclass(frozen=True, order=True, slots=True)
-class WaitKey(TextKey):
+class WaitKey(_NumberedKey):
     """A step's wait for its slots. The text is `step generation`.
 
     Attributes:
         generation: number of times that the step was cleared before.
     """
 
+    FORM: ClassVar = "step generation"
+    PATTERN: ClassVar = re.compile(r"(.+) ([0-9]+)", re.DOTALL)
     step: str
     generation: int
 
     def __str__(self) -> str:
         return f"{self.step} {self.generation}"
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read what `str` wrote.
-
-        Raises:
-            ValueError: the text is not the key of a wait.
-        """
-        step, generation = _match(_WAIT, text, "step generation")
-        return cls(step, int(generation))
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -313,18 +312,6 @@ class GoldenKey(TextKey):
 
     step: str
     precision: str
-
-
-def _match(pattern: re.Pattern[str], text: str, form: str) -> tuple[str, ...]:
-    """Return the parts of a text.
-
-    Raises:
-        ValueError: the text does not have that form.
-    """
-    match = pattern.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a key {form!r}")
-    return match.groups()
 
 
 def _escaped(part: str) -> str:

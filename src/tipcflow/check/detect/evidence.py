@@ -94,7 +94,7 @@ def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: 
     for moved in (middle, sum(off) / new, 0.8 * middle):
         if moved > 0:
             ratio = max(ratio, sum([density.log(side * (value - moved)) for value in off]) - unmoved)
-    # The level before is known from as many runs only, and correlated runs tell less than independent ones.
+    # The old level is estimated from `old` runs, and correlated runs have less information than independent ones.
     ratio *= old / ((new + old) * _inflation(noise.correlation, new))
     return Evidence(new=new, noise=noise, shift=shift, score=math.sqrt(2 * ratio))
 
