@@ -102,7 +102,7 @@ def _api_navigation() -> list[Any]:
     groups: dict[str, list[str]] = {}
     for page in api_pages():
         groups.setdefault(page.removeprefix("api/").partition("/")[0].removesuffix(".md"), []).append(page)
-    return [pages[0] if len(pages) == 1 else {name: pages} for name, pages in groups.items()]
+    return [pages[0] if len(pages) == 1 else {f"tipcflow.{name}": pages} for name, pages in groups.items()]
 
 
 def _expanded(entry: Any, pages: dict[str, list[str]]) -> Any:
