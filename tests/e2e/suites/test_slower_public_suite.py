@@ -1,7 +1,8 @@
-"""A training of a public suite that becomes 30 % slower, after honest runs as a user makes them.
+"""A training of a public suite that becomes slower, after honest runs as a user makes them.
 
-`TIPC_SUITES` names the repository (see test_public_suites.py). On a machine with another load, the honest runs
-scatter more than that, and `node_health` excuses the slow one.
+`TIPC_SUITES` names the repository (see test_public_suites.py). While other tests run on the same cores, the batch
+cost of honest runs has a tolerance of 60 to 90 %, so a slowdown of 30 % cannot be decided by one run; `tipcflow
+ab` decides smaller ones (benchmarks/ab_pairs.py).
 """
 
 from pathlib import Path
@@ -20,11 +21,11 @@ ONE_TRAINING = (f"{FOLDER}/{PARAMS}", "gpu_list:0|0,1", "gpu_list:0")
 SLOWER = (
     f"{FOLDER}/train.py",
     "        train_run_cost += time.time() - train_start\n",
-    "        time.sleep(0.3 * (time.time() - train_start))\n{}",
+    "        time.sleep(2 * (time.time() - train_start))\n{}",
 )
 
 
-def test_thirty_per_cent_slower_is_a_regression(public: PublicSite, tmp_path: Path) -> None:
+def test_training_of_three_times_the_duration_is_a_regression(public: PublicSite, tmp_path: Path) -> None:
     public.serve(WEIGHTS, b"unused")
     public.clones["models_step6"] = changed("models", tmp_path / "honest", [ONE_TRAINING])
     for _ in range(HONEST):
