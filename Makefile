@@ -47,6 +47,7 @@ bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, page
 	$(BIN)/python benchmarks/many_dags.py
 	$(BIN)/python benchmarks/pages.py
 	$(BIN)/python benchmarks/github/webhook.py
+	$(BIN)/python benchmarks/github/first_step.py
 	$(BIN)/python benchmarks/parse_speed.py
 	$(BIN)/python benchmarks/store_ingest.py
 	$(BIN)/python benchmarks/store_history.py
