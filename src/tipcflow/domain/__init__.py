@@ -57,6 +57,7 @@ from tipcflow.domain.run.exit_record import (
     ProcessReport,
     RankEnd,
     StoppedBy,
+    UnmetNeed,
 )
 from tipcflow.domain.run.failure import Failure, FailureClass
 from tipcflow.domain.run.job import JobCommand, JobSpec
@@ -125,6 +126,7 @@ __all__ = [
     "StoppedBy",
     "Substitution",
     "TipcflowError",
+    "UnmetNeed",
     "Variant",
     "WaitKey",
     "dag_id_of",

@@ -4,6 +4,8 @@ import functools
 import hashlib
 from importlib import resources
 
+from tipcflow.remote.runner.unmet import DISK, DISK_ERRORS, EXIT_CODES, NODE
+
 # On its first run the file writes its modules into a folder next to it: Python caches compiled modules, and most
 # calls of the runner take less time than compiling it. It runs on every Python version that the runner supports.
 _HEAD = '''\
@@ -29,7 +31,8 @@ def unpack(home):
 
         shutil.rmtree(aside, ignore_errors=True)
         if not os.path.isdir(home):  # else another call was quicker
-            sys.exit("cannot unpack the runner into %s: %s" % (home, error.strerror))
+            sys.stderr.write("cannot unpack the runner into %s: %s\\n" % (home, error.strerror))
+            sys.exit(EXIT_DISK if error.errno in DISK_ERRORS else EXIT_NODE)
 
 
 def whole(home):
@@ -61,6 +64,10 @@ from runner.main import main  # noqa: E402
 
 main()
 """
+_CODES = f"""
+DISK_ERRORS = {DISK_ERRORS}
+EXIT_DISK, EXIT_NODE = {EXIT_CODES[DISK]}, {EXIT_CODES[NODE]}
+"""
 
 
 @functools.cache
@@ -73,7 +80,7 @@ def runner_bytes() -> bytes:
         if "'''" in text:
             raise ValueError(f"{name} contains ''', which delimits it in the runner's file")
         parts.append(f"SOURCES[{name!r}] = r'''{text}'''\n")
-    return "".join([*parts, _TAIL]).encode()
+    return "".join([*parts, _CODES, _TAIL]).encode()
 
 
 def runner_name() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tipcflow.remote import bundle
+from tipcflow.remote.runner.unmet import DISK, EXIT_CODES
 
 SOURCES = sorted((Path(bundle.__file__).parent / "runner").glob("*.py"))
 # In the standard library since 3.7 or before; a newer module would not be there.
@@ -54,7 +55,7 @@ def test_a_full_disk_is_reported(tmp_path):
         file = tmp_path / bundle.runner_name()
         file.write_bytes(bundle.runner_bytes())
         done = subprocess.run([sys.executable, "-I", "-S", str(file), "list", "/"], capture_output=True, text=True)
-        assert done.returncode == 1
+        assert done.returncode == EXIT_CODES[DISK]
         assert done.stderr == f"cannot unpack the runner into {str(file)[:-3]}: No space left on device\n"
         assert [path.name for path in tmp_path.iterdir()] == [file.name]
     finally:

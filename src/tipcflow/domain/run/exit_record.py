@@ -37,6 +37,17 @@ class StoppedBy(StrEnum):
     STAGING = "staging"
 
 
+class UnmetNeed(StrEnum):
+    """What the node runner could not provide for a run: in its steps `environment` and `data` (the suite file's
+    needs). `data`: the data do not fit the suite file or the suite; `node`: the node's folders, or the runner."""
+
+    DOWNLOAD = "download"
+    ENVIRONMENT = "environment"
+    DATA = "data"
+    DISK = "disk"
+    NODE = "node"
+
+
 class OutputFile(Record):
     """One expected output: `fresh` if it was written after the command's start; `damage` is the defect of its
     content (`is cut off`), '' if none is known."""
@@ -173,6 +184,7 @@ class ExitRecord(Record):
         errno: for `refused`: name of the operating system's error (`ENOSPC`), '' if the runner refused for another
             reason; None in records of older runners.
         interpreter: the interpreter of a command that could not be executed, '' for none.
+        unmet: why a command that ran the runner itself failed; None for every other end, and of older runners.
         ranks: training processes that ended before the runner ended the others, in order of their ends.
         observed: what the runner observed of the command's ranks; None for jobs that did not run, or of older
             runners. A job of several commands has that of the command that decided its end.
@@ -204,6 +216,7 @@ class ExitRecord(Record):
     disk_full: bool = False
     errno: str | None = None
     interpreter: str = ""
+    unmet: UnmetNeed | None = None
     ranks: tuple[RankEnd, ...] = ()
     stopped_by: StoppedBy | None = None
     observed: Observed | None = None

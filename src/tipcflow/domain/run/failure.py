@@ -7,6 +7,7 @@ from pydantic import AliasChoices, Field
 
 from tipcflow.domain.base import Record
 from tipcflow.domain.masking import Masked
+from tipcflow.domain.run.exit_record import UnmetNeed
 from tipcflow.domain.status import Status
 
 
@@ -30,6 +31,16 @@ class FailureClass(StrEnum):
     CODE_ERROR = "code_error"
     OUTPUT_MISSING = "output_missing"
     EVIDENCE_LOST = "evidence_lost"
+
+
+OF_NEED = {
+    UnmetNeed.DOWNLOAD: FailureClass.DOWNLOAD,
+    UnmetNeed.ENVIRONMENT: FailureClass.ENVIRONMENT,
+    UnmetNeed.DATA: FailureClass.DATA_MISSING,
+    UnmetNeed.DISK: FailureClass.DISK,
+    UnmetNeed.NODE: FailureClass.NODE_UNREADY,
+}
+"""What the node runner could not provide -> class."""
 
 
 class Remedy(NamedTuple):

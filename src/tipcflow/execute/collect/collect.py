@@ -276,8 +276,10 @@ def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
 def _diagnose(step: Step, member: Member, folder: Path) -> LogDiagnosis:
     """Diagnose a failure from the logs of one node."""
     workers = {rank: tail(path, folder) for rank, path in _worker_logs(step, member, folder).items()}
-    ends = member.record.ranks if member.record is not None else ()
-    return diagnose_logs(tail(_log(member, folder), folder), workers, _first_rank(step, member), ends)
+    record, output = member.record, tail(_log(member, folder), folder)
+    if record is None:
+        return diagnose_logs(output, workers, _first_rank(step, member))
+    return diagnose_logs(output, workers, _first_rank(step, member), record.ranks, record.unmet)
 
 
 def tail(path: Path, folder: Path) -> str:

@@ -4,7 +4,7 @@ import re
 import signal
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, StoppedBy
-from tipcflow.domain.run.failure import FailureClass
+from tipcflow.domain.run.failure import OF_NEED, FailureClass
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.parse.failures.failure import find_failure
 
@@ -56,8 +56,9 @@ def class_of(record: ExitRecord | None, diagnosis: LogDiagnosis, late: str = "")
     known_end = diagnosis.left is not None and diagnosis.left.exit_code is not None
     if record.oom and not known_end and _may_be_oom(record, diagnosis):
         return FailureClass.OOM_HOST
-    if diagnosis.trouble is not None and not diagnosis.trouble.is_collateral:
-        return diagnosis.trouble.failure_class
+    stated = _stated(record, diagnosis)
+    if stated is not None:
+        return stated
     number = signal_of(record, diagnosis)
     if number and not diagnosis.is_collateral:
         return FailureClass.KILLED if number in _FROM_OUTSIDE else FailureClass.CODE_ERROR
@@ -68,6 +69,14 @@ def class_of(record: ExitRecord | None, diagnosis: LogDiagnosis, late: str = "")
     if diagnosis.is_collateral or record.is_collateral:
         return FailureClass.COMMUNICATION
     return FailureClass.CODE_ERROR if record.exit_code else FailureClass.OUTPUT_MISSING
+
+
+def _stated(record: ExitRecord, diagnosis: LogDiagnosis) -> FailureClass | None:
+    """Return the class that the runner, as the command itself, states or else the log; None if neither does."""
+    if record.unmet is not None:
+        return OF_NEED[record.unmet]
+    trouble = diagnosis.trouble
+    return trouble.failure_class if trouble is not None and not trouble.is_collateral else None
 
 
 def _class_of_stop(record: ExitRecord) -> FailureClass | None:

@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tipcflow.domain import RankEnd
+from tipcflow.domain import RankEnd, UnmetNeed
+from tipcflow.domain.masking import mask
+from tipcflow.domain.run.failure import OF_NEED
 from tipcflow.parse import error_excerpt, parse_launch
 from tipcflow.parse.failures.collectives import Collective, timed_out_collective
 from tipcflow.parse.failures.excerpt import ends_with_message
 from tipcflow.parse.failures.failure import LogFailure, find_failure
+
+_LINE_LIMIT = 300
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,11 @@ class LogDiagnosis:
 
 
 def diagnose_logs(
-    output: str, workers: Mapping[int, str], first: int = 0, ends: Sequence[RankEnd] = ()
+    output: str,
+    workers: Mapping[int, str],
+    first: int = 0,
+    ends: Sequence[RankEnd] = (),
+    unmet: UnmetNeed | None = None,
 ) -> LogDiagnosis:
     """Diagnose the end of a command's output and of its workers' logs.
 
@@ -56,7 +64,11 @@ def diagnose_logs(
         workers: global rank -> end of that worker's log.
         first: the lowest rank on this node.
         ends: workers that ended before the runner ended the rest, in order.
+        unmet: what the runner could not provide as the command; it prints the reason last.
     """
+    if unmet is not None:
+        reason = mask(output.strip().rpartition("\n")[2])[:_LINE_LIMIT]
+        return LogDiagnosis(output, -1, LogFailure(failure_class=OF_NEED[unmet], log_line=reason))
     launch = parse_launch(output)
     named = launch.log.rpartition("workerlog.")[2] if launch else ""
     root_cause = first + int(named) if named.isdigit() else -1

@@ -121,13 +121,14 @@ RULES = (
         "OSError: [Errno 30] Read-only file system: 'output'",
         "the operating system: a disk that had errors is mounted read-only",
     ),
+    # The next two are for runs of older versions of the node runner: their exit records lack the field `unmet`.
     Rule(
         "package index",
         Is.DOWNLOAD,
         re(r"^pip cannot install .*: the package index cannot be reached: "),
         "pip cannot install paddlepaddle 3.9.9: the package index cannot be reached: Temporary failure in name "
         "resolution",
-        "the step `environment` of a run",
+        "the step `environment` of a run, before exit records had the field `unmet`",
         anywhere=True,
     ),
     Rule(
@@ -135,7 +136,7 @@ RULES = (
         Is.ENVIRONMENT,
         re(r"^pip (?:cannot install|installed another build)|^\S+\.whl is missing or damaged"),
         "pip cannot install paddlepaddle 3.9.9",
-        "the step `environment` of a run",
+        "the step `environment` of a run, before exit records had the field `unmet`",
         anywhere=True,
     ),
     Rule(
@@ -219,7 +220,7 @@ RULES = (
             r"Downloading from \S+ failed|requests\.exceptions\.\w+|urllib3\.exceptions\.\w+|HTTPError: HTTP Error"
         ),
         "RuntimeError: Download from https://example.org/x.pdparams failed. Retry limit reached",
-        "Paddle 3.3.1's download helper; wget, curl, requests have their own words",
+        "Paddle 3.3.1's download helper, and tipcflow's wget; wget, curl, requests have their own words",
     ),
     Rule(
         "file missing",

@@ -14,12 +14,9 @@ import zipfile
 from typing import Any, Dict, List
 
 from .fetching_urls import DownloadFailed, download
+from .unmet import DATA, DOWNLOAD, Unusable, failure_of
 
 BLOCK = 1 << 20
-
-
-class Unusable(Exception):
-    """The data is unavailable; the message states the reason."""
 
 
 def provide(to: str, source: str, cache: str, *, sha256: str, unpack: bool, copy: bool) -> None:
@@ -32,7 +29,7 @@ def provide(to: str, source: str, cache: str, *, sha256: str, unpack: bool, copy
         content = source
     elif source.startswith("/") and not unpack and not sha256:
         if not os.path.exists(source):
-            raise Unusable(f"Download from {source} failed: no such file or folder on this node")
+            raise Unusable(f"Download from {source} failed: no such file or folder on this node", DOWNLOAD)
         content = source
     else:
         content = filled(cache, source, sha256, unpack)
@@ -56,7 +53,7 @@ def place(source: str, target: str, copy: bool) -> None:
     if copy and os.path.isfile(source) and os.path.isfile(target) and digest(source) == digest(target):
         return
     if os.path.lexists(target):
-        raise Unusable(f"{target} is a file of the suite: the data of the suite file would replace it")
+        raise Unusable(f"{target} is a file of the suite: the data of the suite file would replace it", DATA)
     if not copy:
         os.symlink(source, target)
     elif os.path.isdir(source):
@@ -103,17 +100,20 @@ def fill(folder: str, source: str, sha256: str, unpack: bool) -> None:
     try:
         download(source, file, sys.stdout)
     except DownloadFailed as error:
-        raise Unusable(f"Download from {source} failed: {error}") from error
+        raise Unusable(f"Download from {source} failed: {error}", failure_of(error, DOWNLOAD)) from error
     found = digest(file)
     if sha256 and found != sha256:
         shutil.rmtree(new, ignore_errors=True)
-        raise Unusable(f"Download from {source} failed: its sha256 is {found}, the suite file expects {sha256}")
+        message = f"Download from {source} failed: its sha256 is {found}, the suite file expects {sha256}"
+        raise Unusable(message, DOWNLOAD)
     size = os.path.getsize(file)
     if unpack:
         problem = unpacked(file, content)
         if problem:
             shutil.rmtree(new, ignore_errors=True)
-            raise Unusable(f"{source} cannot be unpacked: {problem}")
+            # A file with the hash of the suite file is what the suite file names; any other may be damaged.
+            kind = failure_of(problem, DATA if sha256 else DOWNLOAD)
+            raise Unusable(f"{source} cannot be unpacked: {problem}", kind)
         os.remove(file)
     with open(os.path.join(new, "manifest.json"), "w") as handle:
         json.dump({"schema_version": 1, "source": source, "sha256": found, "files": listing(content)}, handle)
@@ -184,7 +184,7 @@ def stamp_of(source: str) -> str:
     try:
         stat = os.stat(source)
     except OSError as error:
-        raise Unusable(f"Download from {source} failed: {error.strerror}") from error
+        raise Unusable(f"Download from {source} failed: {error.strerror}", failure_of(error, DOWNLOAD)) from error
     return f"{source} {stat.st_size} {stat.st_mtime_ns}"
 
 

@@ -8,7 +8,7 @@ import os
 from .files import PIECE, RESERVED, Json
 from .start import refusal
 
-OF_ITS_END = ("exit_code", "signal", "errno", "interpreter")  # fields of the end of one command
+OF_ITS_END = ("exit_code", "signal", "errno", "interpreter", "unmet")  # fields of the end of one command
 DISK_FULL = 4 * 1024 * 1024  # if less disk space than this is free, bytes, the disk counts as the cause
 
 

@@ -21,6 +21,7 @@ from .probe import probes
 from .progress import Progress
 from .slots import Refused, take_cpus, take_host_slot, take_slot
 from .start import code_of, refusal
+from .unmet import unmet_need
 from .workers import Workers
 
 GRACE_S = 0.3  # time for a finished command's helpers (tee, a launcher's workers) to end by themselves
@@ -250,6 +251,7 @@ class Job:
             values["exit_code"] = os.WEXITSTATUS(status)
             if not reason and values["exit_code"]:
                 values["message"] = f"exited with {values['exit_code']}"
+                values["unmet"] = unmet_need(command["env"], values["exit_code"])
         if self.hang.message and reason != "hang" and not self.hang.unsure:
             values["message"] = "; ".join(text for text in (values["message"], self.hang.message) if text)
         left = [proc.pid for proc in self.workers.find()]

@@ -92,18 +92,35 @@ def sweep(do: str, place: str, options: dict[str, str]) -> None:
 
 
 def meet_needs(do: str, operands: list[str], options: dict[str, str]) -> None:
-    """Provide what a suite file needs, as a step of a run; its output is the step's log."""
-    from .cache import Unusable, provide
+    """Provide what a suite file needs, as a step of a run; its output is the step's log.
+
+    A failure ends the process with the exit code of its kind and, as the last line of the output, its reason.
+    """
+    from .unmet import EXIT_CODES, NODE, Unusable, failure_of
 
     try:
         if do == "data":
-            unpack, copy = bool(options["--unpack"]), bool(options["--copy"])
-            return provide(*operands, sha256=options["--sha256"], unpack=unpack, copy=copy)
-        from .own_python import own_environment
+            from .cache import provide
 
-        own_environment(operands[0], operands[1], json.loads(operands[2]), json.loads(options["--build"] or "{}"))
+            unpack, copy = bool(options["--unpack"]), bool(options["--copy"])
+            provide(*operands, sha256=options["--sha256"], unpack=unpack, copy=copy)
+        else:
+            from .own_python import own_environment
+
+            build = json.loads(options["--build"] or "{}")
+            own_environment(operands[0], operands[1], json.loads(operands[2]), build)
     except Unusable as error:
-        sys.exit(str(error))
+        reason, kind = str(error), error.failure
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        reason, kind = f"{do}: {type(error).__name__}: {error}", failure_of(error, NODE)
+    else:
+        return
+    sys.stdout.flush()
+    sys.stderr.write(" ".join(reason.split()) + "\n")
+    sys.exit(EXIT_CODES[kind])
 
 
 def instruct(do: str, place: str, operands: list[str], options: dict[str, str]) -> None:

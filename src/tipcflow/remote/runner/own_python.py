@@ -12,9 +12,10 @@ import sys
 import venv
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, NamedTuple
 
-from .cache import Unusable, digest, locked, log, used
+from .cache import digest, locked, log, used
+from .unmet import DOWNLOAD, ENVIRONMENT, Unusable, failure_of
 
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
 
@@ -94,13 +95,20 @@ def must_install(what: str, folder: str, words: List[str]) -> None:
     Raises:
         Unusable: pip fails; the message states the reason.
     """
-    cause = pip_install(folder, words)
-    if cause:
-        raise Unusable(f"pip cannot install {what}: {cause}")
+    failure = pip_install(folder, words)
+    if failure is not None:
+        raise Unusable(f"pip cannot install {what}: {failure.cause}", failure.kind)
 
 
-def pip_install(folder: str, words: List[str]) -> str:
-    """Install into an environment; return why pip could not, empty if pip could. Pip's output is in the log."""
+class PipFailure(NamedTuple):
+    """Why pip could not install something, and the kind of the failure (`unmet`)."""
+
+    cause: str
+    kind: str
+
+
+def pip_install(folder: str, words: List[str]) -> PipFailure | None:
+    """Install into an environment; return why pip could not, None if pip could. Pip's output is in the log."""
     command = [os.path.join(folder, "bin", "python"), "-m", "pip", "install"]
     command += ["--disable-pip-version-check", "--no-input", *words]
     environment = dict(os.environ, PYTHONPATH="", PYTHONUNBUFFERED="1")
@@ -112,11 +120,13 @@ def pip_install(folder: str, words: List[str]) -> str:
             sys.stdout.buffer.flush()
             if PIP_MESSAGE.match(line):
                 seen.append(line.decode("utf-8", "replace").strip())
-    return why_pip_failed(seen) or f"exit code {pip.returncode}" if pip.returncode else ""
+    if not pip.returncode:
+        return None
+    return why_pip_failed(seen) or PipFailure(f"exit code {pip.returncode}", ENVIRONMENT)
 
 
-def why_pip_failed(lines: List[str]) -> str:
-    """Return the cause in pip's warnings and errors, empty if they name none.
+def why_pip_failed(lines: List[str]) -> PipFailure | None:
+    """Return the cause in pip's warnings and errors, None if they name none.
 
     A package index that cannot be reached is only a warning of pip (23.2 tried); its error then states that the
     index has no such package.
@@ -126,9 +136,9 @@ def why_pip_failed(lines: List[str]) -> str:
         if unreachable:
             causes = re.findall(r"\[Errno -?\d+\] ([^'\")]+)|\((connect|read) timeout=", unreachable.group(1))
             cause = next((errno or f"{kind} timeout" for errno, kind in causes), unreachable.group(1)[:200])
-            return f"the package index cannot be reached: {cause}"
+            return PipFailure(f"the package index cannot be reached: {cause}", DOWNLOAD)
     errors = [line[len("ERROR: ") :] for line in lines if line.startswith("ERROR: ")]
-    return errors[-1][:300] if errors else ""
+    return PipFailure(errors[-1][:300], failure_of("\n".join(errors), ENVIRONMENT)) if errors else None
 
 
 def cached_build(cache: str, build: Dict[str, str], below: List[str]) -> str:
@@ -160,7 +170,7 @@ def cached_build(cache: str, build: Dict[str, str], below: List[str]) -> str:
             must_install(f"the wheel {build['wheel']}", folder, ["--no-deps", "--force-reinstall", *words])
         must_install(name, folder, words)
         if not is_installed(own_site(folder), build):
-            raise Unusable(f"pip installed another build than {name}")
+            raise Unusable(f"pip installed another build than {name}", ENVIRONMENT)
         with open(done, "w") as handle:
             handle.write(name + "\n")
     return own_site(folder)
@@ -174,7 +184,7 @@ def wheel_of(cache: str, build: Dict[str, str]) -> str:
     """
     path = os.path.join(cache, "wheels", build["sha256"], build["wheel"])
     if not os.path.isfile(path) or digest(path) != build["sha256"]:
-        raise Unusable(f"{path} is missing or damaged")
+        raise Unusable(f"{path} is missing or damaged", ENVIRONMENT)
     return path
 
 

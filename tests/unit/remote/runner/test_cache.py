@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.remote.runner.cache import Unusable, provide
+from tipcflow.remote.runner.cache import provide
+from tipcflow.remote.runner.unmet import Unusable
 
 
 class Served:

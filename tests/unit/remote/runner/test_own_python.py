@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.domain.run.failure import FailureClass
-from tipcflow.parse.failures.rules import RULES
 from tipcflow.remote.runner import own_python
-from tipcflow.remote.runner.cache import Unusable
-from tipcflow.remote.runner.own_python import make, must_install, why_pip_failed
+from tipcflow.remote.runner.own_python import PipFailure, make, must_install, why_pip_failed
+from tipcflow.remote.runner.unmet import DISK, DOWNLOAD, ENVIRONMENT, Unusable
 
 RETRY = "WARNING: Retrying (Retry(total={left}, connect=None, read=None, redirect=None, status=None)) after "
 NO_NAME = (
@@ -28,6 +26,7 @@ PROXY = (
     "connection without response'))': /simple/toy/"
 )
 NO_VERSION = "ERROR: Could not find a version that satisfies the requirement toy (from versions: none)"
+FULL = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
 NO_MATCH = "ERROR: No matching distribution found for toy"
 
 
@@ -36,21 +35,31 @@ NO_MATCH = "ERROR: No matching distribution found for toy"
     [
         (
             [RETRY.format(left=0) + NO_NAME, NO_VERSION, NO_MATCH],
-            "the package index cannot be reached: Temporary failure in name resolution",
+            PipFailure("the package index cannot be reached: Temporary failure in name resolution", DOWNLOAD),
         ),
-        ([RETRY.format(left=0) + SLOW, NO_MATCH], "the package index cannot be reached: connect timeout"),
+        (
+            [RETRY.format(left=0) + SLOW, NO_MATCH],
+            PipFailure("the package index cannot be reached: connect timeout", DOWNLOAD),
+        ),
         (
             [RETRY.format(left=0) + PROXY, NO_MATCH],
-            "the package index cannot be reached: ProxyError('Cannot connect to proxy.', RemoteDisconnected("
-            "'Remote end closed connection without response'))",
+            PipFailure(
+                "the package index cannot be reached: ProxyError('Cannot connect to proxy.', RemoteDisconnected("
+                "'Remote end closed connection without response'))",
+                DOWNLOAD,
+            ),
         ),
-        ([RETRY.format(left=4) + NO_NAME, NO_VERSION, NO_MATCH], "No matching distribution found for toy"),
-        (["WARNING: Ignoring invalid distribution"], ""),
-        ([], ""),
+        (
+            [RETRY.format(left=4) + NO_NAME, NO_VERSION, NO_MATCH],
+            PipFailure("No matching distribution found for toy", ENVIRONMENT),
+        ),
+        ([FULL], PipFailure(FULL[len("ERROR: ") :], DISK)),
+        (["WARNING: Ignoring invalid distribution"], None),
+        ([], None),
     ],
-    ids=["no name", "timeout", "proxy", "recovered", "only a warning", "silent"],
+    ids=["no name", "timeout", "proxy", "recovered", "full disk", "only a warning", "silent"],
 )
-def test_the_cause_is_in_pips_words(lines: list[str], cause: str) -> None:
+def test_the_cause_is_in_pips_words(lines: list[str], cause: PipFailure | None) -> None:
     assert why_pip_failed(lines) == cause
 
 
@@ -68,7 +77,7 @@ def test_a_real_pip_without_an_index(
     message = str(failure.value)
     assert message == "pip cannot install toy 1.0: the package index cannot be reached: Connection refused"
     assert b"No matching distribution found" in capfdbinary.readouterr().out
-    assert next(rule for rule in RULES if rule.pattern.search(message)).failure_class is FailureClass.DOWNLOAD
+    assert failure.value.failure == DOWNLOAD
     (tmp_path / "empty").mkdir()
     with pytest.raises(Unusable, match=r"^pip cannot install toy 1\.0: No matching distribution found for toy=="):
         must_install("toy 1.0", folder, ["--no-index", "--find-links", str(tmp_path / "empty"), "toy==1.0"])

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tipcflow.domain import FailureClass
+from tipcflow.parse.failures.failure import find_failure
 from tipcflow.remote.runner.wget import understood, wget
 
 
@@ -65,7 +67,11 @@ def test_cached_file_is_used_without_a_server(
     assert wget(["-O", "again", f"{url}/weights.pdparams"]) == 0
     assert "the server does not respond" in capsys.readouterr().err
     assert wget([f"{url}/other"]) == 4
-    assert f"Download from {url}/other failed" in capsys.readouterr().err
+    output = capsys.readouterr().err
+    assert f"Download from {url}/other failed" in output
+    failure = find_failure(output)
+    assert failure is not None
+    assert failure.failure_class is FailureClass.DOWNLOAD
 
 
 def test_a_host_without_an_address_is_reported_as_by_wget(
