@@ -10,13 +10,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from github import Auth, Github
+from github import Auth, Github, GithubException
+from tests.support.github.tls import make_certificate
 
 from tipcflow.config.repository import Repository
 from tipcflow.domain import TipcflowError
 from tipcflow.github.client import Client
 from tipcflow.github.client.app import App
-from tipcflow.github.client.connect import api
+from tipcflow.github.client.connect import api, connect
 from tipcflow.github.report import Action, Annotation, CheckRun, Conclusion
 
 pytestmark = [pytest.mark.full, pytest.mark.slow]
@@ -123,6 +124,21 @@ def test_github_accepts_the_requests_of_the_app(app: App) -> None:
     assert app.installation("o/r")["id"]
     delivery = next(app.deliveries(0))
     assert app.payload(delivery.id)
+
+
+def test_github_accepts_the_requests_for_an_installation_token(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The App's key gives the installation, and that a token, with which the client reads."""
+    # GitHub still serves the media type of a former preview, which the description no longer lists.
+    monkeypatch.setattr("github.Consts.mediaTypeIntegrationPreview", "application/json")
+    _, _, key = make_certificate(tmp_path)
+    client = connect(repository, "1", key)
+    assert client.pull(2).head_sha
+    requester = client._api.requester
+    with pytest.raises(GithubException) as caught:
+        requester.requestJsonAndCheck("POST", "/app/installations/1/access_tokens", input={"repositories": "r"})
+    assert caught.value.status == 422
 
 
 def test_contract_refuses_invalid_requests(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
