@@ -1,10 +1,11 @@
 """Remove files below TIPCFLOW_HOME that are no longer useful, and roll up old samples."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from tipcflow.domain.run_documents import SourceDocument
 from tipcflow.execute.events import events_path
-from tipcflow.execute.sweeps.maintenance import EVENTS_S, SNAPSHOT_S, Upkeep
+from tipcflow.execute.sweeps.maintenance import DAY_S, EVENTS_S, SNAPSHOT_S, Upkeep
 from tipcflow.execute.sweeps.node_folders import BUILD_DAYS
 from tipcflow.store.outbox import REPLAY_DAYS
 
@@ -48,10 +49,20 @@ def _snapshots(upkeep: Upkeep, used: set[str]) -> int:
 
 
 def _wheels(upkeep: Upkeep) -> int:
-    """Remove wheels of framework builds that no run has fetched for a month."""
+    """Remove wheels of framework builds that no run has fetched for a month, and unfinished downloads.
+
+    Wheels directly in the folder belong to the operator: requests name them.
+    """
     removed = 0
-    for path in sorted((upkeep.home / "wheels").glob("*/*.whl")):
-        if _older(path, upkeep.now - BUILD_DAYS * 86400):
+    folder = upkeep.home / "wheels"
+    for path in sorted(folder.glob("*/*.whl")):
+        if _older(path, upkeep.now - BUILD_DAYS * DAY_S):
+            path.unlink(missing_ok=True)
+            removed += 1
+            with suppress(OSError):  # another file is in the folder
+                path.parent.rmdir()
+    for path in sorted(folder.glob(".*")):
+        if path.is_file() and _older(path, upkeep.now - DAY_S):
             path.unlink(missing_ok=True)
             removed += 1
     return removed

@@ -24,7 +24,7 @@ from tipcflow.execute.sweeps.maintenance import (
     Owner,
     Upkeep,
 )
-from tipcflow.execute.sweeps.node_folders import is_removable, node_folders
+from tipcflow.execute.sweeps.node_folders import BUILD_DAYS, is_removable, node_folders
 from tipcflow.execute.sweeps.retention import retention
 from tipcflow.execute.sweeps.runs import abandoned_reason, collect_left, runs_without_status
 from tipcflow.store import Store
@@ -242,6 +242,23 @@ def test_unused_folders_are_removed(here: Deployment) -> None:
         retention(here.upkeep)
         == "removed: 0 files of suite snapshots, progress of 0 runs; rolled up: 0 samples of 0 runs"
     )
+
+
+def test_old_wheels_and_unfinished_downloads_are_removed(here: Deployment) -> None:
+    wheels, month = here.home / "wheels", BUILD_DAYS * DAY_S
+    gone = [
+        aged(wheels / "a1" / "paddlepaddle-3.3.1-cp311-none-any.whl", month + 60),
+        aged(wheels / ".0123", DAY_S + 60),
+    ]
+    stay = [
+        aged(wheels / "b1" / "paddlepaddle-3.3.1-cp311-none-any.whl", month - 60),
+        aged(wheels / "of_the_operator-1-py3-none-any.whl", month + 60),
+        aged(wheels / ".4567", DAY_S - 60),
+    ]
+    assert ", 2 wheels;" in retention(here.upkeep)
+    assert [path.exists() for path in gone] == [False, False]
+    assert not gone[0].parent.exists()
+    assert all(path.exists() for path in stay)
 
 
 def test_an_empty_deployment_has_nothing_to_do(here: Deployment) -> None:
