@@ -10,7 +10,7 @@ STORE_METADATA := $(UV) pip compile --quiet --python $(BIN)/python --extra airfl
 COMPILE := $(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--python-version 3.11 --universal
 
-.PHONY: help install demo test test-unit test-full bench lint docs format lock clean
+.PHONY: help install demo test test-unit test-full bench lint docs screenshots format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ lint: install ## Check style, types and the import contract
 
 docs: install ## Build the documentation site into site/
 	@tools/docs.sh
+
+screenshots: install ## Retake docs/screenshots in a local Airflow with generated runs (requires Chromium)
+	$(BIN)/python tools/screenshots.py
 
 format: install ## Format the code
 	$(BIN)/ruff check --fix-only --quiet .

@@ -121,7 +121,7 @@ class RunView:
             ("created", f"{utc(run.created_at)} UTC"),
             ("waited for slots", duration(self.waited_s) if self.waited_s >= _LONG_WAIT_S else ""),
             ("ended", f"{utc(run.ended_at)} UTC" if run.ended_at else ""),
-            ("took" if run.ended_at else "running for", "" if self.around.waiting else duration(spent)),
+            ("duration" if run.ended_at else "running for", "" if self.around.waiting else duration(spent)),
         ]
         return [row for row in rows if row[1]]
 
