@@ -64,7 +64,7 @@ class CompareOperator(BaseOperator):
             position = position_of(parent, lambda child: _look(store, context, child))
             _refuse_other_commits(position, sides)
             first = len(position.tried) if since is None else since
-            spent_s = sum((run.ended_at or store.now()) - run.created_at for run in position.runs)
+            spent_s = sum(run.elapsed_s(store.now()) for run in position.runs)
             progress = progress_of(store, request.names, request.limits, position.tried, spent_s, since=first)
             if position.tried and not position.started:
                 self.log.info("%s", pair_line(progress))

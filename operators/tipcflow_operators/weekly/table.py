@@ -127,9 +127,4 @@ def markdown(title: str, rows: Sequence[Row], not_run: Mapping[str, str]) -> str
 def _cells(row: Row) -> list[str]:
     if row.run is None:
         return [row.chain, row.word, "", "", "", "see task `certify` of this chain"]
-    return [row.chain, row.word, ", ".join(row.accuracy), duration(_spent_s(row.run)), row.run.id, row.run.reason]
-
-
-def _spent_s(run: Run) -> float | None:
-    """Return the seconds from creation to end, including the wait for slots."""
-    return None if run.ended_at is None else run.ended_at - run.created_at
+    return [row.chain, row.word, ", ".join(row.accuracy), duration(row.run.duration_s), row.run.id, row.run.reason]

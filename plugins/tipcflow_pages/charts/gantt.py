@@ -7,7 +7,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from tipcflow.domain import Status
-from tipcflow.domain.numbers.units import duration, utc
+from tipcflow.domain.numbers.units import counted, duration, utc
 from tipcflow.report.overview.nodes import Bar
 from tipcflow.report.overview.today import GREEN
 from tipcflow_pages.charts.axes import BOX, Axis, per_cent, place, stretched
@@ -36,7 +36,7 @@ def gantt(lanes: Sequence[Sequence[Bar]], x: Axis, *, node: str, root: str, link
         body = stretched(_paths(shown, x, height), height)
     count = sum(map(len, lanes))
     role = "group" if linked else "img"  # an image must not contain links
-    label = escape(f"{count} run{'' if count == 1 else 's'} on {node}")
+    label = escape(f"{counted(count, 'run')} on {node}")
     return Markup(  # noqa: S704 - all texts are escaped
         f'<svg class="plot gantt" width="100%" height="{height}" role="{role}" aria-label="{label}">{body}</svg>'
     )

@@ -105,7 +105,6 @@ class RunView:
         commit = run.suite_commit[:12] or ("working tree (no commit)" if run.suite_sha256 else "")
         commit += " with local changes" if run.suite_commit.endswith(LOCAL) else ""
         base = self.data.merge_base[:12]
-        spent = (run.ended_at or self.data.now) - run.created_at
         rows = [
             ("mode", f"{run.mode}, {run.compat}"),
             ("variant", self.variant),
@@ -121,7 +120,10 @@ class RunView:
             ("created", f"{utc(run.created_at)} UTC"),
             ("waited for slots", duration(self.waited_s) if self.waited_s >= _LONG_WAIT_S else ""),
             ("ended", f"{utc(run.ended_at)} UTC" if run.ended_at else ""),
-            ("duration" if run.ended_at else "running for", "" if self.around.waiting else duration(spent)),
+            (
+                "duration" if run.ended_at else "running for",
+                "" if self.around.waiting else duration(run.elapsed_s(self.data.now)),
+            ),
         ]
         return [row for row in rows if row[1]]
 

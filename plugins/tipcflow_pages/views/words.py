@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from tipcflow.domain import Status
-from tipcflow.domain.numbers.units import clock, duration, iso, milliseconds, size, utc
+from tipcflow.domain.numbers.units import clock, counted, duration, iso, milliseconds, plural, size, utc
 from tipcflow.parse import strip_ansi
 
 _CUT = 4000
@@ -62,6 +62,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "clock": clock,
     "ms": milliseconds,
     "size": size,
+    "counted": counted,
+    "plural": plural,
     "plain": text,
     "number": number,
     "digest": digest,

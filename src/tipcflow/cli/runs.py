@@ -83,10 +83,9 @@ def run_lines(matches: Sequence[Run], *, width: int | None, queued: Collection[s
 
 
 def _cells(run: Run, queued: Collection[str]) -> tuple[str, ...]:
-    spent = None if run.ended_at is None else run.ended_at - run.created_at
     status = run.status.value if run.status else "queued" if run.id in queued else "running"
     why = run.reason.splitlines()[0] if run.reason else ""
-    return status, run.id, duration(spent), run.chain, run.mode, run.cluster, why
+    return status, run.id, duration(run.duration_s), run.chain, run.mode, run.cluster, why
 
 
 def _cut(text: str, width: int) -> str:

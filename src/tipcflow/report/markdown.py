@@ -68,7 +68,6 @@ def _legs(facts: Facts) -> list[str]:
 
 def _about(facts: Facts, run: Run) -> list[tuple[str, str]]:
     plan = facts.plan
-    took = "" if run.ended_at is None else duration(run.ended_at - run.created_at)
     rows = [
         ("run", run.id),
         ("model", run.model),
@@ -80,7 +79,7 @@ def _about(facts: Facts, run: Run) -> list[tuple[str, str]]:
         ("environment", run.environment),
         ("seed", "" if run.seed is None else str(run.seed)),
         ("AutoLog", facts.reporter),
-        ("took", took),
+        ("took", duration(run.duration_s)),
     ]
     return [row for row in rows if row[1]]
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tipcflow.domain import CheckResult, Facts, Failure, Leg, LegKey, MetricKey, Status, Step, medians_of
+from tipcflow.domain.numbers.units import counted
 from tipcflow.report.result_groups import group_results
 from tipcflow.report.sections import leg_status, step_status
 from tipcflow.report.text.plain import one_line
@@ -121,7 +122,7 @@ def settings(leg: Leg) -> str:
     if leg.precision:
         settings.append(leg.precision)
     if leg.threads is not None:
-        settings.append(f"{leg.threads} thread{'' if leg.threads == 1 else 's'}")
+        settings.append(counted(leg.threads, "thread"))
     if leg.batch_size is not None:
         settings.append(f"batch {leg.batch_size}")
     return ", ".join(settings)

@@ -3,6 +3,7 @@
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import first_names
 from tipcflow.domain import CheckResult, Declared, Facts, Status
+from tipcflow.domain.numbers.units import counted
 
 NAME = "ran.removed"
 _CONFIRM = "confirm"
@@ -32,6 +33,6 @@ def ran_removed(facts: Facts, context: CheckContext) -> list[CheckResult]:
 def removed_message(removed: dict[str, tuple[str, ...]]) -> str:
     """`2 legs removed: v/infer_cpu/a, v/infer_cpu/b`."""
     return ", ".join(
-        f"{len(names)} {what}{'s' if len(names) > 1 else ''} removed: {first_names(list(names), _SHOWN)}"
+        f"{counted(len(names), what)} removed: {first_names(list(names), _SHOWN)}"
         for what, names in removed.items()
     )

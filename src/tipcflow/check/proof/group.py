@@ -6,7 +6,7 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.proofs import OBSERVED
 from tipcflow.check.select import first_names, records, training_steps
 from tipcflow.domain import CheckResult, ExitRecord, Facts, ObservedRank, ProcessReport, Status, Step
-from tipcflow.domain.numbers.units import rough
+from tipcflow.domain.numbers.units import plural, rough
 
 NAME = "ran.group"
 # A rank without any connection left early if a peer lived and computed more than _TIMES as long, and more than
@@ -103,7 +103,7 @@ def _wrong_groups(reports: dict[int, ProcessReport], ranks: list[_Rank], step: S
     if not alone or not observed.issuperset(alone):
         return ""
     steps = max(reports[rank].steps for rank in alone)
-    who = f"rank{'s' if len(alone) > 1 else ''} {first_names([*map(str, alone)], 8)}"
+    who = f"{plural(len(alone), 'rank')} {first_names([*map(str, alone)], 8)}"
     return f"{who} trained without a process group: {steps} steps, no connections"
 
 
@@ -119,7 +119,7 @@ def _undecidable(ended: tuple[ExitRecord, ...], ranks: list[_Rank], step: Step) 
         return "training uses parameter servers"
     missing = sorted(set(range(step.world_size)) - {member.seen.rank for member in ranks})
     if missing:
-        word = "ranks" if len(missing) > 1 else "rank"
+        word = plural(len(missing), "rank")
         return f"{word} {first_names([*map(str, missing)], 8)}: no process observed"
     if not any(member.seen.framework for member in ranks):
         return "no process loaded Paddle or PyTorch"

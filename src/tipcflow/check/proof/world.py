@@ -6,7 +6,7 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.expected import node_of
 from tipcflow.check.select import first_names, iterations, records, training_steps
 from tipcflow.domain import CheckResult, ExitRecord, Facts, Status, Step, without_repeat
-from tipcflow.domain.numbers.units import duration, rough
+from tipcflow.domain.numbers.units import duration, plural, rough
 
 NAME = "ran.world_size"
 # The node runner samples processes each second: it does not miss a rank that runs longer than this, seconds.
@@ -157,4 +157,4 @@ def _in_records(facts: Facts, step: Step) -> set[tuple[str, int]]:
 
 
 def _ranks(ranks: list[int]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {first_names([str(rank) for rank in ranks], 8)}"
+    return f"{plural(len(ranks), 'rank')} {first_names([str(rank) for rank in ranks], 8)}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tipcflow.cli.output.output import columns
 from tipcflow.domain.alert.entry import MEANINGS, Alert, AlertEvent
-from tipcflow.domain.numbers.units import utc, utc_minute
+from tipcflow.domain.numbers.units import counted, utc, utc_minute
 from tipcflow.report.overview.alerts import AlertDetail, Alerts
 
 _HEAD = ("NUMBER", "STATE", "SINCE", "RUNS", "OWNER", "CHAIN AND METRICS")
@@ -60,7 +60,7 @@ def event_line(event: AlertEvent) -> str:
 
 
 def _runs(alert: Alert) -> str:
-    return f"{alert.runs} run{'' if alert.runs == 1 else 's'}"
+    return counted(alert.runs, "run")
 
 
 def _numbers(alerts: Sequence[Alert]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.domain.numbers.units import duration
+from tipcflow.domain.numbers.units import counted, duration
 from tipcflow.execute.bisection.loop import Bisection, Progress
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def found_lines(bisection: Bisection, progress: Progress) -> list[str]:
         lines.append(f"undecided: {progress.why} ({work})")
     elif assessment.certain:
         names = [str(bisection.versions[version]) for version in assessment.best.versions]
-        several = f"one of {len(names)} {bisection.noun}s: " if len(names) > 1 else ""
+        several = f"one of {counted(len(names), bisection.noun)}: " if len(names) > 1 else ""
         lines.append(f"{assessment.best.probability:.0%}: {several}{', '.join(names)} ({work})")
         lines += _levels(bisection, progress)
     else:

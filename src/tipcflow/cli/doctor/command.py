@@ -7,6 +7,7 @@ import typer
 
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import Status, exit_code
+from tipcflow.domain.numbers.units import counted
 
 if TYPE_CHECKING:
     from tipcflow.cli.doctor.findings import Finding
@@ -46,4 +47,4 @@ def print_findings(findings: Sequence["Finding"], missing: int) -> None:
 
     rows = [(finding.where, finding.what, finding.word, finding.text) for finding in findings]
     echo_lines(columns(("WHERE", "CHECK", "STATE", "RESULT OR FIX"), rows, width=terminal_width()))
-    typer.echo(f"{missing} problem{'s' if missing > 1 else ''}" if missing else "no problems")
+    typer.echo(counted(missing, "problem") if missing else "no problems")

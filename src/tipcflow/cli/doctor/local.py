@@ -10,7 +10,7 @@ from pathlib import Path
 from tipcflow.cli.doctor.findings import Finding
 from tipcflow.config.settings import Settings, safe_url
 from tipcflow.domain import TipcflowError
-from tipcflow.domain.numbers.units import size
+from tipcflow.domain.numbers.units import counted, size
 
 # A lite run's logs and certificate are small; the nodes' environment is not.
 ROOM_BYTES = 2 << 30
@@ -121,7 +121,7 @@ def _configs(folder: Path) -> Finding:
 
 
 def _many(suites: int) -> str:
-    return f"{suites} suite{'' if suites == 1 else 's'}"
+    return counted(suites, "suite")
 
 
 def _database(url: str) -> Finding:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import ConfigError
+from tipcflow.domain.numbers.units import counted
 from tipcflow.params import load_dialect
 from tipcflow.params.kinds import recognise
 from tipcflow.params.lint.guess import guess_dialect
@@ -68,7 +69,7 @@ def measured_format(repo: Path) -> str:
     if not logs:
         return "the suite has no logs to test it on"
     known = ", ".join(f"{count} {form}" for form, count in kinds.most_common() if form in FORMATS)
-    files = "1 log" if len(logs) == 1 else f"{len(logs)} logs"
+    files = counted(len(logs), "log")
     return f"recognizes {known or 'none (define a custom format)'} of {lines} lines in {files} of the suite"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tipcflow.cli.output.output import columns
 from tipcflow.domain import Cluster, Node, Run
-from tipcflow.domain.numbers.units import offset, size
+from tipcflow.domain.numbers.units import counted, offset, size
 from tipcflow.execute.leases.messages import clock, format_slots, names_of, obstacles, waiting
 from tipcflow.execute.node.health import NodeHealth
 
@@ -145,7 +145,7 @@ def as_dict(view: View) -> dict[str, Any]:
 def _summary(view: View, checked: Sequence[NodeHealth]) -> str:
     slots, free = sum(health.node.slots for health in checked), sum(_free(view, health) for health in checked)
     bad = sum(bool(view.troubles_of(health)) for health in checked)
-    nodes = f"{len(checked)} node{'s' if len(checked) != 1 else ''}"
+    nodes = counted(len(checked), "node")
     return f"{nodes}, {free} of {slots} slots free" + (f", {bad} unhealthy" if bad else "")
 
 

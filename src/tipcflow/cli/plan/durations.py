@@ -53,8 +53,8 @@ def _predicted(store: "Store", plan: Plan) -> Prediction:
     took: dict[str, list[float]] = {}
     for run in past:
         for attempt in store.attempts.of(run.id):
-            if attempt.step in planned and attempt.status in GOOD and attempt.ended_at is not None:
-                took.setdefault(attempt.step, []).append(attempt.ended_at - attempt.started_at)
+            if attempt.step in planned and attempt.status in GOOD and attempt.duration_s is not None:
+                took.setdefault(attempt.step, []).append(attempt.duration_s)
     return Prediction({step: median(seconds) for step, seconds in took.items()}, len(past))
 
 

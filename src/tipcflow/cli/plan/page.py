@@ -7,7 +7,7 @@ import typer
 from tipcflow.cli.output.output import columns, echo_lines, terminal_width
 from tipcflow.cli.plan.durations import Prediction
 from tipcflow.domain import Plan, Variant
-from tipcflow.domain.numbers.units import minutes
+from tipcflow.domain.numbers.units import counted, minutes
 from tipcflow.plan import PlanRow, plan_rows
 
 
@@ -48,7 +48,7 @@ def _cells(row: PlanRow, prediction: Prediction) -> Sequence[str]:
 def _total(made: Plan, prediction: Prediction) -> str:
     unknown = sum(1 for step in made.steps if step.id not in prediction.seconds and not step.not_run)
     lacking = f"; {unknown} of {len(made.steps)} steps have no history" if unknown else ""
-    runs = "1 past run" if prediction.runs == 1 else f"{prediction.runs} past runs"
+    runs = counted(prediction.runs, "past run")
     return f"predicted {minutes(prediction.total)} minutes, the median of {runs}{lacking}"
 
 

@@ -61,7 +61,7 @@ def _header(data: "RunData", width: int | None) -> list[str]:
     for paragraph in run.reason.splitlines():
         lines += textwrap.wrap(paragraph, width) if width else [paragraph]
     seed = "" if run.seed is None else f", seed {run.seed}"
-    ended = "" if run.ended_at is None else f", took {duration(run.ended_at - run.created_at)}"
+    ended = "" if run.ended_at is None else f", took {duration(run.duration_s)}"
     code = f" at {run.suite_commit[:12]}" if run.suite_commit else ", working tree (no commit)"
     rows = [
         ("chain", run.chain),

@@ -1,4 +1,4 @@
-"""Durations, times, sizes and changes as text: every package formats them with these functions."""
+"""Durations, times, sizes, counts and changes as text: every package formats them with these functions."""
 
 import math
 from datetime import UTC, datetime
@@ -91,6 +91,16 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 chain`, `3 chains`."""
+    return f"{number} {plural(number, noun)}"
+
+
+def plural(number: float, noun: str) -> str:
+    """The noun in its form for that number of things: `chain` for 1, otherwise `chains`."""
+    return noun if number == 1 else f"{noun}s"
 
 
 def milliseconds(latency: float | None) -> str:

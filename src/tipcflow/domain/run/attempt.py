@@ -21,3 +21,8 @@ class Attempt(Frozen):
     records: tuple[ExitRecord, ...] = ()
     started_at: float
     ended_at: float | None = None
+
+    @property
+    def duration_s(self) -> float | None:
+        """Return the seconds from its start to its end; None before the end."""
+        return None if self.ended_at is None else self.ended_at - self.started_at

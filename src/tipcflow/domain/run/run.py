@@ -48,6 +48,15 @@ class Run(Frozen):
     created_at: float
     ended_at: float | None = None
 
+    @property
+    def duration_s(self) -> float | None:
+        """Return the seconds from its creation to its end, with the wait for slots; None before the end."""
+        return None if self.ended_at is None else self.ended_at - self.created_at
+
+    def elapsed_s(self, now: float) -> float:
+        """Return the seconds from its creation to its end, or to `now` before the end."""
+        return (self.ended_at or now) - self.created_at
+
 
 def run_id_of(dag_id: str, dag_run_id: str, run_after: datetime) -> str:
     """Return the run ID of a DAG run: equal in every task, attempt and observer, computed without I/O.

@@ -66,7 +66,7 @@ class Pair:
     @property
     def seconds(self) -> float:
         """Duration of both runs."""
-        return sum(run.ended_at - run.created_at for run in (self.a, self.b) if run.ended_at)
+        return sum(run.duration_s or 0.0 for run in (self.a, self.b))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tipcflow.ab import Outcome, Ratio
 from tipcflow.domain import MetricKey
-from tipcflow.domain.numbers.units import duration
+from tipcflow.domain.numbers.units import counted, duration
 from tipcflow.domain.run.names import StepId
 from tipcflow.execute.ab.comparison import Side
 from tipcflow.execute.ab.metrics import better_of
@@ -92,8 +92,8 @@ def _verdict(limits: Limits, progress: Progress) -> str:
 
 def _pairs(progress: Progress) -> str:
     warm_ups = len(progress.pairs) - progress.counted
-    text = f"{progress.counted} pair{'s' if progress.counted != 1 else ''}"
-    return f"{text} and {warm_ups} warm-up pair{'s' if warm_ups != 1 else ''}" if warm_ups else text
+    text = counted(progress.counted, "pair")
+    return f"{text} and {counted(warm_ups, 'warm-up pair')}" if warm_ups else text
 
 
 def _name(key: MetricKey, progress: Progress) -> str:

@@ -58,7 +58,7 @@ class Measured:
     def seconds(self) -> float:
         """Duration of all runs together."""
         runs = [run for several in self.runs.values() for run in several]
-        return sum(run.ended_at - run.created_at for run in runs if run.ended_at)
+        return sum(run.duration_s or 0.0 for run in runs)
 
 
 @dataclass(frozen=True)

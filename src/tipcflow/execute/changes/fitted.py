@@ -118,8 +118,8 @@ def samples_of(store: Store, plan: Plan) -> Samples:
             samples.legs.setdefault((record.step, record.leg), []).append(record.duration_s)
             legs[record.step] = legs.get(record.step, 0.0) + record.duration_s
         for attempt in store.attempts.of(run.id):
-            if attempt.step in planned and attempt.status in GOOD and attempt.ended_at is not None:
-                took = attempt.ended_at - attempt.started_at - legs.get(attempt.step, 0.0)
+            if attempt.step in planned and attempt.status in GOOD and attempt.duration_s is not None:
+                took = attempt.duration_s - legs.get(attempt.step, 0.0)
                 samples.steps.setdefault(attempt.step, []).append(max(0.0, took))
     return samples
 

@@ -48,9 +48,9 @@ def _longest(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float |
         run.chain, run.mode, run.environment, compat=run.compat, exclude=run_id, limit=policy.history
     )
     took = [
-        attempt.ended_at - attempt.started_at
+        attempt.duration_s
         for other in past
         for attempt in store.attempts.of(other)
-        if attempt.step in trainings and attempt.status is Status.PASS and attempt.ended_at is not None
+        if attempt.step in trainings and attempt.status is Status.PASS and attempt.duration_s is not None
     ]
     return max(took, default=None)

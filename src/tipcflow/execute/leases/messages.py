@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tipcflow.domain.numbers.units import utc
+from tipcflow.domain.numbers.units import plural, utc
 
 if TYPE_CHECKING:
     from tipcflow.domain import Cluster
@@ -53,7 +53,7 @@ def format_slots(slots: Iterable[Slot], names: Mapping[str, str]) -> str:
     for node, slot in sorted(set(slots)):
         by_node[node].append(slot)
     return ", ".join(
-        f"{names.get(node, node)} slot{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}"
+        f"{names.get(node, node)} {plural(len(numbers), 'slot')} {_ranges(numbers)}"
         for node, numbers in by_node.items()
     )
 

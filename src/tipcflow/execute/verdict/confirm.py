@@ -165,7 +165,7 @@ def _whole(mode: str) -> bool:
 def _took_s(store: "Store", run: str, steps: Collection[str] = ()) -> float:
     """Return the duration of the last attempts of these steps (default: all steps) together, seconds."""
     last = {attempt.step: attempt for attempt in store.attempts.of(run) if not steps or attempt.step in steps}
-    return sum(attempt.ended_at - attempt.started_at for attempt in last.values() if attempt.ended_at)
+    return sum(attempt.duration_s or 0.0 for attempt in last.values())
 
 
 def cancel_request(store: "Store", run: str, why: str) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from tipcflow.domain.numbers.units import counted
 from tipcflow.parse.scaling.scaling import PLACES, Speed
 
 # Further items of the same kind are counted instead of listed.
@@ -27,8 +28,7 @@ def chosen(speeds: Sequence[Speed], batch: int) -> tuple[list[Speed], list[str]]
     if batches and any(speed.batch == batch for speed in used):
         others = {speed.source for speed in used if speed.batch in batches}
         used = [speed for speed in used if speed.batch not in batches]
-        files = "1 file" if len(others) == 1 else f"{len(others)} files"
-        notes.append(f"{files} of another batch size per device ({sizes}) skipped")
+        notes.append(f"{counted(len(others), 'file')} of another batch size per device ({sizes}) skipped")
     elif batches:
         notes.append(f"file names give a batch size per device of {sizes}; {batch} was given")
     return used, [*notes, *_listed(_clashes(used))]

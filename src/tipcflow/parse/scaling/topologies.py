@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from tipcflow.domain import Cluster, ConfigError
+from tipcflow.domain.numbers.units import counted
 from tipcflow.parse.scaling.scaling import Topology
 
 # Those of DLPerf (1, 4 and 8 devices, 2 and 4 nodes), and those of two nodes with two processes each.
@@ -36,10 +37,10 @@ def in_order(topologies: Iterable[Topology]) -> list[Topology]:
 def misfit(topology: Topology, cluster: Cluster) -> str:
     """Return why the cluster does not have a topology; '' if it has."""
     if topology.nodes > len(cluster.nodes):
-        return f"{_count(topology.nodes, 'node')} needed, cluster {cluster.name} has {len(cluster.nodes)}"
+        return f"{counted(topology.nodes, 'node')} needed, cluster {cluster.name} has {len(cluster.nodes)}"
     for node in cluster.nodes[: topology.nodes]:
         if node.slots < topology.gpus:
-            return f"{_count(topology.gpus, 'device')} per node needed, node {node.name} has {node.slots}"
+            return f"{counted(topology.gpus, 'device')} per node needed, node {node.name} has {node.slots}"
     return ""
 
 
@@ -62,7 +63,3 @@ def batch_per_device(topology: Topology, *, per_device: int, in_total: int) -> i
             expected=f"a multiple of {topology.devices}",
         )
     return in_total // topology.devices
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

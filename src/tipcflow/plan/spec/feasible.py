@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from tipcflow.domain import ConfigError, Leg, Step, StepKind
+from tipcflow.domain.numbers.units import counted
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
 
@@ -66,6 +67,6 @@ def check_any_training(steps: list[Step], *, cluster: str, file: str) -> None:
             f"cluster '{cluster}' supports none of the trainings",
             file=file,
             key="trainer",
-            found=f"{len(trainings)} training{'s' if len(trainings) > 1 else ''}; {trainings[0].not_run}",
+            found=f"{counted(len(trainings), 'training')}; {trainings[0].not_run}",
             expected="a variant that the nodes of the cluster can train",
         )

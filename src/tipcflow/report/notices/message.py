@@ -5,7 +5,7 @@ from html import escape
 
 from pydantic import BaseModel, ConfigDict
 
-from tipcflow.domain.numbers.units import utc_minute
+from tipcflow.domain.numbers.units import counted, utc_minute
 from tipcflow.report.overview.today import Problem, State, Today
 from tipcflow.report.text.plain import one_line
 
@@ -116,7 +116,7 @@ def _subject(began: Sequence[Problem], ended: Sequence[Ended]) -> str:
         return f"{began[0].status.value} {began[0].chain}"
     if len(ended) == 1 and not began:
         return f"passes again {ended[0].state.chain}"
-    counts = [f"{len(began)} new problem{'s' if len(began) > 1 else ''}"] if began else []
+    counts = [counted(len(began), "new problem")] if began else []
     counts += [f"{len(ended)} pass{'' if len(ended) > 1 else 'es'} again"] if ended else []
     return ", ".join(counts)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain.alert.entry import OPEN_STATES, Alert, AlertEvent, AlertState
+from tipcflow.domain.numbers.units import counted
 
 # Filters that combine several states.
 OPEN, EVERY = "open", "all"
@@ -105,9 +106,5 @@ def _sentence(alerts: Sequence[Alert], causes: int) -> str:
         return "no alerts"
     counts = Counter(alert.state for alert in alerts)
     states = ", ".join(f"{counts[state]} {state.value}" for state in AlertState if counts[state])
-    chains = _counted(len({alert.chain for alert in alerts}), "chain")
-    return f"{_counted(len(alerts), 'alert')} of {chains} with {_counted(causes, 'cause')}: {states}"
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
+    chains = counted(len({alert.chain for alert in alerts}), "chain")
+    return f"{counted(len(alerts), 'alert')} of {chains} with {counted(causes, 'cause')}: {states}"

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain import Status
 from tipcflow.domain.numbers.changes import ChangeKind, read_changes
-from tipcflow.domain.numbers.units import percent_change
+from tipcflow.domain.numbers.units import counted, percent_change, plural
 
 WORSE, BETTER = "worse", "better"
 OPEN, ACCEPTED, OVER = "open", "accepted", "over"
@@ -153,18 +153,14 @@ def _sentence(groups: Sequence[ChangeGroup], days: float) -> str:
     worse = [change for change in changes if change.direction == WORSE]
     still, chains = _chains(change for change in worse if change.state == OPEN), _chains(worse)
     better = _chains(change for change in changes if change.direction == BETTER)
-    period = f"in the last {days:g} day{'' if days == 1 else 's'}"
+    period = f"in the last {days:g} {plural(days, 'day')}"
     if not changes:
         return f"no metric changed {period}"
     ranges = sum(group.worse > 0 for group in groups)
     parts = []
     if worse:
-        where = f" with {ranges} change{'' if ranges == 1 else 's'} of framework or suite"
-        parts.append(f"{_counted(chains)} became worse{where} ({still} still worse)")
+        where = f" with {counted(ranges, 'change')} of framework or suite"
+        parts.append(f"{counted(chains, 'chain')} became worse{where} ({still} still worse)")
     if better:
-        parts.append(f"{_counted(better)} became better")
+        parts.append(f"{counted(better, 'chain')} became better")
     return f"{', '.join(parts)} {period}"
-
-
-def _counted(count: int) -> str:
-    return f"{count} chain{'' if count == 1 else 's'}"

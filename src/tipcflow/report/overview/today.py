@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain import Run, Status
+from tipcflow.domain.numbers.units import counted
 
 DAY_S = 86_400.0
 GREEN = frozenset({Status.PASS, Status.IMPROVEMENT})
@@ -249,7 +250,7 @@ def _sentence(
             word = singular if count == 1 else plural
             fresh = "" if not new[kind] else " (new)" if new[kind] == count == 1 else f" ({new[kind]} new)"
             phrases.append(f"{count} {word}{fresh}")
-    head = f"{passing} of {total} chain{'' if total == 1 else 's'} pass{'es' if total == 1 else ''} on {framework}"
+    head = f"{passing} of {counted(total, 'chain')} pass{'es' if total == 1 else ''} on {framework}"
     return f"{head}; {', '.join(phrases)}" if phrases else head
 
 

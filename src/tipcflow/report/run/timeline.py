@@ -34,7 +34,7 @@ def bars(run: Run, attempts: Iterable[Attempt], *, now: float) -> list[Bar]:
 def span_s(run: Run, drawn: Iterable[Bar], *, now: float) -> float:
     """Seconds that the axis covers, never 0."""
     ends = [bar.start_s + bar.seconds for bar in drawn]
-    return max([(run.ended_at or now) - run.created_at, *ends, 0.001])
+    return max([run.elapsed_s(now), *ends, 0.001])
 
 
 def _bar(run: Run, attempt: Attempt, node: str, now: float) -> Bar:

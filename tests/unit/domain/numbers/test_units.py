@@ -7,6 +7,7 @@ import pytest
 from tipcflow.domain.numbers.units import (
     clock,
     clock_offset,
+    counted,
     duration,
     expected_wait,
     limit,
@@ -14,6 +15,7 @@ from tipcflow.domain.numbers.units import (
     offset,
     percent,
     percent_change,
+    plural,
     rough,
     size,
     utc,
@@ -120,3 +122,12 @@ def test_percentages_are_formatted(change: float | None, text: str) -> None:
 def test_the_change_in_percent_of_a_ratio() -> None:
     assert percent_change(1.25) == 25.0
     assert percent_change(None) is None
+
+
+def test_counted_nouns_agree_with_their_number() -> None:
+    assert [counted(number, "warm-up pair") for number in (0, 1, 2)] == [
+        "0 warm-up pairs",
+        "1 warm-up pair",
+        "2 warm-up pairs",
+    ]
+    assert [plural(number, "day") for number in (0.5, 1, 7)] == ["days", "day", "days"]

@@ -1,12 +1,13 @@
-"""Ids of runs and of chains' DAGs."""
+"""Ids of runs and of chains' DAGs; durations of runs and attempts."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.stories import T0, a_run
 
-from tipcflow.domain import dag_id_of, new_run_id, run_id_of
+from tipcflow.domain import Attempt, dag_id_of, new_run_id, run_id_of
 from tipcflow.domain.run.run import RUN_ID
 
 AT = datetime(2026, 11, 21, 9, 30, 5, tzinfo=UTC)
@@ -39,3 +40,12 @@ def test_every_chain_has_a_dag_id_that_airflow_takes(parts: list[str]) -> None:
 def test_a_dag_is_named_after_its_chain() -> None:
     assert dag_id_of("clas/ResNet50/train_infer_python") == "clas.ResNet50.train_infer_python"
     assert dag_id_of("clas/a b/c.d") == "clas.a_b.c_d"
+
+
+def test_duration_is_known_after_the_end() -> None:
+    attempt = Attempt(run="r", step="v/train", attempt=1, nodes=("a",), started_at=T0)
+    assert (a_run().duration_s, a_run().elapsed_s(T0 + 5)) == (None, 5)
+    assert attempt.duration_s is None
+    ended = a_run(ended_at=T0 + 20)
+    assert (ended.duration_s, ended.elapsed_s(T0 + 90)) == (20, 20)
+    assert attempt.model_copy(update={"ended_at": T0 + 3}).duration_s == 3
