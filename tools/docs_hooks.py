@@ -8,11 +8,15 @@
 
 import ast
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+sys.path.append(str(Path(__file__).parent))
+from public import declared_modules
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
@@ -28,7 +32,6 @@ ROOTS = {
 _SECTION = "    options:\n      heading_level: 3\n      filters: ['!^_']\n"
 # Public modules of a package beyond which each of its subpackages has a page.
 MOST_ON_A_PAGE = 12
-PUBLIC = re.compile(r"^Public: .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def public_names(init: Path) -> list[str]:
@@ -43,9 +46,8 @@ def public_modules(folder: Path, package: str) -> list[str]:
     """The modules that the packages below a folder declare public, in order of their names."""
     modules = []
     for init in sorted(folder.rglob("__init__.py")):
-        declared = PUBLIC.search(ast.get_docstring(ast.parse(init.read_text())) or "")
         name = ".".join([package, *init.parent.relative_to(folder).parts])
-        for module in re.findall(r"`(\w+)`", declared[0]) if declared else []:
+        for module in declared_modules(ast.parse(init.read_text())) or []:
             modules.append(name if module == "__all__" else f"{name}.{module}")
     return modules
 

@@ -6,7 +6,6 @@ modules and names, packages without a mirrored test package, vague names, and wo
 """
 
 import ast
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import wording
+from public import declared_modules
 
 FILES, LINES, FUNCTION = 15, 400, 60
 # Folders that may hold more files, each with its reason in docs/adr/0014-packages.md.
@@ -42,7 +42,6 @@ MIRRORED_IN = ("tests/unit/", "tests/dag/")
 OTHER_TESTS = ("docker", "faults", "liars", "tools", "wheel")
 # Packages at the top; the packages directly below them are the areas within which modules are private (ADR 19).
 ROOTS = ("tipcflow", "devcluster", "tipcflow_operators", "tipcflow_pages")
-PUBLIC = re.compile(r"^Public: .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 # Words of the glossary and vague names (tools/wording.py). Lowered with every rewrite; new ones are not accepted.
 BOUND = 9
 VAGUE_BOUND = 26
@@ -246,9 +245,10 @@ def _area(module: str, packages: set[str]) -> str:
 
 def _declared(package: str, tree: ast.Module) -> set[str] | None:
     """The modules that a package's docstring declares public, itself for `__all__`; None without a declaration."""
-    found = PUBLIC.search(ast.get_docstring(tree) or "")
-    names = re.findall(r"`(\w+)`", found[0]) if found else []
-    return {package if name == "__all__" else f"{package}.{name}" for name in names} if found else None
+    names = declared_modules(tree)
+    if names is None:
+        return None
+    return {package if name == "__all__" else f"{package}.{name}" for name in names}
 
 
 def _surface(trees: dict[Path, ast.Module]) -> Iterator[str]:

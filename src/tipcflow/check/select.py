@@ -103,9 +103,3 @@ def format_amount(value: float, unit: str) -> str:
     if unit == "bytes":
         return size(value)
     return f"{format_number(value)} {unit}".rstrip()
-
-
-def first_names(names: list[str], limit: int = 3) -> str:
-    """The first few names, and the number of the others."""
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more

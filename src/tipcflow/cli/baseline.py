@@ -10,7 +10,7 @@ from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError, MetricKey, Run, plain_metric
 from tipcflow.domain.numbers.metrics import metric as known_metric
-from tipcflow.domain.numbers.units import size, utc
+from tipcflow.domain.numbers.units import finite, size, utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def show(
         print_records(rows)
         return
     if as_json:
-        active = [item.model_dump(mode="json") | {"value": _finite(item.value)} for item in decisions]
+        active = [item.model_dump(mode="json") | {"value": finite(item.value)} for item in decisions]
         about = {"run": target.id, "environment": target.environment, "policy": rules.name}
         print_json(about | {"baselines": rows, "decisions": active})
         return
@@ -175,7 +175,7 @@ def _decide(
         ]
         store.baselines.accept(made)
     if as_json:
-        print_json([baseline.model_dump(mode="json") | {"value": _finite(baseline.value)} for baseline in made])
+        print_json([baseline.model_dump(mode="json") | {"value": finite(baseline.value)} for baseline in made])
         return
     typer.echo(
         f"{_word(made[0])}: {len(made)} metric values of {stored_run.chain} in {stored_run.mode}, "
@@ -240,7 +240,3 @@ def _word(decision: "Baseline") -> str:
 def _measured(value: float, unit: str) -> str:
     """A value with its unit; sizes as `tipcflow show` prints them."""
     return size(value) if unit == "bytes" else f"{value:.6g} {unit}".strip()
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

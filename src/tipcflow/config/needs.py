@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from tipcflow.config.base import ConfigModel
+from tipcflow.config.base import AS_TEXT, ConfigModel
 from tipcflow.domain.node import EnvName, Launch
 from tipcflow.domain.run.names import ModeName
 
@@ -84,20 +84,13 @@ class Needs(ConfigModel):
         launch: how distributed trainings start; None as on the cluster.
     """
 
-    env: dict[EnvName, str] = {}
+    env: Annotated[dict[EnvName, str], AS_TEXT] = {}
     pythonpath: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     data: tuple[Data, ...] = ()
     arguments: dict[ArgumentKind, _Line] = {}
     slots: dict[str, _Line] = {}
     launch: Launch | None = None
-
-    @field_validator("env", mode="before")
-    @classmethod
-    def _as_text(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: str(int(item) if isinstance(item, bool) else item) for name, item in value.items()}
 
     @field_validator("env")
     @classmethod

@@ -2,11 +2,11 @@
 
 import posixpath
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from tipcflow.config.base import ConfigModel
+from tipcflow.config.base import AS_TEXT, ConfigModel
 from tipcflow.config.formats import PredictionRule, definition
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.needs import Case, Needs, merged
@@ -24,15 +24,8 @@ class Deterministic(ConfigModel):
     """
 
     devices: tuple[Literal["cpu", "gpu"], ...] = ("cpu", "gpu")
-    environment: dict[EnvName, str] = {}
+    environment: Annotated[dict[EnvName, str], AS_TEXT] = {}
     arguments: str = ""
-
-    @field_validator("environment", mode="before")
-    @classmethod
-    def _as_text(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: str(int(item) if isinstance(item, bool) else item) for name, item in value.items()}
 
 
 class Prints(ConfigModel):

@@ -1,8 +1,8 @@
 """Are all files that were fetched from the nodes available, unchanged, where the run is evaluated?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import first_names
 from tipcflow.domain import CheckResult, Facts, Status
+from tipcflow.domain.numbers.units import first_names
 
 NAME = "ran.files"
 _SHOWN = 3

@@ -1,9 +1,8 @@
 """Does the tested ref still declare every variant, step and leg of the last accepted run?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import first_names
 from tipcflow.domain import CheckResult, Declared, Facts, Status
-from tipcflow.domain.numbers.units import counted
+from tipcflow.domain.numbers.units import counted, first_names
 
 NAME = "ran.removed"
 _CONFIRM = "confirm"

@@ -7,9 +7,10 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.expected import expected
 from tipcflow.check.evidence.found import found_in
 from tipcflow.check.evidence.missing import Missing, missing_in
-from tipcflow.check.select import first_names, matches_any, passed
+from tipcflow.check.select import matches_any, passed
 from tipcflow.domain import CheckResult, Evidence, EvidenceKey, Expectation, Facts, Source, Status
 from tipcflow.domain.keys import SLOWEST
+from tipcflow.domain.numbers.units import first_names
 
 NAME = "ran.evidence"
 _SHOWN = 4

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import first_names, format_number, training_steps
+from tipcflow.check.select import format_number, training_steps
 from tipcflow.config.references import Reference
 from tipcflow.domain import (
     CheckResult,
@@ -17,6 +17,7 @@ from tipcflow.domain import (
     StepKind,
     last_attempts,
 )
+from tipcflow.domain.numbers.units import first_names
 from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 from tipcflow.domain.run.names import ChainName, ModeName
 from tipcflow.domain.triggers import CONFIRM

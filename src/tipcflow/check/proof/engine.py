@@ -2,9 +2,10 @@
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.predictors import predictor_runs, predictor_settings
-from tipcflow.check.select import first_names, inference_steps, leg_key
+from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.suite import Prints
 from tipcflow.domain import CheckResult, Facts, Leg, Status, Step
+from tipcflow.domain.numbers.units import first_names
 from tipcflow.parse import engine_from_autolog
 
 NAME = "ran.engine"

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.proofs import OBSERVED
-from tipcflow.check.select import first_names, records, training_steps
+from tipcflow.check.select import records, training_steps
 from tipcflow.domain import CheckResult, ExitRecord, Facts, ObservedRank, ProcessReport, Status, Step
-from tipcflow.domain.numbers.units import plural, rough
+from tipcflow.domain.numbers.units import first_names, plural, rough
 
 NAME = "ran.group"
 # A rank without any connection left early if a peer lived and computed more than _TIMES as long, and more than

@@ -1,8 +1,9 @@
 """Did every planned step and leg run, and does evidence prove it?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import first_names, iterations, leg_key, records, trained, training_steps
+from tipcflow.check.select import iterations, leg_key, records, trained, training_steps
 from tipcflow.domain import CheckResult, Facts, LegKey, Status, Step, StepKind
+from tipcflow.domain.numbers.units import first_names
 
 NAME = "ran.steps"
 # Key of `values`: the result summarizes the statuses of steps and legs.

@@ -1,9 +1,10 @@
 """Did the training use the declared device type and precision?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import first_names, records, training_steps
+from tipcflow.check.select import records, training_steps
 from tipcflow.domain import CheckResult, Facts, Status, Step
 from tipcflow.domain.numbers.environment import EnvironmentClass
+from tipcflow.domain.numbers.units import first_names
 
 NAME = "ran.training"
 # What frameworks call the kinds of devices.

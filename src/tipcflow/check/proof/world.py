@@ -4,9 +4,9 @@ from collections import defaultdict
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.expected import node_of
-from tipcflow.check.select import first_names, iterations, records, training_steps
+from tipcflow.check.select import iterations, records, training_steps
 from tipcflow.domain import CheckResult, ExitRecord, Facts, Status, Step, without_repeat
-from tipcflow.domain.numbers.units import duration, plural, rough
+from tipcflow.domain.numbers.units import duration, first_names, plural, rough
 
 NAME = "ran.world_size"
 # The node runner samples processes each second: it does not miss a rank that runs longer than this, seconds.

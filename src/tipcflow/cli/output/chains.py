@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import ConfigError
+from tipcflow.domain.numbers.units import first_names
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -38,12 +39,11 @@ def only_chain(names: Sequence[str], text: str, *, key: str = "CHAIN") -> str:
     if len(matches) == 1:
         return matches[0]
     listed = sorted(matches or names)
-    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
     raise ConfigError(
         f"{len(matches)} chains match" if matches else "no run of a chain with this name",
         key=key,
         found=text,
-        expected=f"one of {', '.join(listed[:_LISTED])}{more}" if listed else "a chain; the database has no runs",
+        expected=f"one of {first_names(listed, _LISTED)}" if listed else "a chain; the database has no runs",
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tipcflow.cli.output.output import columns
-from tipcflow.domain.numbers.units import utc
+from tipcflow.domain.numbers.units import first_names, utc
 from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.report.overview.decisions import state_of
 
@@ -60,5 +60,4 @@ def quarantine_lines(quarantine: Quarantine, clean: int, failed: Sequence[str], 
 
 
 def _names(runs: Sequence[str]) -> str:
-    more = f" and {len(runs) - _LISTED} more" if len(runs) > _LISTED else ""
-    return f"{', '.join(runs[:_LISTED])}{more}" if runs else "none"
+    return first_names(runs, _LISTED) or "none"

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.numbers.units import percent, percent_change
+from tipcflow.domain.numbers.units import first_names, percent, percent_change
 
 # Author of changes that no user made.
 TIPCFLOW = "tipcflow"
@@ -122,9 +122,7 @@ class Alert(Frozen):
     @property
     def about(self) -> str:
         """The metrics with their changes, the first three: `batch_cost +12.3 %, ips -11.0 % and 2 more`."""
-        shown = [_change(each) for each in self.metrics[:_SHOWN]]
-        more = f" and {len(self.metrics) - _SHOWN} more" if len(self.metrics) > _SHOWN else ""
-        return ", ".join(shown) + more
+        return first_names([_change(each) for each in self.metrics], _SHOWN)
 
     def has(self, metric: MetricId) -> bool:
         """Whether a metric is part of it."""

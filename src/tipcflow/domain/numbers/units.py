@@ -1,6 +1,7 @@
 """Durations, times, sizes, counts and changes as text: every package formats them with these functions."""
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 _HOURS_BEFORE_DAYS = 48
@@ -101,6 +102,17 @@ def counted(number: int, noun: str) -> str:
 def plural(number: float, noun: str) -> str:
     """The noun in its form for that number of things: `chain` for 1, otherwise `chains`."""
     return noun if number == 1 else f"{noun}s"
+
+
+def first_names(names: Sequence[object], limit: int = 3) -> str:
+    """The first few names, and the number of the others: `a, b, c and 2 more`."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(map(str, names[:limit])) + more
+
+
+def finite(value: float | None) -> float | None:
+    """The value; None for nan and inf, which JSON and charts do not have."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def milliseconds(latency: float | None) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import ConfigError, MetricKey, Run
 from tipcflow.domain.keys import ALL, plain_metric
 from tipcflow.domain.numbers.metrics import Better, metric, training_speed
+from tipcflow.domain.numbers.units import first_names
 from tipcflow.domain.run.names import StepId
 
 if TYPE_CHECKING:
@@ -51,12 +52,11 @@ def values_of(store: "Store", run: Run, names: Collection[str]) -> dict[MetricKe
     chosen = [key for key in numbers if _name(key) in names] if names else _speeds(numbers)
     if names and not chosen:
         known = sorted({_name(key) for key in numbers if better_of(key) != "none" and key.rank is None})
-        more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
         raise ConfigError(
             f"run {run.id} did not measure it, or measured 0",
             key="--metric",
             found=", ".join(names),
-            expected=f"one of {', '.join(known[:_LISTED])}{more}",
+            expected=f"one of {first_names(known, _LISTED)}",
         )
     return {key: numbers[key] for key in chosen}
 

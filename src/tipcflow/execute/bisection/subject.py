@@ -1,12 +1,13 @@
 """What a bisection measures: a metric of a chain, or whether the chain fails."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import ConfigError, MetricKey, Run, Status
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.numbers.units import first_names
 from tipcflow.domain.run.names import FrameworkVersion, StepId
 from tipcflow.domain.run_documents import IncomparableDocument
 from tipcflow.domain.triggers import BISECT, CONFIRM
@@ -78,7 +79,8 @@ class Subject:
                 f"{len(keys)} steps or legs have this metric",
                 key="METRIC",
                 found=self.name,
-                expected="--step and --leg that name one of " + _listed(f"{key.step} {key.leg}" for key in keys),
+                expected="--step and --leg that name one of "
+                + first_names([f"{key.step} {key.leg}".strip() for key in keys], _LISTED),
             )
         value = numbers[keys[0]] if keys else math.nan
         return value if math.isfinite(value) else None
@@ -94,15 +96,11 @@ class Subject:
             f"run {run.id} ({run.status.value if run.status else 'running'}) did not measure it",
             key="METRIC",
             found=" ".join(filter(None, (self.name, self.step, self.leg))),
-            expected=f"{FAILURE}, or one of {_listed(names)}" if names else "a run that measures something",
+            expected=f"{FAILURE}, or one of {first_names(names, _LISTED)}"
+            if names
+            else "a run that measures something",
             hint="" if names else run.reason,
         )
-
-
-def _listed(names: Iterable[str]) -> str:
-    several = list(names)
-    more = f" and {len(several) - _LISTED} more" if len(several) > _LISTED else ""
-    return ", ".join(str(name).strip() for name in several[:_LISTED]) + more
 
 
 def version_of(run: Run, *, builds: bool) -> str:

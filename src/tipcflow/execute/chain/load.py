@@ -10,6 +10,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.domain import ConfigError, MetricKey, PastRun, Run, StepKind, without_repeat
 from tipcflow.domain.keys import EVAL
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.numbers.units import finite
 from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.execute.comparison.load import accepted_history
 from tipcflow.execute.verdict.check_context import ActiveDecisions, active_decisions
@@ -118,8 +119,8 @@ def _history(
     *,
     main: bool,
 ) -> MetricHistory:
-    values = [_finite(numbers[run.id].get(key)) for run in runs]
-    past = {entry.run: value for entry in history if (value := _finite(entry.medians.get(key))) is not None}
+    values = [finite(numbers[run.id].get(key)) for run in runs]
+    past = {entry.run: value for entry in history if (value := finite(entry.medians.get(key))) is not None}
     known = metric_limits(list(past.values()), key.metric, rules)
     pin = in_force.pins.get(key)
     return metric_history(
@@ -132,10 +133,6 @@ def _history(
         pinned=pin.value if pin else None,
         decisions=decided.get(key, ()),
     )
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _trained(store: "Store", runs: Sequence[Run]) -> list[str]:

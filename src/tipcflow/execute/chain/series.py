@@ -1,12 +1,12 @@
 """Loads lines of metrics over runs. No query grows with the number of samples of a run."""
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import ConfigError, MetricKey
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.numbers.units import finite
 from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.report.chain.series import MOST_LINES, Line, LineKey, SeriesOverview, line_of
 
@@ -86,11 +86,7 @@ def _lines(
         for run_id, own in coarse.items()
     }
     rough = sum(not own.exact for own in coarse.values())
-    return {key: line_of(key, runs, [_finite(values[run.id].get(key.key)) for run in runs], rough) for key in keys}
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return {key: line_of(key, runs, [finite(values[run.id].get(key.key)) for run in runs], rough) for key in keys}
 
 
 def siblings_of(store: "Store", key: LineKey) -> tuple[list[LineKey], list[LineKey]]:

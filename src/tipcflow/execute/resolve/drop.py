@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from tipcflow.domain import ConfigError, LegKey, Plan, Step
+from tipcflow.domain.numbers.units import first_names
 
 DROPPED = "dropped by the request"
 _SHOWN = 4
@@ -20,9 +21,8 @@ def without_legs(plan: Plan, globs: Sequence[str]) -> Plan:
     names = [str(LegKey(step.id, leg.id)) for step in plan.steps for leg in step.legs]
     for glob in globs:
         if not any(_matches(name, glob) for name in names):
-            shown = ", ".join(names[:_SHOWN]) or "a file with inference legs"
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            raise ConfigError("no leg matches", key="drop", found=glob, expected=f"{shown}{more}")
+            expected = first_names(names, _SHOWN) or "a file with inference legs"
+            raise ConfigError("no leg matches", key="drop", found=glob, expected=expected)
     return plan.model_copy(update={"steps": tuple(_without(step, globs) for step in plan.steps)})
 
 

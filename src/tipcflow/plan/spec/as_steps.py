@@ -17,7 +17,7 @@ from tipcflow.plan.source.scope import ROOT
 from tipcflow.plan.source.variants import world_size
 from tipcflow.plan.spec.legs import make_leg
 from tipcflow.plan.spec.planner import SpecPlanner
-from tipcflow.plan.spec.steps import infer_steps, plain_step
+from tipcflow.plan.spec.steps import infer_steps, prepared_step
 
 
 class BashPlanner:
@@ -78,8 +78,7 @@ class BashPlanner:
             )
 
     def _step(self, **fields: object) -> Step:
-        first = () if fields["kind"] is StepKind.PREPARE or not self.options.prepare else ("prepare",)
-        return plain_step(deadline_s=self.options.step_deadline_s, **{"after": first, **fields})
+        return prepared_step(self.options, **fields)
 
     def _variant(
         self, key: str, runs: dict[str, list[Call]], hosts: tuple[Host, ...], repeat: int

@@ -19,7 +19,7 @@ from tipcflow.plan.source.scope import Scope, amp_variables, base_variables, mod
 from tipcflow.plan.source.variants import spec_groups, spec_points, spec_trainers, world_size
 from tipcflow.plan.spec.feasible import untrainable_reason, without_running
 from tipcflow.plan.spec.legs import spec_legs, tidy
-from tipcflow.plan.spec.steps import infer_steps, plain_step
+from tipcflow.plan.spec.steps import infer_steps, prepared_step
 
 
 class SpecPlanner:
@@ -102,8 +102,7 @@ class SpecPlanner:
 
     def step(self, **fields: object) -> Step:
         """Return a step of the given fields, by default after preparation."""
-        first = () if fields["kind"] is StepKind.PREPARE or not self.options.prepare else ("prepare",)
-        return plain_step(deadline_s=self.options.step_deadline_s, **{"after": first, **fields})
+        return prepared_step(self.options, **fields)
 
     def variant(self, point: Point, repeat: int) -> Iterator[Step]:
         """Yield the steps of one point: training, evaluation, export, inference."""

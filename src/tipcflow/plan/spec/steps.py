@@ -5,11 +5,18 @@ from typing import Any
 
 from tipcflow.domain import Leg, Step, StepKind
 from tipcflow.plan.source.hosts import Host
+from tipcflow.plan.source.options import PlanOptions
 
 
 def plain_step(**fields: Any) -> Step:
     """Return a step of the given fields."""
     return Step(**fields)
+
+
+def prepared_step(options: PlanOptions, **fields: Any) -> Step:
+    """Return a step of the given fields, by default after preparation."""
+    first = () if fields["kind"] is StepKind.PREPARE or not options.prepare else ("prepare",)
+    return plain_step(deadline_s=options.step_deadline_s, **{"after": first, **fields})
 
 
 def infer_steps(
