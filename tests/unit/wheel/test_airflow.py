@@ -16,17 +16,17 @@ LOAD = """
 import importlib, json, pkgutil, sys
 import tipcflow_operators
 from airflow.dag_processing.dagbag import DagBag
-from airflow.plugins_manager import _get_plugins
+from airflow.plugins_manager import get_import_errors, get_plugin_info
 
 for module in pkgutil.walk_packages(tipcflow_operators.__path__, "tipcflow_operators."):
     importlib.import_module(module.name)
 bag = DagBag(sys.argv[1])
-plugins, errors = _get_plugins()
+plugins = get_plugin_info()
 print(json.dumps({
     "place": tipcflow_operators.__file__,
-    "errors": bag.import_errors | errors,
+    "errors": bag.import_errors | get_import_errors(),
     "dags": {dag_id: len(dag.tasks) for dag_id, dag in bag.dags.items()},
-    "plugins": [plugin.name for plugin in plugins],
+    "plugins": [plugin["name"] for plugin in plugins],
 }))
 """
 

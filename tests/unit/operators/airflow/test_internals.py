@@ -45,6 +45,20 @@ def test_only_one_module_imports_private_names_of_airflow() -> None:
 
 
 @pytest.mark.slow
+def test_tests_with_private_functions_of_airflow_are_listed() -> None:
+    """They replace a part of Airflow, whose functions have no public replacement (ADR 18)."""
+    private = re.compile(r"^\s*(from|import) airflow.*[ .]_\w", re.MULTILINE)
+    files = [path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    assert {path.relative_to(ROOT).as_posix() for path in files if private.search(path.read_text())} == {
+        "benchmarks/many_dags_measure.py",  # how a task's process reads a DAG file
+        "tests/dag/test_limits.py",  # execute() under its limit
+        "tests/unit/operators/airflow/test_internals.py",  # the fields of a DAG run in a task's context
+        "tests/unit/operators/triggers/test_old_names.py",  # how the triggerer finds a trigger's class
+        "tests/unit/operators/triggers/test_stored.py",  # the same
+    }
+
+
+@pytest.mark.slow
 def test_only_one_module_uses_private_attributes_of_airflow() -> None:
     private = re.compile(
         r"\b(clear_number|max_tries|partial_kwargs|_process_workloads|queued_tasks)\b|self\.running\."
