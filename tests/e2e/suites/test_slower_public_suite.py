@@ -1,7 +1,7 @@
 """A training of a public suite that becomes slower, after honest runs as a user makes them.
 
 `TIPC_SUITES` names the repository (see test_public_suites.py). While other tests run on the same cores, the batch
-cost of honest runs has a tolerance of 60 to 90 %, so a slowdown of 30 % cannot be decided by one run; `tipcflow
+cost of honest runs has a tolerance of 60 to 200 %, so a slowdown of 30 % cannot be decided by one run; `tipcflow
 ab` decides smaller ones (benchmarks/ab_pairs.py).
 """
 
@@ -22,7 +22,7 @@ ONE_TRAINING = (f"{FOLDER}/{PARAMS}", "gpu_list:0|0,1", "gpu_list:0")
 SLOWER = (
     f"{FOLDER}/train.py",
     "        train_run_cost += time.time() - train_start\n",
-    "        time.sleep(2 * (time.time() - train_start))\n{}",
+    "        time.sleep(9 * (time.time() - train_start))\n{}",
 )
 
 
@@ -39,7 +39,7 @@ def certified(public: PublicSite) -> Outcome:
     pytest.fail(f"the node was slower than usual in {TRIES} runs in a row: {outcome.output}")
 
 
-def test_training_of_three_times_the_duration_is_a_regression(public: PublicSite, tmp_path: Path) -> None:
+def test_training_of_ten_times_the_duration_is_a_regression(public: PublicSite, tmp_path: Path) -> None:
     public.serve(WEIGHTS, b"unused")
     public.clones["models_step6"] = changed("models", tmp_path / "honest", [ONE_TRAINING])
     for _ in range(HONEST):
