@@ -1,5 +1,6 @@
 """What all tests share: records of the suites' scripts, the mark of tests that need root, and skips in CI."""
 
+import gc
 import os
 from collections.abc import Generator
 
@@ -7,6 +8,18 @@ import pytest
 from tests.support.expected.oracle import Oracle, find_oracle
 from tests.support.programs import missing
 from tests.support.skips import refuse_skip
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without garbage collection, and exclude the collected tests and imported modules from later ones:
+    each full collection would visit millions of objects that live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
