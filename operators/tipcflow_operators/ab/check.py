@@ -7,9 +7,10 @@ from airflow.sdk import BaseOperator, Context
 from tipcflow.config.cluster import load_cluster
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError
-from tipcflow_operators.ab.request import AbRequest, ab_request, param_error
+from tipcflow_operators.ab.request import AbRequest, ab_request
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
+from tipcflow_operators.tasks.request import param_error
 
 CHECK = "check"
 

@@ -1,17 +1,15 @@
 """Validates the params of the DAG `ab` and converts them to both versions and the limits of the comparison."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from tipcflow.config.loader import message_and_expected
 from tipcflow.domain import ConfigError
 from tipcflow.execute.ab.progress import Limits
 from tipcflow.execute.request import RunRequest
-from tipcflow_operators.tasks.request import read_conf, refuse_unknown, request_of
+from tipcflow_operators.tasks.request import param_error, read_conf, read_params, refuse_unknown, request_of
 
 # Params of both sides' runs.
 SHARED_PARAMS = ("suite", "params_file", "mode", "cluster", "seed", "policy")
@@ -27,7 +25,6 @@ SIDE_PARAMS = {
 }
 LIMIT_PARAMS = ("metric", "pairs", "max_pairs", "warm_up", "margin", "error", "budget_minutes")
 AB_PARAMS = (*SHARED_PARAMS, *(name for names in SIDE_PARAMS.values() for name in names.values()), *LIMIT_PARAMS)
-_OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
 
 
 class _Bounds(BaseModel):
@@ -82,36 +79,8 @@ def ab_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -> AbR
             raise param_error(error, names) from error
         requests[side] = request_of(read, suite="", params_file="", dag_id=dag_id, dag_run_id=dag_run_id)
         confs[side.upper()] = conf
-    bounds = _bounds({name: given[name] for name in LIMIT_PARAMS if name in given})
+    bounds = read_params(_Bounds, {name: given[name] for name in LIMIT_PARAMS if name in given})
     limits = Limits(
         bounds.error, bounds.margin, bounds.pairs, bounds.max_pairs, bounds.warm_up, bounds.budget_minutes * 60
     )
     return AbRequest(requests["a"], requests["b"], confs, tuple(bounds.metric or ()), limits)
-
-
-def _bounds(given: Mapping[str, Any]) -> _Bounds:
-    try:
-        return _Bounds.model_validate(dict(given))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        message, expected = message_and_expected(first)
-        raise ConfigError(message, key=key, found=repr(first.get("input"))[:80], expected=expected) from error
-
-
-def param_error(error: ConfigError, names: Mapping[str, str] | None = None) -> ConfigError:
-    """Return the error with this DAG's params in place of a run's params and the CLI's options."""
-
-    def named(text: str) -> str:
-        """Return the text with params in place of options."""
-        return _OPTION.sub(lambda match: match[1].replace("-", "_"), text)
-
-    return ConfigError(
-        named(error.what),
-        file=error.file,
-        line=error.line,
-        key=(names or {}).get(error.key) or named(error.key),
-        found=named(error.found),
-        expected=named(error.expected),
-        hint=error.hint,
-    )

@@ -9,7 +9,8 @@ from tipcflow.domain.run.names import ModeName
 from tipcflow.execute.scaling.series import Series
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
-from tipcflow_operators.scaling.request import param_error, scaling_request
+from tipcflow_operators.scaling.request import NAMES, scaling_request
+from tipcflow_operators.tasks.request import param_error
 
 CHECK = "check"
 
@@ -32,7 +33,7 @@ class CheckOperator(BaseOperator):
             try:
                 cases = checked_cases(series)
             except ConfigError as error:
-                raise param_error(error) from error
+                raise param_error(error, NAMES) from error
         for case in cases:
             self.log.info("%s: %s", case.topology.name, case.why or f"batch size {case.batch} per device")
         return [
@@ -57,4 +58,4 @@ def series_of(context: Context) -> tuple[Series, dict[str, Any]]:
     try:
         return scaling_request(given, dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id)
     except ConfigError as error:
-        raise param_error(error) from error
+        raise param_error(error, NAMES) from error

@@ -1,17 +1,14 @@
 """Validates the params of the DAG `scaling` and converts them to a series of runs."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from tipcflow.config.loader import message_and_expected
-from tipcflow.domain import ConfigError
 from tipcflow.execute.scaling.series import MODE, Series
 from tipcflow.parse.scaling.speeds import PRINTED
-from tipcflow_operators.tasks.request import read_conf, refuse_unknown, request_of
+from tipcflow_operators.tasks.request import read_conf, read_params, refuse_unknown, request_of
 
 # Params of the runs.
 RUN_PARAMS = (
@@ -26,7 +23,8 @@ RUN_PARAMS = (
     "repeats",
     "policy",
 )
-_OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
+# Options of `tipcflow scaling run` whose param has another name.
+NAMES = {"--topology": "topologies"}
 
 
 class _SeriesConf(BaseModel):
@@ -65,7 +63,7 @@ def scaling_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -
         dag_id=dag_id,
         dag_run_id=dag_run_id,
     )
-    chosen = _series_conf({name: given[name] for name in _SeriesConf.model_fields if name in given})
+    chosen = read_params(_SeriesConf, {name: given[name] for name in _SeriesConf.model_fields if name in given})
     series = Series(
         replace(request, mode=MODE),
         tuple(chosen.topologies or ()),
@@ -77,32 +75,3 @@ def scaling_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -
         chosen.take,
     )
     return series, conf
-
-
-def param_error(error: ConfigError) -> ConfigError:
-    """Return the error with this DAG's params in place of the CLI's options."""
-
-    def named(text: str) -> str:
-        """Return the text with params in place of options."""
-        text = _OPTION.sub(lambda match: match[1].replace("-", "_"), text)
-        return "topologies" if text == "topology" else text
-
-    return ConfigError(
-        named(error.what),
-        file=error.file,
-        line=error.line,
-        key=named(error.key),
-        found=named(error.found),
-        expected=named(error.expected),
-        hint=error.hint,
-    )
-
-
-def _series_conf(given: Mapping[str, Any]) -> _SeriesConf:
-    try:
-        return _SeriesConf.model_validate(dict(given))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        message, expected = message_and_expected(first)
-        raise ConfigError(message, key=key, found=repr(first.get("input"))[:80], expected=expected) from error

@@ -4,13 +4,14 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tipcflow.config.loader import message_and_expected
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError
+from tipcflow.domain.errors import KEYS_SEPARATOR
 from tipcflow.domain.run.names import ModeName
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.source.wheel import check_source
@@ -47,10 +48,15 @@ _EXPECTED = {
     "case": "a case of a benchmark, as in dynamic_bs8_fp32_DP_N1C2",
 }
 NODES_OF_PATTERN = r"^([a-z0-9][a-z0-9_.\-]{0,127})?$"
+# Options whose param has another name.
+_PARAMS = {"--sha256": "framework_sha256"}
+_NO_NAMES: Mapping[str, str] = {}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _DEMO_ID = re.compile(r"[0-9a-f]+")
 CASE_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_.,\-]{0,199})?$"
 CHAIN_PARAMS = ("suite", "params_file", "case", "nodes_of")
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class Conf(BaseModel):
@@ -90,20 +96,62 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
     try:
         conf = Conf.model_validate(dict(params))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        is_rule = first["type"] in ("string_pattern_mismatch", "greater_than_equal")
-        message, expected = message_and_expected(first)
-        if is_rule and key in _EXPECTED:
-            message, expected = "invalid value", _EXPECTED[key]
-        shown = "" if first["type"] == "missing" else repr(first.get("input"))[:80]
-        raise ConfigError(message, key=key, found=shown, expected=expected) from error
+        raise _first_error(error) from error
     if conf.mode not in ALL_MODES:
         raise ConfigError("unknown mode", key="mode", found=conf.mode, expected=f"one of {', '.join(ALL_MODES)}")
     check_source(conf.framework_wheel or "", conf.framework_sha256 or "", only_names=True)
     check_names(suite=conf.suite, cluster=conf.cluster, policy=conf.policy)
     _check_params_file(conf.params_file or "")
     return conf
+
+
+def read_params(model: type[_Model], given: Mapping[str, Any]) -> _Model:
+    """Return validated params of a DAG that are not those of a run.
+
+    Raises:
+        ConfigError: an invalid value.
+    """
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        raise _first_error(error) from error
+
+
+def _first_error(error: ValidationError) -> ConfigError:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    is_rule = first["type"] in ("string_pattern_mismatch", "greater_than_equal")
+    message, expected = message_and_expected(first)
+    if is_rule and key in _EXPECTED:
+        message, expected = "invalid value", _EXPECTED[key]
+    shown = "" if first["type"] == "missing" else repr(first.get("input"))[:80]
+    return ConfigError(message, key=key, found=shown, expected=expected)
+
+
+def param_error(error: ConfigError, names: Mapping[str, str] = _NO_NAMES) -> ConfigError:
+    """Return an error of code that the CLI shares, with the DAG's params as its key.
+
+    Args:
+        names: option of the CLI or param of a run -> param of the DAG, where they differ by more than dashes.
+    """
+    keys = [names.get(key) or _param_of(key, names) for key in error.key.split(KEYS_SEPARATOR)]
+    return ConfigError(
+        error.what,
+        file=error.file,
+        line=error.line,
+        key=KEYS_SEPARATOR.join(keys),
+        found=error.found,
+        expected=error.expected,
+        hint=error.hint,
+    )
+
+
+def _param_of(key: str, names: Mapping[str, str]) -> str:
+    """Return the param of a run for an option, and the DAG's name for it; other keys are not changed."""
+    if not key.startswith("--"):
+        return key
+    param = _PARAMS.get(key) or key.removeprefix("--").replace("-", "_")
+    return names.get(param, param)
 
 
 def refuse_unknown(params: Iterable[str], allowed: Sequence[str]) -> None:

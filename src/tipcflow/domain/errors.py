@@ -25,6 +25,9 @@ class TipcflowError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
+KEYS_SEPARATOR = ", "
+
+
 class ConfigError(TipcflowError):
     """Params, suite, cluster or trigger are invalid; nothing was started.
 
@@ -32,7 +35,7 @@ class ConfigError(TipcflowError):
         message: what is wrong, as text.
         file: the invalid file ('' for a command-line argument).
         line: 1-based physical line, 0 when unknown.
-        key: the key, slot or argument.
+        key: the key, slot or argument; several are joined by `KEYS_SEPARATOR`.
         found: the value found.
         expected: the valid values.
     """

@@ -128,7 +128,7 @@ def test_a_version_that_fails_is_worse(ab_nodes: LocalNodes, tmp_path: Path) -> 
         (["--a", "main~1", "--metric", "samples"], "--metric: neither a lower nor a higher value of this metric"),
         (
             ["--a", "main~1", "--pairs", "3"],
-            "--pairs: is too small for --error 0.02; found '3'; expected at least 4",
+            "--pairs: is too small for an error of 0.02; found '3'; expected at least 4",
         ),
         (["--a", "main~1", "--cluster", "none"], "none"),
     ],

@@ -163,7 +163,7 @@ def test_the_dag_is_one_that_airflow_can_keep(world: World) -> None:
     [
         ({"a": "HEAD"}, "a, b, framework_a, framework_b: A and B are the same version"),
         ({"b": "nothing"}, "b: .*'nothing'"),
-        ({"max_pairs": 3}, "max_pairs: is too small for error 0.02; found '3'; expected at least 4"),
+        ({"max_pairs": 3}, "max_pairs: is too small for an error of 0.02; found '3'; expected at least 4"),
         ({"metric": ["data_num"]}, "metric: neither a lower nor a higher value"),
         ({"cluster": "locla"}, "unknown cluster; found 'locla'"),
         ({"policy": "monthly"}, "unknown policy; found 'monthly'"),

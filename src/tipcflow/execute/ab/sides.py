@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tipcflow.ab import least_pairs
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import ConfigError
+from tipcflow.domain.errors import KEYS_SEPARATOR
 from tipcflow.execute.ab.comparison import Side
 from tipcflow.execute.node.builds import pinned
 from tipcflow.execute.node.preflight import parse_framework
@@ -26,7 +27,10 @@ def check_limits(limits: "Limits") -> None:
     key, most = ("--pairs", limits.pairs) if limits.pairs else ("--max-pairs", limits.most_pairs)
     if most < least:
         raise ConfigError(
-            f"is too small for --error {limits.error:g}", key=key, found=str(most), expected=f"at least {least}"
+            f"is too small for an error of {limits.error:g}",
+            key=key,
+            found=str(most),
+            expected=f"at least {least}",
         )
 
 
@@ -61,7 +65,7 @@ def sides_of(first: "RunRequest", second: "RunRequest", home: Path) -> tuple[Sid
     if tested[0] == tested[1]:
         raise ConfigError(
             "A and B are the same version",
-            key="--a, --b, --framework-a, --framework-b",
+            key=KEYS_SEPARATOR.join(("--a", "--b", "--framework-a", "--framework-b")),
             found=sides[0].name,
             expected="two refs, frameworks or wheels",
         )

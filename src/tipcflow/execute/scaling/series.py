@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from tipcflow.config.cluster import load_cluster, require_framework
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import Cluster, ConfigError
+from tipcflow.domain.errors import KEYS_SEPARATOR
 from tipcflow.domain.run.names import DeviceWord
 from tipcflow.execute.request import RunRequest
 from tipcflow.parse.scaling.scaling import Topology
@@ -57,7 +58,10 @@ def checked_cases(series: Series) -> list[Case]:
 
     if bool(series.per_device) == bool(series.in_total):
         raise ConfigError(
-            "give either --batch-size-per-device or --global-batch-size", expected="--batch-size-per-device 128"
+            "exactly one of the two is required",
+            key=KEYS_SEPARATOR.join(("--batch-size-per-device", "--global-batch-size")),
+            found="both" if series.per_device else "neither",
+            expected="a batch size, for example 128 per device",
         )
     request = series.request
     topologies = in_order(read_topology(name) for name in series.topologies or DEFAULT)
@@ -121,7 +125,7 @@ def _check_section(text: str, file: str, series: Series) -> None:
     if section.iters and series.skip + series.take > section.iters:
         raise ConfigError(
             f"the training has {section.iters} iterations",
-            key="--skip, --take",
+            key=KEYS_SEPARATOR.join(("--skip", "--take")),
             found=f"{series.skip} + {series.take}",
             expected=f"at most {section.iters} together (max-iters of {file})",
         )

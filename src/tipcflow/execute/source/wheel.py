@@ -39,7 +39,7 @@ def check_source(source: str, sha256: str, *, only_names: bool) -> None:
     """
     if not source:
         if sha256:
-            raise ConfigError("has no effect without a wheel", key="--sha256", found=sha256, expected=KEY)
+            raise ConfigError("has no effect without a wheel", key="--sha256", found=sha256, expected="a wheel")
         return
     is_url = is_address(source)
     if not sha256 and (is_url or only_names):

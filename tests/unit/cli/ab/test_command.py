@@ -15,8 +15,12 @@ REQUEST = RunRequest("f.txt", "toy", "lite_train_lite_infer", "nowhere", Path("c
 @pytest.mark.parametrize(
     ("names", "limits", "words"),
     [
-        ((), Limits(most_pairs=3), "--max-pairs: is too small for --error 0.02; found '3'; expected at least 4"),
-        ((), Limits(pairs=2), "--pairs: is too small for --error 0.02; found '2'; expected at least 4"),
+        (
+            (),
+            Limits(most_pairs=3),
+            "--max-pairs: is too small for an error of 0.02; found '3'; expected at least 4",
+        ),
+        ((), Limits(pairs=2), "--pairs: is too small for an error of 0.02; found '2'; expected at least 4"),
         (("data_num",), Limits(), "--metric: neither a lower nor a higher value of this metric is better"),
         ((), Limits(), "unknown cluster; found 'nowhere'"),
     ],

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[4]
 PARAMS = "test_tipc/benchmark/mobilenet_v3_small/train_benchmark.txt"
 NODE = "  - {name: %s, address: 192.0.2.%d, slots: 2, python: /p, workspace: /w, frameworks: [%s]}\n"
 B = ("--batch-size-per-device", "4")
+BOTH = "--batch-size-per-device, --global-batch-size: "
 
 
 @pytest.fixture
@@ -54,8 +55,8 @@ def refused(tipcflow: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Mo
             (*B, "--take", "101"),
             "the training has 150 iterations; found '50 + 101'; expected at most 150 together",
         ),
-        ((), "give either --batch-size-per-device or --global-batch-size"),
-        ((*B, "--global-batch-size", "8"), "give either --batch-size-per-device or --global-batch-size"),
+        ((), f"{BOTH}exactly one of the two is required; found 'neither'"),
+        ((*B, "--global-batch-size", "8"), f"{BOTH}exactly one of the two is required; found 'both'"),
         ((*B, "--policy", "hourly"), "unknown policy; found 'hourly'"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from tipcflow.domain import ConfigError
 from tipcflow.execute.ab.progress import Limits
-from tipcflow_operators.ab.request import AbRequest, ab_request, param_error
+from tipcflow_operators.ab.request import AbRequest, ab_request
 
 GOOD = {
     "suite": "toy",
@@ -52,6 +52,8 @@ def test_defaults_equal_the_defaults_of_the_command() -> None:
             "^framework_b: invalid value; found \"'pa ddle'\"; expected a name with versions",
         ),
         ({"a": "--upload-pack=x"}, "^a: invalid value.*expected a branch, tag or commit"),
+        ({"wheel_b": "w.whl"}, "^sha256_b: the wheel needs a hash"),
+        ({"wheel_a": "/w.whl", "sha256_a": "0" * 64}, "^wheel_a: is not on the machine of Airflow"),
         ({"cluster": "/etc/passwd"}, "^cluster: must be a name"),
         ({"params_file": "../x.txt"}, "^params_file: must be a file of the suite"),
         ({"nodes_of": "x"}, "nodes_of: unknown param"),
@@ -60,8 +62,3 @@ def test_defaults_equal_the_defaults_of_the_command() -> None:
 def test_a_wrong_value_is_named_by_its_param(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=f"(?s){words}"):
         requested(**wrong)
-
-
-def test_options_of_the_command_are_named_as_params() -> None:
-    error = param_error(ConfigError("is too small for --error 0.02", key="--max-pairs", found="2", hint="more"))
-    assert str(error) == "max_pairs: is too small for error 0.02; found '2'\n  hint: more"

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from tipcflow.domain import ConfigError, Status
-from tipcflow_operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS, Conf, read_conf, request_of, trigger_of
+from tipcflow_operators.tasks.request import (
+    CHAIN_PARAMS,
+    RUN_PARAMS,
+    Conf,
+    param_error,
+    read_conf,
+    request_of,
+    trigger_of,
+)
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "operators" / "params.txt"
 GOOD: dict[str, Any] = {"mode": "lite_train_lite_infer", "cluster": "local"}
@@ -228,3 +236,30 @@ def test_half_a_chain_is_an_error(given: dict[str, str], missing: str) -> None:
 )
 def test_run_id_shows_the_trigger(run: str, trigger: str) -> None:
     assert trigger_of(run) == trigger
+
+
+@pytest.mark.parametrize(
+    ("key", "param"),
+    [
+        ("--max-pairs", "max_pairs"),
+        ("--skip, --take", "skip, take"),
+        ("--topology", "topologies"),
+        ("--sha256", "sha256_b"),
+        ("framework_sha256", "sha256_b"),
+        ("slots.train_trainer", "slots.train_trainer"),
+        ("", ""),
+    ],
+)
+def test_error_of_shared_code_names_the_param_and_keeps_its_text(key: str, param: str) -> None:
+    names = {"--topology": "topologies", "framework_sha256": "sha256_b"}
+    shared = ConfigError(
+        "is wrong", key=key, found="--seed={seed}", expected="for example --seed={seed}", hint="h"
+    )
+    error = param_error(shared, names)
+    assert error.key == param
+    assert (error.what, error.found, error.expected, error.hint) == (
+        "is wrong",
+        shared.found,
+        shared.expected,
+        "h",
+    )
