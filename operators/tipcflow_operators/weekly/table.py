@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tipcflow.check.select import format_number
-from tipcflow.domain import CheckResult, Run, Status, exit_code
+from tipcflow.domain import CheckResult, Run, Status, exit_code, is_accuracy
 from tipcflow.domain.numbers.units import duration
 from tipcflow.report.text.markdown_text import cell, table
 
@@ -74,7 +74,7 @@ def accuracies(
 
 
 def _is_judged(result: CheckResult) -> bool:
-    return result.check.startswith("accuracy.") and isinstance(result.values.get("value"), int | float)
+    return is_accuracy(result.check) and isinstance(result.values.get("value"), int | float)
 
 
 def _against(result: CheckResult) -> list[str]:

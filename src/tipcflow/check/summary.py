@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tipcflow.check.select import leg_key
-from tipcflow.domain import CheckResult, Facts, Status
+from tipcflow.domain import CheckFamily, CheckResult, Facts, Status, family_of
 
 # Families of checks that compare with earlier runs; other checks are listed by metric.
-_FAMILIES = ("speed", "memory", "accuracy")
+_FAMILIES = (CheckFamily.SPEED, CheckFamily.MEMORY, CheckFamily.ACCURACY)
 
 
 def summary(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
@@ -34,10 +34,8 @@ def _young(open_: Iterable[CheckResult]) -> list[str]:
         return []
     most, needed = max((result.values["n"], result.values["needed"]) for result in young)
     history = f"{most} of {needed} earlier runs" if most else "no earlier runs"
-    families = (result.check.partition(".")[0] for result in young)
-    names = (
-        family if family in _FAMILIES else result.metric for family, result in zip(families, young, strict=True)
-    )
+    families = ((family_of(result.check), result) for result in young)
+    names = (family.value if family in _FAMILIES and family else result.metric for family, result in families)
     return [f"not evaluated ({history}): {_listed(names)}"]
 
 

@@ -10,7 +10,7 @@ from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import message_and_expected
 from tipcflow.config.waits import Waits
 from tipcflow.domain import plain_metric
-from tipcflow.domain.numbers.metrics import judged, metric
+from tipcflow.domain.numbers.metrics import Scope, judged, metric, scope_of
 from tipcflow.domain.run.failure import REMEDIES, FailureClass
 
 
@@ -369,7 +369,7 @@ class Policy(ConfigModel):
         """
         known = metric(plain_metric(name))
         rule = self.metrics.get(known.name)
-        if not name.startswith("eval."):
+        if scope_of(name) is not Scope.EVALUATION:
             return rule
         if known.family != "quality" or known.better == "none":
             return None

@@ -8,7 +8,17 @@ Public: `__all__`, `base`, `build`, `characters`, `errors`, `generated`, `keys`,
 """
 
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.check import AutologReport, CheckResult, Facts, LogLines, PrintedProgress, RankReport
+from tipcflow.domain.check import (
+    AutologReport,
+    CheckFamily,
+    CheckResult,
+    Facts,
+    LogLines,
+    PrintedProgress,
+    RankReport,
+    family_of,
+    is_accuracy,
+)
 from tipcflow.domain.errors import ConfigError, DatabaseLostError, InfraError, TipcflowError
 from tipcflow.domain.expectation import Declared, Evidence, Expectation, Source
 from tipcflow.domain.keys import (
@@ -69,6 +79,7 @@ __all__ = [
     "Attempt",
     "AttemptKey",
     "AutologReport",
+    "CheckFamily",
     "CheckResult",
     "Cluster",
     "Command",
@@ -131,6 +142,8 @@ __all__ = [
     "WaitKey",
     "dag_id_of",
     "exit_code",
+    "family_of",
+    "is_accuracy",
     "last_attempts",
     "losses_of",
     "medians_of",

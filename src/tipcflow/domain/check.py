@@ -1,6 +1,7 @@
 """Check results, and the facts of a run that checks evaluate."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from pydantic import ValidationInfo, field_validator
@@ -14,6 +15,26 @@ from tipcflow.domain.plan import Plan
 from tipcflow.domain.run.exit_record import ExitRecord
 from tipcflow.domain.run.failure import Failure
 from tipcflow.domain.status import Status
+
+
+class CheckFamily(StrEnum):
+    """Checks that compare measured values, by the first part of their names (`accuracy.final`)."""
+
+    ACCURACY = "accuracy"
+    BASELINE = "baseline"
+    MEMORY = "memory"
+    SPEED = "speed"
+
+
+def family_of(check: str) -> CheckFamily | None:
+    """Return the family of a check; None for a check of no family, or one that proves that work was done."""
+    first, dot, _ = check.partition(".")
+    return next((family for family in CheckFamily if dot and family == first), None)
+
+
+def is_accuracy(check: str) -> bool:
+    """Whether a check evaluates an accuracy."""
+    return family_of(check) is CheckFamily.ACCURACY
 
 
 class CheckResult(Frozen):

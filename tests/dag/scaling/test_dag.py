@@ -138,8 +138,8 @@ def test_the_dag_can_be_serialized() -> None:
     [
         ({"topologies": ["2x8"]}, "topologies: unknown topology; found '2x8'"),
         ({"topologies": ["4n1g"]}, "topologies: the cluster does not have 4n1g"),
-        ({"global_batch_size": 8}, "give either batch_size_per_device or global_batch_size"),
-        ({"batch_size_per_device": 0}, "give either batch_size_per_device or global_batch_size"),
+        ({"global_batch_size": 8}, "exactly one of the two is required; found .both."),
+        ({"batch_size_per_device": 0}, "exactly one of the two is required; found .neither."),
         ({"batch_size_per_device": -1}, "batch_size_per_device: .*found '-1'"),
         ({"precision": "amp"}, "precision: unknown precision; found 'amp'; expected one of fp32"),
         ({"take": 101}, r"skip, take: .*found '50 \+ 101'; expected at most 150 together"),

@@ -11,8 +11,8 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.select import format_amount, passed, records, repeats_of
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import CheckResult, Facts, MetricKey, Status, StepKind, numbers_of
-from tipcflow.domain.keys import ALL, EVAL, SLOWEST
-from tipcflow.domain.numbers.metrics import by_iteration, is_loss, objective, training_speed
+from tipcflow.domain.keys import ALL, SLOWEST
+from tipcflow.domain.numbers.metrics import Scope, by_iteration, is_loss, objective, scope_of, training_speed
 from tipcflow.domain.numbers.units import duration
 
 # Family of metrics -> prefix of the check's name.
@@ -47,7 +47,7 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     results: dict[tuple[str, MetricKey], list[CheckResult]] = {}
     rules = _rules(facts, numbers, context)
     for key in numbers:
-        instead = None if key.metric.startswith(EVAL) else rules.get(key.of(key.plain_metric))
+        instead = None if scope_of(key.metric) is Scope.EVALUATION else rules.get(key.of(key.plain_metric))
         rule = instead or context.policy.rule_of(key.metric)
         # If values per rank exist, their sum is redundant.
         summed = key.metric.endswith(ALL) and key.of(key.plain_metric) in ranked
@@ -172,7 +172,7 @@ def _judged(
     if status in _WORSE and (changed := changed_since(key, facts, context, comparison.values.get("since"))):
         comparison.values["changed"] = changed
         reason = f"{reason}; {changed}"
-    evaluated = key.metric.startswith(EVAL)
+    evaluated = scope_of(key.metric) is Scope.EVALUATION
     return CheckResult(
         check=_ACCURACY
         if evaluated

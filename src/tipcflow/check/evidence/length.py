@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from tipcflow.check.select import RankKey, iterations
 from tipcflow.domain import Expectation, Facts, Measurement, PrintedProgress, Step
+from tipcflow.domain.numbers.metrics import scope_of
 
 # How much fewer lines than earlier epochs the last one may have where those differ among themselves, too.
 _SHARE = 0.8
@@ -45,7 +46,7 @@ def _places(lines: Sequence[Measurement]) -> list[Place]:
     places = {
         (line.epoch, line.iteration): None
         for line in lines
-        if max(line.iteration, line.epoch) >= 0 and not line.metric.startswith(("epoch.", "best.", "batch."))
+        if max(line.iteration, line.epoch) >= 0 and scope_of(line.metric).is_plain
     }
     return list(places)
 

@@ -5,6 +5,7 @@ import math
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import format_number, training_steps
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, last_attempts
+from tipcflow.domain.numbers.metrics import Scope, scope_of
 from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 from tipcflow.parse import metric
 
@@ -39,7 +40,8 @@ def _evaluations(facts: Facts, step: str) -> dict[str, list[Measurement]]:
     for sample in last_attempts(facts.measurements):
         definition = metric(sample.metric)
         judged = definition.family == "quality" and definition.better != "none" and math.isfinite(sample.value)
-        if sample.step == step and sample.phase is Phase.EVAL and judged and not sample.metric.startswith("best."):
+        is_best = scope_of(sample.metric) is Scope.BEST
+        if sample.step == step and sample.phase is Phase.EVAL and judged and not is_best:
             evaluations.setdefault(sample.metric, []).append(sample)
     leads = {name: min(sample.rank for sample in many) for name, many in evaluations.items()}
     return {

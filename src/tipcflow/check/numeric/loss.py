@@ -9,8 +9,8 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.numeric.falls import fall_of, usual_fall
 from tipcflow.check.select import format_number, loss_names, losses, matches_any, passed, training_steps
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
+from tipcflow.domain.numbers.metrics import Scope, objective, scope_of
 from tipcflow.domain.numbers.metrics import metric as definition_of
-from tipcflow.domain.numbers.metrics import objective
 from tipcflow.domain.quarantine.signature import CODE, ReasonCode
 from tipcflow.domain.run.names import ModeName
 from tipcflow.params.modes import BENCHMARK
@@ -150,7 +150,7 @@ def _where(sample: Measurement) -> str:
 def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     names = loss_names(facts, step, context.prints.losses)
     # The mean of an epoch adds nothing to its iterations.
-    names = tuple(name for name in names if not name.startswith("epoch.")) or names
+    names = tuple(name for name in names if scope_of(name) is not Scope.EPOCH) or names
     main = objective(names)
 
     def result(status: Status, reason: str, **values: object) -> CheckResult:

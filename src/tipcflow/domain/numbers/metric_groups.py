@@ -2,8 +2,8 @@
 
 from enum import StrEnum
 
-from tipcflow.domain.keys import EVAL, MetricKey
-from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.keys import MetricKey
+from tipcflow.domain.numbers.metrics import Scope, metric, scope_of
 
 
 class Group(StrEnum):
@@ -21,7 +21,7 @@ def group_of(key: MetricKey) -> Group:
     family = metric(key.plain_metric).family
     if family == "memory":
         return Group.MEMORY
-    if key.metric.startswith(EVAL):
+    if scope_of(key.metric) is Scope.EVALUATION:
         return Group.ACCURACY
     if family == "speed":
         return Group.LATENCY if key.leg else Group.SPEED

@@ -6,9 +6,12 @@ Policies name metrics, parsers produce them, checks compare them.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Literal
+
+from tipcflow.domain.keys import EVAL
 
 Better = Literal["higher", "lower", "none"]
 Family = Literal["speed", "memory", "quality", "other"]
@@ -65,13 +68,44 @@ METRICS: dict[str, Metric] = {
 PROBES = ("probe.cpu", "probe.memory", "probe.disk")
 
 
+class Scope(StrEnum):
+    """What the values of a metric are of, by the first part of its name (`epoch.loss`).
+
+    `PLAIN` is a logged iteration of a training or a whole evaluation, `BEST` the best value so far; `EVALUATION`
+    are evaluations in `numbers_of`.
+    """
+
+    PLAIN = ""
+    EPOCH = "epoch"
+    BATCH = "batch"
+    BEST = "best"
+    EVALUATION = EVAL.removesuffix(".")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the values are not means of epochs, of single batches, or the best so far."""
+        return self not in (Scope.EPOCH, Scope.BATCH, Scope.BEST)
+
+    @property
+    def prefix(self) -> str:
+        """How names of this scope start."""
+        return f"{self.value}." if self else ""
+
+
+@lru_cache(maxsize=1024)
+def scope_of(name: str) -> Scope:
+    """Return the scope of a metric by its name."""
+    first, dot, _ = name.partition(".")
+    return next((scope for scope in Scope if dot and scope == first), Scope.PLAIN)
+
+
 @lru_cache(maxsize=1024)
 def metric(name: str) -> Metric:
     """The registered metric. A loss by its name is better when lower, except the loss of one batch or the best
     one; any other unknown metric has no unit and no better direction, and is never evaluated."""
     if name in METRICS:
         return METRICS[name]
-    is_whole = not name.startswith(("epoch.", "batch.", "best."))
+    is_whole = scope_of(name).is_plain
     return Metric(name, "", "lower", "quality") if is_whole and is_loss(name) else Metric(name)
 
 

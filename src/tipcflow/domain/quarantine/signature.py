@@ -3,12 +3,13 @@
 import math
 from enum import StrEnum
 
-from tipcflow.domain.check import CheckResult
+from tipcflow.domain.check import CheckFamily, CheckResult, family_of
 from tipcflow.domain.status import Status
 
 # Keys of `CheckResult.values`: the `ReasonCode` that a check sets, and what a quarantine sets.
 CODE, NUMBER, SIGNATURE = "code", "quarantine", "quarantine_signature"
 RED = (Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED)
+_HISTORY = "accuracy.history"
 # Checks of a measured value -> the key of `values` that shows that the value was measured, and the keys of the
 # reason code's parameters. All other checks prove that the declared work was done, or that a node was at fault.
 _MEASURED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -16,13 +17,13 @@ _MEASURED: dict[str, tuple[str, tuple[str, ...]]] = {
     "loss.reproducible": ("first_divergent", ()),
     "accuracy.final": ("value", ()),
     "accuracy.evaluation": ("value", ()),
-    "accuracy.history": ("value", ()),
+    _HISTORY: ("value", ()),
     "parity.onednn": ("max_abs", ("compared_with",)),
     "parity.chain": ("max_abs", ("compared_with",)),
     "golden.results": ("max_abs", ("golden_leg",)),
     "baseline.pinned": ("value", ()),
 }
-_FAMILIES = ("speed.", "memory.", "baseline.")
+_FAMILIES = (CheckFamily.SPEED, CheckFamily.MEMORY, CheckFamily.BASELINE)
 
 
 class ReasonCode(StrEnum):
@@ -46,7 +47,7 @@ _OLD = {"worse than earlier runs": ReasonCode.WORSE.value}
 
 def may_be_quarantined(check: str) -> bool:
     """Whether failures of this check may be quarantined: it compares a measured value with a limit."""
-    return check in _MEASURED or check.startswith(_FAMILIES)
+    return check in _MEASURED or family_of(check) in _FAMILIES
 
 
 def refusal(result: CheckResult) -> str:
@@ -77,9 +78,8 @@ def signature_of(result: CheckResult) -> str:
     known = result.values.get(SIGNATURE)
     if isinstance(known, str):
         return current_signature(known)
-    if result.status in (Status.REGRESSION, Status.UNCONFIRMED) and result.check.startswith(
-        (*_FAMILIES, "accuracy.history")
-    ):
+    from_earlier = family_of(result.check) in _FAMILIES or result.check == _HISTORY
+    if result.status in (Status.REGRESSION, Status.UNCONFIRMED) and from_earlier:
         return ReasonCode.WORSE.value
     code = result.values.get(CODE)
     if not isinstance(code, str):

@@ -6,6 +6,9 @@ from dataclasses import astuple, dataclass
 from pathlib import PurePosixPath
 from typing import Self
 
+# End of the variant of a training with the profiler.
+PROFILING = "_profiling"
+_BEFORE = "before_"
 _LONGEST_DAG_ID = 250
 _DEVICE_WORD = re.compile(r"(?<![A-Za-z0-9])N(\d{1,9})C(\d{1,9})(?![A-Za-z0-9])", re.ASCII)
 
@@ -119,6 +122,31 @@ class StepId:
 
     def __str__(self) -> str:
         return f"{self.variant}/{self.name}" if self.variant else self.name
+
+    @property
+    def is_before(self) -> bool:
+        """Whether it is a suite's extra command before a training or an export (`before_name`)."""
+        return self.name.startswith(_BEFORE)
+
+    @property
+    def is_profiling(self) -> bool:
+        """Whether it is a training with the profiler, before a benchmark's measured one (`PROFILING`)."""
+        return any(part.endswith(PROFILING) for part in self.variant.split("/"))
+
+    @property
+    def kind_name(self) -> str:
+        """The kind of its commands, for an extra command the kind of the step that it precedes."""
+        return self.name.removeprefix(_BEFORE).partition("_")[0]
+
+    @staticmethod
+    def before_name(kind: str, number: int) -> str:
+        """Return the name of a suite's extra command before a step.
+
+        Args:
+            kind: `train` or `export`.
+            number: 1 for the first of a variant.
+        """
+        return f"{_BEFORE}{kind}_{number}"
 
     @classmethod
     def parse(cls, text: str) -> Self:

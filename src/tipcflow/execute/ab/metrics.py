@@ -3,11 +3,10 @@
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import ConfigError, MetricKey, Run
-from tipcflow.domain.keys import ALL, plain_metric
+from tipcflow.domain import ConfigError, MetricKey, Run, StepKind
+from tipcflow.domain.keys import ALL, plain_metric, without_repeat
 from tipcflow.domain.numbers.metrics import Better, metric, training_speed
 from tipcflow.domain.numbers.units import first_names
-from tipcflow.domain.run.names import StepId
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -49,7 +48,7 @@ def values_of(store: "Store", run: Run, names: Collection[str]) -> dict[MetricKe
         ConfigError: the run has none of the metrics.
     """
     numbers = {key: value for key, value in store.history.past_run(run.id).medians.items() if value > 0}
-    chosen = [key for key in numbers if _name(key) in names] if names else _speeds(numbers)
+    chosen = [key for key in numbers if _name(key) in names] if names else _speeds(numbers, _trainings(store, run))
     if names and not chosen:
         known = sorted({_name(key) for key in numbers if better_of(key) != "none" and key.rank is None})
         raise ConfigError(
@@ -66,8 +65,12 @@ def _name(key: MetricKey) -> str:
     return key.metric.removesuffix(ALL)
 
 
-def _speeds(numbers: Mapping[MetricKey, float]) -> list[MetricKey]:
-    """Return the most direct measure of each step's speed, and the latency of each leg."""
+def _speeds(numbers: Mapping[MetricKey, float], trainings: Collection[str]) -> list[MetricKey]:
+    """Return the most direct measure of each step's speed, and the latency of each leg.
+
+    Args:
+        trainings: steps whose wall time counts if they have no other measure.
+    """
     steps: dict[str, set[str]] = {}
     for key in numbers:
         if not key.leg:
@@ -75,10 +78,12 @@ def _speeds(numbers: Mapping[MetricKey, float]) -> list[MetricKey]:
     speeds = [
         MetricKey(step, "", name)
         for step, names in steps.items()
-        if (name := training_speed(names - {_WALL_TIME} if not _is_training(step) else names))
+        if (name := training_speed(names if step in trainings else names - {_WALL_TIME}))
     ]
     return speeds + [key for key in numbers if key.leg and key.metric == _LATENCY]
 
 
-def _is_training(step: str) -> bool:
-    return StepId.parse(step).name.startswith("train")
+def _trainings(store: "Store", run: Run) -> set[str]:
+    """Return the ids of the trainings of a run, without the repeat as in the keys of metrics."""
+    plan = store.plans.get_or_none(run.id)
+    return {without_repeat(step.id) for step in plan.steps if step.kind is StepKind.TRAIN} if plan else set()

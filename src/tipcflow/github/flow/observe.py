@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tipcflow.config.repository import Repository
-from tipcflow.domain import CheckResult, Plan, Run, Status, StepKind
+from tipcflow.domain import CheckResult, Plan, Run, Status, StepKind, is_accuracy
 from tipcflow.domain.run.names import ChainName
 from tipcflow.github.flow.queue import Forecast, forecast_waits
 from tipcflow.github.report import (
@@ -257,7 +257,7 @@ def _accuracy(store: Store, chains: list[SeenChain]) -> Iterator[str]:
     for seen in chains:
         for result in store.checks.results(seen.run.id) if seen.run else ():
             value, target = (_number(result.values.get(name), "") for name in ("value", "target"))
-            if result.check.startswith("accuracy.") and value and target:
+            if is_accuracy(result.check) and value and target:
                 yield f"{seen.chain.chain}: {result.metric} {value}, target {target}: {result.status.value}"
 
 

@@ -17,6 +17,7 @@
 import re
 
 from tipcflow.domain import Phase
+from tipcflow.domain.numbers.metrics import Scope
 from tipcflow.parse.rules.groups_and_pairs import GroupsRule, PairsRule
 from tipcflow.parse.rules.line_format import LineFormat
 from tipcflow.parse.rules.pairs import NUMBER
@@ -30,16 +31,16 @@ FORMAT = LineFormat(
     "clas",
     training=(
         PairsRule(re.compile(rf"\[Train\]{_EPOCH}{_ITER}"), Phase.TRAIN, "[Train]"),
-        PairsRule(re.compile(rf"\[Train\]{_EPOCH}{_AVG}"), Phase.TRAIN, "[Train]", prefix="epoch."),
+        PairsRule(re.compile(rf"\[Train\]{_EPOCH}{_AVG}"), Phase.TRAIN, "[Train]", prefix=Scope.EPOCH.prefix),
     ),
     evaluation=(
         PairsRule(re.compile(rf"\[Eval\]{_EPOCH}{_AVG}"), Phase.EVAL, "[Eval]"),
-        PairsRule(re.compile(rf"\[Eval\]{_EPOCH}{_ITER}"), Phase.EVAL, "[Eval]", prefix="batch."),
+        PairsRule(re.compile(rf"\[Eval\]{_EPOCH}{_ITER}"), Phase.EVAL, "[Eval]", prefix=Scope.BATCH.prefix),
         GroupsRule(
             re.compile(rf"\[Eval\]{_EPOCH}\[best metric: (?P<value>{NUMBER})\]"),
             Phase.EVAL,
             "best metric",
-            name=lambda _: "best.metric",
+            name=lambda _: f"{Scope.BEST.prefix}metric",
         ),
         PairsRule(re.compile(r"\bevalres: "), Phase.EVAL, "evalres: "),
     ),

@@ -16,6 +16,7 @@ a value.
 import re
 
 from tipcflow.domain import Phase
+from tipcflow.domain.numbers.metrics import Scope
 from tipcflow.parse.rules.groups_and_pairs import GroupsRule, PairsRule
 from tipcflow.parse.rules.line_format import LineFormat
 from tipcflow.parse.rules.pairs import NUMBER
@@ -63,7 +64,7 @@ FORMAT = LineFormat(
             re.compile(r"Best test (?P<which>\w+) ap is (?P<value>\d+\.\d+)"),
             Phase.EVAL,
             "Best test ",
-            name=lambda match: f"best.{match['which']}_ap",
+            name=lambda match: f"{Scope.BEST.prefix}{match['which']}_ap",
         ),
     ),
 )

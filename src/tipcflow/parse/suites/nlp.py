@@ -16,6 +16,7 @@ learning rate or an accuracy, or it has a throughput alone.
 import re
 
 from tipcflow.domain import Phase
+from tipcflow.domain.numbers.metrics import Scope
 from tipcflow.parse.rules.groups_and_pairs import PairsRule
 from tipcflow.parse.rules.line_format import LineFormat
 from tipcflow.parse.rules.reading import INDEX
@@ -48,7 +49,7 @@ FORMAT = LineFormat(
             re.compile(rf"\[TRAIN\]\s+Epoch (?P<epoch>{INDEX}) finished,"),
             Phase.TRAIN,
             " finished,",
-            prefix="epoch.",
+            prefix=Scope.EPOCH.prefix,
         ),
         PairsRule(
             re.compile(

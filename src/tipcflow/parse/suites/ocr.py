@@ -18,6 +18,7 @@ group length; ips is correct.
 import re
 
 from tipcflow.domain import Phase
+from tipcflow.domain.numbers.metrics import Scope
 from tipcflow.parse.rules.groups_and_pairs import GroupsRule, PairsRule
 from tipcflow.parse.rules.line_format import LineFormat, MutedSection
 from tipcflow.parse.rules.pairs import NUMBER
@@ -37,7 +38,7 @@ FORMAT = LineFormat(
     ),
     evaluation=(
         PairsRule(re.compile(r"\bcur metric, "), Phase.EVAL, "cur metric, "),
-        PairsRule(re.compile(r"\bbest metric, "), Phase.EVAL, "best metric, ", prefix="best."),
+        PairsRule(re.compile(r"\bbest metric, "), Phase.EVAL, "best metric, ", prefix=Scope.BEST.prefix),
         GroupsRule(
             re.compile(rf"\bINFO: (?P<which>[A-Za-z_]\w*):(?P<value>{NUMBER})\s*$"),
             Phase.EVAL,

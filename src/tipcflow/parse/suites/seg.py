@@ -16,6 +16,7 @@ ignored.
 import re
 
 from tipcflow.domain import Phase
+from tipcflow.domain.numbers.metrics import Scope
 from tipcflow.parse.rules.groups_and_pairs import GroupsRule, PairsRule
 from tipcflow.parse.rules.line_format import LineFormat
 from tipcflow.parse.rules.pairs import NUMBER
@@ -41,7 +42,7 @@ FORMAT = LineFormat(
             ),
             Phase.EVAL,
             "best validation",
-            name=lambda match: f"best.{match['which']}",
+            name=lambda match: f"{Scope.BEST.prefix}{match['which']}",
         ),
     ),
 )

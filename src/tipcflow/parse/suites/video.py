@@ -15,6 +15,7 @@
 import re
 
 from tipcflow.domain import Phase
+from tipcflow.domain.numbers.metrics import Scope
 from tipcflow.parse.rules.groups_and_pairs import PairsRule
 from tipcflow.parse.rules.line_format import LineFormat
 from tipcflow.parse.rules.reading import INDEX
@@ -27,11 +28,14 @@ FORMAT = LineFormat(
     training=(
         PairsRule(re.compile(rf"{_EPOCH}train{_STEP}"), Phase.TRAIN, "epoch:["),
         PairsRule(
-            re.compile(rf"END epoch:(?P<epoch>{INDEX})\s+train "), Phase.TRAIN, "END epoch:", prefix="epoch."
+            re.compile(rf"END epoch:(?P<epoch>{INDEX})\s+train "),
+            Phase.TRAIN,
+            "END epoch:",
+            prefix=Scope.EPOCH.prefix,
         ),
     ),
     evaluation=(
-        PairsRule(re.compile(rf"{_EPOCH}val{_STEP}"), Phase.EVAL, "epoch:[", prefix="batch."),
+        PairsRule(re.compile(rf"{_EPOCH}val{_STEP}"), Phase.EVAL, "epoch:[", prefix=Scope.BATCH.prefix),
         PairsRule(re.compile(rf"END epoch:(?P<epoch>{INDEX})\s+val "), Phase.EVAL, "END epoch:"),
         PairsRule(re.compile(r"(?<!\w)(?=avg_acc\d+=)"), Phase.EVAL, "avg_acc", anywhere=True),
     ),

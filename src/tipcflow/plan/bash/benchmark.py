@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from tipcflow.domain import Command, ConfigError, StepKind
-from tipcflow.domain.run.names import DeviceWord
+from tipcflow.domain.run.names import PROFILING, DeviceWord
 from tipcflow.params import Dialect, read_params
 from tipcflow.params.lines import read_lines
 from tipcflow.params.modes import BENCHMARK
@@ -209,7 +209,7 @@ class _Benchmark:
         self._edit(4, "0" if single else case.ids)
         if single:
             self._set(spec.profile_line, self.profiler)
-            yield from self._train("", self._label(case) + "_profiling")
+            yield from self._train("", self._label(case) + PROFILING)
         self._edit(spec.profile_line, "null")
         yield from self._train("" if single or not recorded else self._run(case), self._label(case))
         skip = dict(last_line(self.last)).get(spec.filter_key, "") if spec.filter_key and single else ""

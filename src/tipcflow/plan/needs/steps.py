@@ -51,7 +51,7 @@ def _variables(options: PlanOptions) -> dict[str, str]:
 
 
 def _with_variables(step: Step, variables: Mapping[str, str], arguments: Mapping[str, str]) -> Step:
-    own = "" if StepId.parse(step.id).name.startswith("before_") else arguments.get(_KINDS.get(step.kind, ""), "")
+    own = "" if StepId.parse(step.id).is_before else arguments.get(_KINDS.get(step.kind, ""), "")
     if not variables and not own:
         return step
 

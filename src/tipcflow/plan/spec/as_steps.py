@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from tipcflow.domain import Command, Leg, Step, StepKind
+from tipcflow.domain.run.names import StepId
 from tipcflow.params import Dialect
 from tipcflow.params.modes import BENCHMARK
 from tipcflow.params.specs import Device
@@ -143,5 +144,5 @@ def _step_name(calls: list[Call], place: int) -> str:
     call = calls[place]
     taken = sum(1 for other in calls[:place] if (other.kind, other.before) == (call.kind, call.before))
     if call.before:
-        return f"before_{call.before}_{taken + 1}"
+        return StepId.before_name(call.before, taken + 1)
     return call.kind.value + (f"_{taken + 1}" if taken else "")

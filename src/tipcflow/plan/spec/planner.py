@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from tipcflow.domain import Cluster, Command, Step, StepKind
+from tipcflow.domain.run.names import StepId
 from tipcflow.params.values import NOTHING
 from tipcflow.plan.quirks.finders import find_all
 from tipcflow.plan.quirks.launch import launcher, rank_arguments, single_env, train_device, train_env
@@ -163,7 +164,10 @@ class SpecPlanner:
                 for host in hosts
             }
             step = self.step(
-                id=f"{name}/before_{before}_{place}", kind=kind, nodes=tuple(commands), commands=commands
+                id=str(StepId(name, StepId.before_name(before, place))),
+                kind=kind,
+                nodes=tuple(commands),
+                commands=commands,
             )
             yield step.model_copy(update={"after": ("prepare",) if self.options.prepare else ()})
 

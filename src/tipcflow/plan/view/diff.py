@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tipcflow.domain import Plan, Quirk
+from tipcflow.domain import Plan, Quirk, StepKind
 from tipcflow.domain.run.names import StepId
 from tipcflow.plan.quirks.catalogue import catalogue
 from tipcflow.plan.view.diff_text import one_folder, plain_text
@@ -112,18 +112,20 @@ def _words(text: str | None, wanted: "Counter[str]") -> str:
 
 def _explains(quirk: Quirk, step: str, words: str, one_sided: bool) -> bool:
     """Whether a quirk can explain the differing words of a step."""
-    kind = StepId.parse(step).name.removeprefix("before_").partition("_")[0]
+    name = StepId.parse(step)
     entry = catalogue()[quirk.id]
-    if kind not in entry.steps:
+    if name.kind_name not in entry.steps:
         return False
-    if "_profiling/" in step or quirk.id == "benchmark-profiling":
-        return "_profiling/" in step and quirk.id == "benchmark-profiling"
+    if name.is_profiling or quirk.id == "benchmark-profiling":
+        return name.is_profiling and quirk.id == "benchmark-profiling"
     if "gpu" in entry.by and "CUDA_VISIBLE_DEVICES=" in words:
         return True
     if "launch" in entry.by:
         return one_sided or any(word in words for word in ("--ips", "--gpus", "--devices", "launch"))
     if quirk.id.startswith("mode-entry") and any(word.endswith("model_name") for word in quirk.words):
-        return kind != "train" and not one_sided  # the name of weights, whose key is in no command
+        return (
+            name.kind_name != StepKind.TRAIN and not one_sided
+        )  # the name of weights, whose key is in no command
     if quirk.id == "trailing-blank" and one_sided:
         return True
     if "key" not in entry.by:

@@ -6,9 +6,8 @@ from typing import Any
 
 from tipcflow.check.baseline.detector_limits import MetricLimits
 from tipcflow.domain import MetricKey, Run, Status
-from tipcflow.domain.keys import EVAL
 from tipcflow.domain.numbers.metric_groups import Group, group_of
-from tipcflow.domain.numbers.metrics import metric, training_speed
+from tipcflow.domain.numbers.metrics import Scope, metric, scope_of, training_speed
 from tipcflow.report.comparison.metrics import BETTER, UNKNOWN, WITHIN, WORSE
 
 ACCEPTED = frozenset({Status.PASS, Status.IMPROVEMENT})
@@ -171,7 +170,11 @@ def main_metrics(last: Mapping[MetricKey, float], trained: Sequence[str]) -> set
         last: the last value of each metric.
         trained: IDs of the training steps, without repeats.
     """
-    chosen = {key for key in last if key.metric.startswith(EVAL) or (key.leg and key.metric == "inference_time")}
+    chosen = {
+        key
+        for key in last
+        if scope_of(key.metric) is Scope.EVALUATION or (key.leg and key.metric == "inference_time")
+    }
     for step in trained:
         own = [key for key in last if key.step == step and not key.leg]
         speed = training_speed(key.metric for key in own)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tipcflow.domain.numbers.metrics import is_loss, objective
+from tipcflow.domain.numbers.metrics import Scope, is_loss, objective, scope_of
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,21 @@ def test_objective_is_the_loss_that_a_training_minimizes() -> None:
     assert objective(["G_loss"]) == "G_loss"
     assert objective(["G_loss", "D_loss"]) == "", "a GAN's losses oppose each other"
     assert objective([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "is_plain"),
+    [
+        ("loss", Scope.PLAIN, True),
+        ("epoch.loss", Scope.EPOCH, False),
+        ("batch.top1", Scope.BATCH, False),
+        ("best.mIoU", Scope.BEST, False),
+        ("eval.top1", Scope.EVALUATION, True),
+        ("peak_rss.rank0", Scope.PLAIN, True),
+        ("best", Scope.PLAIN, True),
+        (".loss", Scope.PLAIN, True),
+    ],
+)
+def test_scope_is_the_first_part_of_the_name(name: str, scope: Scope, is_plain: bool) -> None:
+    assert (scope_of(name), scope_of(name).is_plain) == (scope, is_plain)
+    assert scope_of(f"{scope.prefix}x") is scope

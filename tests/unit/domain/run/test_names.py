@@ -118,3 +118,23 @@ def test_a_framework_has_a_name_and_a_version(text: str, name: str, version: str
     framework = FrameworkVersion.parse(text)
     assert framework == FrameworkVersion(name, version)
     assert (str(framework), framework.requirement) == (text, requirement)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "is_before", "is_profiling"),
+    [
+        ("norm_train/train", "train", False, False),
+        ("norm_train/before_export_1", "export", True, False),
+        ("bs8_fp32_DP_N1C1_profiling/train", "train", False, True),
+        ("v/infer_cpu", "infer", False, False),
+        ("prepare", "prepare", False, False),
+    ],
+)
+def test_step_id_tells_the_kind_of_its_commands(text: str, kind: str, is_before: bool, is_profiling: bool) -> None:
+    step = StepId.parse(text)
+    assert (step.kind_name, step.is_before, step.is_profiling) == (kind, is_before, is_profiling)
+
+
+def test_name_of_an_extra_command_is_recognized() -> None:
+    step = StepId("norm_train", StepId.before_name("train", 2))
+    assert (str(step), step.is_before, step.kind_name) == ("norm_train/before_train_2", True, "train")

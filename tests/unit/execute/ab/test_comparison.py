@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import T0, a_run, losses, open_store, record_run
+from tests.support.stories import T0, TRAIN, a_plan, a_run, losses, open_store, record_run
 
 from tipcflow.ab import Outcome
-from tipcflow.domain import ConfigError, InfraError, Run, Status
+from tipcflow.domain import ConfigError, InfraError, Phase, Run, Status, StepKind
 from tipcflow.execute.ab.comparison import Comparison, Side
-from tipcflow.execute.ab.metrics import check_names
+from tipcflow.execute.ab.metrics import check_names, values_of
 from tipcflow.execute.ab.progress import Limits, Progress
 from tipcflow.execute.request import RunRequest
 from tipcflow.store import Store
@@ -183,3 +183,16 @@ def test_a_metric_that_one_side_lost_is_named_and_not_passed_over(store: Store) 
     last = list(comparison.run())[-1]
     assert [each.key.metric for each in last.compared] == ["batch_cost"]
     assert [key.metric for key in last.missing] == ["ips"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [(StepKind.TRAIN, ["wall_time"]), (StepKind.EVAL, [])], ids=["training", "evaluation"]
+)
+def test_wall_time_is_the_speed_of_trainings_only(store: Store, kind: StepKind, names: list[str]) -> None:
+    plan = a_plan()
+    train = plan.step(TRAIN).model_copy(update={"kind": kind})
+    run = a_run()
+    store.runs.create(run, plan.model_copy(update={"steps": (train, *plan.steps[1:])}))
+    store.attempts.open(run.id, TRAIN, run.nodes, run.created_at)
+    store.measurements.add(losses(run.id, [7.0], metric="wall_time", phase=Phase.RESOURCE, unit="s"))
+    assert [key.metric for key in values_of(store, run, ()) if key.step == TRAIN] == names
