@@ -45,6 +45,7 @@ def job_id(spec: Json) -> str:
 
 def job_folder(workspace: str, job: str) -> str:
     """Return the folder of the job with that id."""
+    # The same as `JobId.parse` of the controller, which no code on a node can import.
     run, rest = job.split("/", 1)
     step, attempt = rest.rsplit("/", 1)
     return "/".join([workspace, "jobs", safe_name(run), safe_name(step), attempt])
