@@ -9,7 +9,7 @@ from tipcflow.domain import CheckResult, Run, Status, exit_code, is_accuracy
 from tipcflow.domain.numbers.units import duration
 from tipcflow.report.text.markdown_text import cell, table
 
-_HEAD = ("chain", "status", "accuracy", "took", "run", "reason")
+_HEAD = ("chain", "status", "accuracy", "duration", "run", "reason")
 
 
 @dataclass(frozen=True)

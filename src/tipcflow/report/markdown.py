@@ -34,7 +34,7 @@ def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral:
     steps = [
         (row.step, row.nodes, row.status, duration(row.seconds or None), row.reason) for row in step_rows(facts)
     ]
-    parts += ["### Steps", table(("step", "nodes", "status", "took", "reason"), steps)]
+    parts += ["### Steps", table(("step", "nodes", "status", "duration", "reason"), steps)]
     parts += _legs(facts)
     if facts.plan.substitutions:
         changed = [
@@ -79,7 +79,7 @@ def _about(facts: Facts, run: Run) -> list[tuple[str, str]]:
         ("environment", run.environment),
         ("seed", "" if run.seed is None else str(run.seed)),
         ("AutoLog", facts.reporter),
-        ("took", duration(run.duration_s)),
+        ("duration", duration(run.duration_s)),
     ]
     return [row for row in rows if row[1]]
 

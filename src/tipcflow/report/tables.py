@@ -36,7 +36,7 @@ def legs_table(facts: Facts) -> Table:
 
 def steps_table(facts: Facts) -> Table:
     """All steps with nodes, status and time of the longest job."""
-    table = _table("Steps", "status", "step", "nodes", "took", "reason")
+    table = _table("Steps", "status", "step", "nodes", "duration", "reason")
     for row in step_rows(facts):
         name = short_step(facts.plan, row.step)
         _add(table, row.status, name, row.nodes, duration(row.seconds or None), row.reason)
@@ -64,7 +64,7 @@ def _table(title: str, *columns: str) -> Table:
     )
     for column in columns:
         # The status is never truncated.
-        if column in ("took", "ms per batch"):
+        if column in ("duration", "ms per batch"):
             table.add_column(column, no_wrap=True, justify="right")
         else:
             table.add_column(column, no_wrap=column == "status", overflow="fold")
