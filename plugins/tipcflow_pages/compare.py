@@ -32,7 +32,7 @@ def compare(
     """Return the comparison of two or three runs; with fewer, the form to choose them.
 
     Args:
-        sort: `started` puts the oldest run first: ticked runs of a list come in the order of the list.
+        sort: `started` puts the oldest run first: selected runs of a list come in the order of the list.
     """
     names = _chosen(run)
     if len(names) >= LEAST and sort:

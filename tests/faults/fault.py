@@ -90,6 +90,6 @@ INTERRUPTED = frozenset({FailureClass.INTERRUPTED.value})
 BUDGET = frozenset({FailureClass.BUDGET.value})
 DISK = frozenset({FailureClass.DISK.value})
 EVIDENCE_LOST = frozenset({FailureClass.EVIDENCE_LOST.value})
-# A node that is gone for a while: before its part has started it is unready; its peers may notice first.
+# A node that is unreachable for a while: before its part has started it is unready; its peers may notice first.
 UNREADY = frozenset({FailureClass.NODE_UNREADY.value})
 GONE = NODE_LOST | {FailureClass.NODE_UNREADY.value, FailureClass.COMMUNICATION.value}

@@ -36,15 +36,15 @@ TITLES = {
 HEAD = """# Random faults
 
 `python tests/faults/random.py --cases N --seed S` draws one fault (12 %: two at once), a node, a rank and a moment
-for each case, runs the toy suite on two local nodes with a real `sshd`, and compares with what is right for the
-fault:
+for each case, runs the toy suite on two local nodes with a real `sshd`, and compares the result with the
+expected one:
 
 - the status, the exit code, and the [class](reference/failures.md) of every stored failure, also in the
   certificate;
 - the node of the root cause, and for faults of the model's code the rank;
 - every printed loss of every attempt, whether the run passed or not. A rank that was cut short may differ by its
   last line; a whole log may be missing only if its node was lost and the log could not be fetched;
-- processes and leases that are left, tracebacks, and files that were fetched although they may not be;
+- processes and leases that are left, tracebacks, and files that were fetched against the rules;
 - the status that a run without one gets from `tipcflow runs`, and after `tipcflow nodes reap`.
 
 A case whose fault came before there was a run, or after its end, is *without effect*. Waits are shorter than
@@ -114,7 +114,7 @@ def page(known: dict[str, Any]) -> str:
 
 def _part(title: str, result: dict[str, Any]) -> list[str]:
     right = result["classes"]["right"]
-    parts = [f"\n## {title}\n\nSeed {result['seed']}, commit {result['commit']}; {right} cases right.\n\n"]
+    parts = [f"\n## {title}\n\nSeed {result['seed']}, commit {result['commit']}; {right} cases as expected.\n\n"]
     parts.append("| class | cases |\n|---|---|\n")
     parts += [f"| {kind} | {count} |\n" for kind, count in result["classes"].items()]
     parts.append("\n| fault | cases | ended as | wrong |\n|---|---|---|---|\n")

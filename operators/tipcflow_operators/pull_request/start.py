@@ -91,14 +91,14 @@ def start_attempt(
         except TipcflowError as error:
             if isinstance(error, InfraError) and age <= (AWAY_S if isinstance(error, AwayError) else GIVE_UP_S):
                 store.pulls.started(attempt, (), _later(attempt, store), state=NEW)
-                return f"the chains cannot be selected now: {error.message}"
+                return f"cannot select chains: {error.message}"
             chosen = _none(attempt, error)
         if not chosen.chains and chosen.body.get("unproven"):
             store.pulls.started(attempt, (), chosen.body, state=DONE)
             return "no chain fits the budget"
         if not chosen.chains:
             store.pulls.started(attempt, (), chosen.body, state=UNCONCERNED)
-            return "no chain is concerned"
+            return "the change affects no chain"
         # Stored before the start: a repetition starts the same chains.
         store.pulls.started(attempt, chosen.chains, chosen.body, state=NEW)
         attempt = attempt.model_copy(update={"chains": chosen.chains, "body": chosen.body})
@@ -309,7 +309,7 @@ def stop_attempt(attempt: PullAttempt, store: Store, runs: Runs) -> str:
             problem = error.message
     if problem:
         store.pulls.started(attempt, attempt.chains, _later(attempt, store), state=RUNNING)
-        return f"cannot be stopped now: {problem}"
+        return f"cannot stop the run: {problem}"
     store.pulls.started(attempt, attempt.chains, {**attempt.body, STOPPED: True}, state=RUNNING)
     return f"stopped: {attempt.cancel}"
 

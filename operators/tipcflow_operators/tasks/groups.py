@@ -28,7 +28,7 @@ def steps_of(plan: Plan, kind: StepKind, group: int, variants: Sequence[str]) ->
 def no_steps_reason(plan: Plan, kind: StepKind, group: int, variants: Sequence[str], node: str | None) -> str:
     """Return the reason why a group has no step of a kind (on a node)."""
     if node is not None and steps_of(plan, kind, group, variants):
-        return f"node {node} takes no part in this variant"
+        return f"this variant does not use node {node}"
     planned = {variant.id for variant in plan.variants}
     if group < len(variants) and variants[group] not in planned and planned:
         return f"the params file at this ref no longer has variant {variants[group]}"

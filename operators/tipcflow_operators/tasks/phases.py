@@ -75,7 +75,7 @@ class ResolveOperator(RunOperator):
         conf = read_conf(given, allowed=self.allowed)
         if conf.nodes_of and ctx.store.documents.get(conf.nodes_of, ClusterDocument) is None:
             raise ConfigError(
-                "the metrics database has no such run, or it had no nodes",
+                "no such run in the metrics database, or the run has no nodes",
                 key="nodes_of",
                 found=conf.nodes_of,
                 expected="a run ID",

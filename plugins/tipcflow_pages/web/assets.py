@@ -21,7 +21,7 @@ _LIBRARY = frozenset({"uPlot.iife.min.js", "uPlot.min.css"})
 def own(name: str, request: Request) -> Response:
     """Serve a file of this package, by name."""
     if name not in _OWN | _LIBRARY:
-        raise HTTPException(404, f"there is no file {name!r} here")
+        raise HTTPException(404, f"no such file: {name}")
     path = _HERE / "uplot" / name if name in _LIBRARY else _HERE / name
     return _file(request, path, _TYPES[path.suffix])
 

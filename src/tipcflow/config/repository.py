@@ -90,7 +90,7 @@ class Labels(ConfigModel):
 
 
 class Selection(ConfigModel):
-    """Which chains a change concerns, in addition to recorded files and the configs' includes.
+    """Which chains a change affects, in addition to recorded files and the configs' includes.
 
     Attributes:
         globs: glob of changed paths -> globs of chains.
@@ -120,7 +120,7 @@ class Repository(ConfigModel):
         chains: globs of the chains that may run.
         branches: globs of base branches whose pull requests are certified.
         pushes: globs of branches whose pushes are certified.
-        forks: `approve`: code of a fork waits for an approval of its commit; `never`: it does not run.
+        forks: `approve`: code of a fork waits for approval of its commit; `never`: it does not run.
         builds: framework (distribution, `paddlepaddle-gpu`) -> globs of the chains that certify a build of it.
         check: name of the check run; merge queues require the same name.
         gate: conclusion of runs without evidence: `required`: action_required; `advisory`: neutral, which GitHub

@@ -1,4 +1,4 @@
-"""Which chains a change concerns, with the reason of every choice.
+"""Which chains a change affects, with the reason of every choice.
 
 Public: `__all__`, `globs`, `select`.
 """

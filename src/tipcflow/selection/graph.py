@@ -44,7 +44,7 @@ class Tree:
         self._needs: dict[str, frozenset[str]] = {}
 
     def with_changed(self, changed: Iterable[str]) -> "Tree":
-        """This tree with the paths of a change: a file that needs a removed one is concerned by its removal."""
+        """This tree with the paths of a change: a file that needs a removed one is affected by its removal."""
         return Tree(self.paths, self._read, removed=changed, tops=self._tops)
 
     def text(self, path: str) -> str:

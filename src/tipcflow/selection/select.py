@@ -101,7 +101,7 @@ class Choice:
 
 
 def select(change: Change, chains: Sequence[TracedChain], tree: Tree, rules: Selection, labels: Labels) -> Choice:
-    """Select the chains that a change concerns.
+    """Select the chains that a change affects.
 
     A chain with recorded files is selected by these, its params file and the configs that it includes; a chain
     without a record, or with a stale one, also by the imports of its scripts. If a shared or unknown file changed,

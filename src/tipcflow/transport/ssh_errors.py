@@ -155,7 +155,7 @@ def _of_login(error: BaseException, route: Route) -> InfraError | None:
 
 
 def _ended_unanswered(error: BaseException) -> bool:
-    """Whether the server was silent or gone during the login; paramiko's class for that is that of a refusal."""
+    """Whether the server was silent or closed the connection during the login: paramiko raises it as a refusal."""
     is_login = isinstance(error, paramiko.AuthenticationException)
     return is_login and any(words in str(error) for words in ("Authentication timeout", "shut down or saw EOF"))
 

@@ -1,4 +1,4 @@
-"""Several who want the same nodes, and one who is gone."""
+"""Several controllers request the same nodes, and one of them is killed."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""The metrics database away for a while."""
+"""The metrics database is unavailable for a while."""
 
 import contextlib
 import shutil

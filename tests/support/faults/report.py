@@ -150,7 +150,7 @@ def page(faults: tuple[Fault, ...], seen: Results) -> str:
     same = commits.pop() if len(commits) == 1 else ""
     by_row = bool(commits - {""})
     leases = f"{Case.node_lease_s:.0f} s (Airflow: {AirflowCase.node_lease_s:.0f} s)"
-    waits = f"a node waits {leases} for a controller that is gone (default: 600 s)"
+    waits = f"a node waits {leases} for a controller that does not run any more (default: 600 s)"
     lines = [HEAD.format(waits=waits, commit=f"\nAll results are of commit {same}.\n" if same else "")]
     names = ["fault", "what happens", "expected", "class", "root cause", "`tipcflow run`", "Airflow"]
     names += ["commit"] if by_row else []

@@ -90,14 +90,14 @@ FAULTS: tuple[Fault, ...] = (
         detect_s=60,
     ),
     Fault(
-        "link cut for 20 s and back",
+        "link down for 20 s",
         "the link to node b is down for 20 s during a training",
         cli_links.link_cut_and_back,
         PASS,
         goes_on=True,
     ),
     Fault(
-        "link cut for good",
+        "link down permanently",
         "the link to node b goes down during a training; once it is up again, `tipcflow nodes reap` runs",
         cli_links.link_cut_for_good,
         INFRA,
@@ -157,7 +157,7 @@ FAULTS: tuple[Fault, ...] = (
         goes_on=True,
     ),
     Fault(
-        "controller gone for good",
+        "controller killed, not restarted",
         "`tipcflow run`, or all of Airflow, gets SIGKILL during a training and is not restarted",
         cli_slots.controller_gone,
         INFRA,
@@ -166,7 +166,7 @@ FAULTS: tuple[Fault, ...] = (
         failure="node_lost",
     ),
     Fault(
-        "metrics database away for 30 s",
+        "metrics database unavailable for 30 s",
         "PostgreSQL is unreachable for 30 s when the training ends",
         cli_store.database_away,
         PASS,
@@ -220,7 +220,7 @@ FAULTS: tuple[Fault, ...] = (
         airflow_faults.scheduler_killed,
         PASS,
         doors=AIRFLOW,
-        reasons={"cli": "the CLI has no scheduler; see: controller gone for good"},
+        reasons={"cli": "the CLI has no scheduler; see: controller killed, not restarted"},
         goes_on=True,
     ),
     Fault(
@@ -229,7 +229,7 @@ FAULTS: tuple[Fault, ...] = (
         airflow_faults.worker_killed,
         PASS,
         doors=AIRFLOW,
-        reasons={"cli": "the CLI has no workers; see: controller gone for good"},
+        reasons={"cli": "the CLI has no workers; see: controller killed, not restarted"},
         goes_on=True,
     ),
     Fault(
@@ -238,7 +238,7 @@ FAULTS: tuple[Fault, ...] = (
         airflow_faults.triggerer_killed,
         PASS,
         doors=AIRFLOW,
-        reasons={"cli": "the CLI has no triggerer; see: link cut for 20 s and back"},
+        reasons={"cli": "the CLI has no triggerer; see: link down for 20 s"},
         goes_on=True,
     ),
     Fault(

@@ -153,13 +153,13 @@ LIES = (
         history=False,
     ),
     Lie(
-        "a metric that is gone",
+        "a metric that disappears",
         "top1 is not printed any more; all earlier runs had it",
         edit(TRAIN, ("top1: {1 - loss / 3:.5f}, ", "")),
         (r"top1",),
     ),
     Lie(
-        "speeds that are gone",
+        "speeds that disappear",
         "batch_cost and ips are not printed any more; all earlier runs had them",
         edit(
             TRAIN,

@@ -118,7 +118,7 @@ LIES = (
     ),
     Lie(
         "ranks no longer report themselves",
-        "the line with rank, world size and device is gone; earlier runs had it",
+        "the line with rank, world size and device is missing; earlier runs had it",
         edit(TRAIN, (BANNER, "")),
         (r"rank line",),
     ),

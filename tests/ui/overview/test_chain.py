@@ -104,7 +104,7 @@ def test_chain_page_links_json_and_csv(browser: TestClient, machine: TestClient,
     assert [float(row["value"]) for row in rows if row["metric"] == "batch_cost"] == speed["values"]
 
 
-def test_ticked_runs_are_compared_oldest_first(browser: TestClient, runs: None) -> None:
+def test_selected_runs_are_compared_oldest_first(browser: TestClient, runs: None) -> None:
     response = browser.get("/certification/compare?sort=started&run=run-15&run=run-02&run=run-07")
     assert response.status_code == 303
     assert response.headers["location"].endswith("/certification/compare?run=run-02&run=run-07&run=run-15")

@@ -1,4 +1,4 @@
-"""Which chains a change concerns, on a small suite with includes, imports, records, globs and labels."""
+"""Which chains a change affects, on a small suite with includes, imports, records, globs and labels."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ from tipcflow.check.detect.noise import TINY, Prior, middle_of
 from tipcflow.check.detect.series import Alert, Direction
 from tipcflow.config.policy import DetectRule
 
-Ask = Callable[[], float | None]
+ConfirmMedian = Callable[[], float | None]
 
 # Minimum number of runs of a level.
 _LEAST = 4
@@ -59,26 +59,28 @@ class Gate:
         made._values, made._points, made._ordered = [*self._values], [*self._points], [*self._ordered]
         return made
 
-    def judge(self, index: int, value: float, ask: Ask, *, node_moved: bool = False) -> Alert | None:
+    def judge(
+        self, index: int, value: float, confirm_median: ConfirmMedian, *, node_moved: bool = False
+    ) -> Alert | None:
         """Return the alert that this value raises, if any.
 
         Args:
             index: of the run in its series, larger than those before.
-            ask: the median of a confirm run, None when there is none. Called at most once.
+            confirm_median: the median of a confirm run, None without one. Called at most once.
             node_moved: many metrics of this run's node moved together: what the confirm run does not show, too,
                 was the node, and enters no history.
         """
         if node_moved:
             self.requests += 1
-            second = ask()
+            second = confirm_median()
             if second is None:
                 return None
             if not self._as_far(second, value):
-                return self._judge(index, second, _nobody)
+                return self._judge(index, second, _not_measured)
             return self._judge(index, value, lambda: second)
-        return self._judge(index, value, ask)
+        return self._judge(index, value, confirm_median)
 
-    def _judge(self, index: int, value: float, ask: Ask) -> Alert | None:
+    def _judge(self, index: int, value: float, confirm_median: ConfirmMedian) -> Alert | None:
         rule = self.rule
         self._add(index, value)
         if len(self._values) <= rule.min_history:
@@ -87,7 +89,7 @@ class Gate:
         if evidence is None or not (evidence.score >= rule.ask and self._large(evidence)):
             return None
         self.requests += 1
-        second = ask()
+        second = confirm_median()
         if second is None:
             alone = evidence.score >= rule.alone and self._lasts(evidence)
             alone = alone and evidence.new >= rule.alone_runs + evidence.noise.has_outliers
@@ -201,5 +203,5 @@ class Gate:
         return Alert(index, since, worse, evidence.size, confidence(evidence.score), confirmed)
 
 
-def _nobody() -> float | None:
+def _not_measured() -> float | None:
     return None

@@ -95,7 +95,7 @@ def learn(values: Sequence[float], prior: Prior) -> Noise:
     informative = SCALE_EFFICIENCY * (count - 1)
     variance = _CLIP_BIAS * squares / (count - 1) if count > 1 else 0.0
     if variance > believed * believed:
-        # The prior speaks for caution only: noisier than believed is what it is.
+        # The prior may only widen the noise: values that are noisier than it count as they are.
         freedom, sigma = max(informative, 1.0), math.sqrt(variance)
     else:
         freedom = prior.weight + informative

@@ -33,7 +33,7 @@ def report_defect(facts: Facts, step: Step, leg: str) -> str:
     record = ended[0]
     apart = report.at - record.started_at
     if abs(apart) > _FARTHEST_S + record.duration_s:
-        return "its AutoLog report was printed on another day than the leg ran"
+        return "its AutoLog report has a date other than the leg's"
     behind = (apart + _SLACK_S) % _ZONES_S
     if behind > record.duration_s + 2 * _SLACK_S:
         return "its AutoLog report was not printed while the leg ran"

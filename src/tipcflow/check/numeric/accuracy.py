@@ -71,7 +71,7 @@ def _metrics(facts: Facts) -> list[str]:
 def _without_variant(
     facts: Facts, target: Reference, measured: list[str], covered: Collection[str], context: CheckContext
 ) -> CheckResult:
-    """A target that nothing measures because its variant has gone: `failed`.
+    """A target that nothing measures because its variant no longer exists: `failed`.
 
     `insufficient_data` for what explains it: the cluster cannot run the variant, a confirm run leaves it out, or
     another target of the metric applies. Params files of the same model have variants and targets of their own.
@@ -166,7 +166,7 @@ def _last_evaluation(facts: Facts, name: str, variant: str) -> Measurement | Non
             if sample.step in steps and sample.phase is Phase.EVAL and sample.metric == name
         ]
         if evaluations:
-            # Rank 0 (or no rank) speaks for the run: the others evaluate with their own batch statistics.
+            # Only rank 0 (or no rank) counts for the run: the others evaluate with their own batch statistics.
             lead = min(sample.rank for sample in evaluations)
             return max(
                 (sample for sample in evaluations if sample.rank == lead),

@@ -115,8 +115,8 @@ def _others(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
 
 def _is_measured_by_leg(sample: Measurement) -> bool:
-    """Whether a leg printed it of its own work; memory and utilization are means of samples, of which it may have
-    none."""
+    """Whether the leg itself measured the metric; memory and utilization are means of samples, which may be
+    missing."""
     return sample.phase is Phase.INFER and definition_of(sample.metric).family in ("speed", "quality")
 
 

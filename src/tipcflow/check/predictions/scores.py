@@ -92,7 +92,7 @@ def too_alike(expected: Scores, classes: int) -> str:
     """Return why equal predictions are not meaningful: fewer than `classes` are distinct; '' if they are."""
     if class_count(expected) >= classes:
         return ""
-    same = "results are equal" if any(key.is_result for key in expected) else "images got the same class"
+    same = "results are equal" if any(key.is_result for key in expected) else "images have the same class"
     return f"all {len(expected)} {same}: parity is not meaningful"
 
 

@@ -87,7 +87,7 @@ def _unproven(facts: Facts, step: Step) -> list[str]:
     """What is missing or contradicts itself about a step and its legs."""
     status = facts.step_status.get(step.id)
     if status in (None, Status.BLOCKED) and not step.not_run and not _explained(facts, step):
-        trace = "did not run" if status is None else "was blocked although nothing before it failed"
+        trace = "did not run" if status is None else "was blocked although no dependency failed"
         return [f"{step.id} was planned and {trace}"]
     if status is Status.NOT_RUN and not (step.not_run or facts.step_reason.get(LegKey(step.id))):
         return [f"{step.id} was skipped without a reason"]

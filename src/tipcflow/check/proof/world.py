@@ -95,7 +95,7 @@ def _idle(record: ExitRecord, peers: list[ExitRecord]) -> str:
     is_observed = record.observed is not None and "total" in record.peak_rss_bytes
     if not is_observed or max(ranks, default=0.0) <= _OBSERVED_S:
         return ""
-    return f"the processes on {record.node} had no such rank in {rough(lasted)}"
+    return f"no process on {record.node} had this rank within {rough(lasted)}"
 
 
 def _usually_seen(step: Step, rank: int, context: CheckContext) -> bool:
@@ -144,7 +144,7 @@ def _wrong_places(step: Step, seen: set[tuple[str, int]]) -> str:
             return f"unexpected rank {rank}; declared world size: {step.world_size}"
         node = next(iter(nodes))
         if node and per_node and node != step.nodes[rank // per_node]:
-            return f"rank {rank} ran on {node}; it belongs on {step.nodes[rank // per_node]}"
+            return f"rank {rank} ran on {node}; expected on {step.nodes[rank // per_node]}"
     return ""
 
 

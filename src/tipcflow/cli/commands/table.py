@@ -85,7 +85,7 @@ COMMANDS = (
         "select",
         "tipcflow.cli.github.select:select",
         _RUN,
-        "Show the chains that a change concerns, and why.",
+        "Show the chains that a change affects, and why.",
         "tipcflow select my-repository --head my-branch --base main --explain",
     ),
     LazyCommand(

@@ -14,7 +14,7 @@ def compare(
         typer.Argument(help="Two or three runs: run ID or a prefix of it, or latest.", metavar="A B [C]"),
     ],
     policy: Annotated[str, typer.Option(help="Policy whose limits apply. Default: that of the last run.")] = "",
-    every: Annotated[bool, typer.Option("--all", help="Also show what does not differ.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also show equal values.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all metrics as CSV.")] = False,
 ) -> None:

@@ -229,7 +229,7 @@ class Sandbox:
         """Undo what the last script changed in the copy."""
         now = dict(_entries(self._root))
         if any(now.get(path) != state for path, state in self._kept.items() if isinstance(state, str)):
-            # A folder that is gone or became a link: nothing is written through it.
+            # A folder that was removed or became a link: nothing is written through it.
             shutil.rmtree(self._root)
             self._copy()
             self._kept = dict(_entries(self._root))

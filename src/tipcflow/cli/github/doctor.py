@@ -78,7 +78,7 @@ def _by_connection(name: str) -> dict[str, list["Repository"]]:
     else:
         repositories = list(load_repositories(folder))
     if not repositories:
-        raise ConfigError("there is no repository", file=str(folder / "repositories"), expected="<name>.yaml")
+        raise ConfigError("no repository is configured", file=str(folder / "repositories"), expected="<name>.yaml")
     grouped: dict[str, list[Repository]] = {}
     for repository in repositories:
         grouped.setdefault(repository.connection, []).append(repository)

@@ -1,4 +1,4 @@
-"""`tipcflow select`: the chains that a change concerns, and why."""
+"""`tipcflow select`: the chains that a change affects, and why."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -24,7 +24,7 @@ _SHOWN = 5
 def init(
     source: Annotated[str, typer.Argument(metavar="REPOSITORY|FOLDER", help="Git URL, or a checked-out suite.")],
     suite: Annotated[
-        str, typer.Option("--suite", "-s", help="Name of the suite. Default: that of the source.")
+        str, typer.Option("--suite", "-s", help="Name of the suite. Default: the source's name.")
     ] = "",
     subfolder: Annotated[str, typer.Option(help="The suite's root in the repository.")] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without confirmation.")] = False,
@@ -32,7 +32,7 @@ def init(
 ) -> None:
     """Inspect a suite, propose its file, lint and plan every params file, and list what is unclear.
 
-    On consent the suite's file is written and its params files become chains, as by `tipcflow import`.
+    After confirmation, writes the suite file and imports the chains, as `tipcflow import` does.
     """
     from tipcflow.config.settings import settings
 

@@ -81,5 +81,5 @@ def reap_lines(reaped: "Iterable[Reaped]", forgotten: Sequence[str]) -> list[str
     for result in reaped:
         actions = [*result.lines, *([f"unreachable: {result.unreachable}"] if result.unreachable else [])]
         lines += [f"{result.node}: {line}" for line in actions or ["nothing to do"]]
-    lines += [f"queue: run {run} removed, its controller is gone" for run in forgotten]
+    lines += [f"queue: run {run} removed: its controller does not run any more" for run in forgotten]
     return lines

@@ -29,7 +29,7 @@ _LETTERS = {
 
 def matrix(
     by: Annotated[
-        Literal["build", "environment", "mode", "variant"], typer.Option(help="What the columns are.")
+        Literal["build", "environment", "mode", "variant"], typer.Option(help="Dimension of the columns.")
     ] = "build",
     columns: Annotated[int, typer.Option(min=1, max=30, help="Number of columns.")] = 12,
     suite: Annotated[str, typer.Option(help="Only chains of this suite.")] = "",

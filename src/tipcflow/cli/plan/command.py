@@ -42,7 +42,9 @@ def plan(
     diff: Annotated[bool, typer.Option("--diff", help="Compare bash and spec, with reasons.")] = False,
     expects: Annotated[bool, typer.Option("--expects", help="Print the expected evidence of a run.")] = False,
     policy: Annotated[str, typer.Option(help="Policy with the `min_history` of `--expects`. Default: pr.")] = "",
-    budget: Annotated[str, typer.Option(help="Show what fits: minutes, or a name in configs/repositories.")] = "",
+    budget: Annotated[
+        str, typer.Option(help="Show which legs fit a time budget: minutes, or a name in configs/repositories.")
+    ] = "",
     batch: _Batch = "",
 ) -> None:
     """Show the plan of a run: variants, steps, nodes, processes, legs, exact commands."""

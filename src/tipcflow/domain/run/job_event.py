@@ -87,7 +87,7 @@ class JobGone:
 
 
 JobEvent = JobState | JobLog | JobHang | LegEnd | RunnerAlive | JobFiles | JobEnd | JobGone
-_GONE = {"lost": "the runner died without an exit record", "absent": "the job's folder is gone"}
+_GONE = {"lost": "the runner died without an exit record", "absent": "the job's folder does not exist any more"}
 
 
 def decode(message: Mapping[str, Any]) -> JobEvent | None:

@@ -1,4 +1,4 @@
-"""Which chains of a repository a change concerns: the suite's files at a commit, its chains, the changed paths.
+"""Which chains of a repository a change affects: the suite's files at a commit, its chains, the changed paths.
 
 Public: `__all__`, `choose`, `fitted`.
 """

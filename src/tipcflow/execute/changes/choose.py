@@ -66,7 +66,7 @@ def candidates(repository: Repository, ref: str, config_dir: Path, *, cache: Pat
 
 
 def choose(options: Candidates, change: Change, repository: Repository) -> Choice:
-    """The chains that a change concerns, and why; the others, and why not."""
+    """The chains that a change affects, and why; the others, and why not."""
     chains = [_with_removed(chain, change, options) for chain in options.chains]
     choice = select(change, chains, options.tree, repository.selection, repository.labels)
     return replace(choice, others={**choice.others, **options.others})
@@ -91,7 +91,7 @@ def changed_between(suite: Suite, base: str, head: str, *, cache: Path) -> tuple
         listed = git(root, "diff", "--name-only", "--no-renames", "-z", *commits, "--")
         top = git(root, "rev-parse", "--show-prefix").decode().strip()
     except ConfigError:
-        # A forced push: the old commit is gone, so nothing is known about the change.
+        # A forced push: the old commit no longer exists, so nothing is known about the change.
         return (), False
     paths = (path for path in listed.decode("utf-8", "replace").split("\0") if path)
     return tuple(inside(path, top, suite) for path in paths), True

@@ -215,7 +215,7 @@ class NodeSession(NodeLink):
         self.reap(spec.id)
 
     def end_helpers(self) -> dict[str, Any]:
-        """End tipcflow commands whose controller is gone: past their deadline, or stalled uploads."""
+        """End tipcflow commands whose controller has ended: past their deadline, or stalled uploads."""
         return self.call_json(commands.reap(self._node, helpers=True), "end leftover commands")
 
     def unclaim(self, run: str = "") -> dict[str, str]:

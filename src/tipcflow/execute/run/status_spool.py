@@ -89,7 +89,7 @@ def keep(home: Path, run: str, status: Status, reason: str, *, lost: tuple[str, 
 
 
 def apply(home: Path, store: "Store") -> list[str]:
-    """Give runs without a status the stored one, or `infra_failure` if their controller is gone; return them."""
+    """Give runs without a status the stored one, or `infra_failure` if their controller has ended; return them."""
     applied = _without_controller(home, store)
     _forget_reserved(home, store)
     for path in sorted((home / FOLDER).glob("*.json")):

@@ -90,7 +90,7 @@ class Reaper:
 
     @staticmethod
     def _end_helpers(session: NodeSession) -> list[str]:
-        """End tipcflow commands whose controller is gone."""
+        """End tipcflow commands whose controller has ended."""
         response = session.end_helpers()
         ended = ", ".join(f"{helper['helper']} (pid {helper['pid']})" for helper in response["helpers"])
         lines = [f"ended commands of dead controllers: {ended}"] if ended else []

@@ -1,5 +1,6 @@
-"""Abandoned runs: runs without a status whose owner is gone are closed and judged. Active runs are never
-touched."""
+"""Abandoned runs: runs without a status whose owner does not run any more are closed and judged.
+
+Active runs are never touched."""
 
 from collections.abc import Callable, Collection
 from functools import partial

@@ -84,7 +84,7 @@ def _handle(row: OutboxRow, store: Store, repositories: Repositories, clients: C
     try:
         event = stored_event(row.event, row.body or {})
     except (KeyError, ValidationError):
-        return "stored by another version of tipcflow, which this one cannot read"
+        return "stored by an incompatible version of tipcflow"
     known = known_facts(event, row, store, repository, clients)
     done = [
         _apply(decision, event, known, store, repository, accept) for decision in decide(event, repository, known)

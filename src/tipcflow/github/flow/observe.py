@@ -76,7 +76,7 @@ class Certified:
     Attributes:
         chains: the attempt's chains, then those that only earlier attempts of the commit ran.
         unproven: what the budget dropped, of all these attempts.
-        partial: whether no attempt ran the chains that the change concerns.
+        partial: whether no attempt ran the chains that the change affects.
     """
 
     chains: list[SeenChain]
@@ -112,7 +112,7 @@ def certified(store: Store, attempt: PullAttempt) -> Certified:
 
 
 def _is_part(attempt: PullAttempt) -> bool:
-    """Whether an attempt leaves out chains that the change concerns."""
+    """Whether an attempt leaves out chains that the change affects."""
     return bool(attempt.body.get("chains") or attempt.body.get("failed"))
 
 
@@ -167,7 +167,7 @@ def facts_of(
     state = _state(attempt, chains)
     reason = attempt.cancel or str(body.get("reason") or "")
     if state is State.UNCONCERNED:
-        reason = str(body.get("unconcerned") or "no chain is concerned by the change")
+        reason = str(body.get("unconcerned") or "the change affects no chain")
     waits = [seen.waits for seen in chains if seen.waits]
     first = min(waits, key=lambda wait: wait.place, default=None)
     starts = [wait.start_s for wait in waits if wait.start_s is not None]

@@ -125,11 +125,11 @@ def batches(annotations: Sequence[Annotation]) -> list[tuple[Annotation, ...]]:
 def _title(facts: PullFacts) -> str:
     count = len(facts.chains)
     if facts.state is State.HELD:
-        return "waits for an approval"
+        return "waiting for approval"
     if facts.state in (State.SKIPPED, State.UNCONCERNED):
         return facts.reason
     if facts.state is State.QUEUED and not count:
-        return "chains are being selected"
+        return "selecting chains"
     if facts.state is State.QUEUED:
         place = f", place {facts.place} in the queue" if facts.place else ""
         start = "" if facts.start_s is None else f", starts in about {expected_wait(facts.start_s)}"
@@ -164,7 +164,7 @@ def _summary(facts: PullFacts, repository: Repository) -> str:
     parts = [f"{head} {cell(facts.reason)}".rstrip()]
     if facts.partial and facts.state is State.DONE:
         parts.append(
-            "Only chains that a command named ran on this commit. The chains that the change concerns are not "
+            "Only chains that a command named ran on this commit. The chains that the change affects are not "
             "proven: `/tipc run` runs them."
         )
     if facts.state is State.DONE and not facts.chains:

@@ -9,7 +9,7 @@ from tipcflow.github.report.words import cell, chains_table, code, findings_tabl
 
 _HEADS = {
     Conclusion.SUCCESS: "pass",
-    Conclusion.SKIPPED: "no chain is concerned",
+    Conclusion.SKIPPED: "the change affects no chain",
     Conclusion.NEUTRAL: "not proven (advisory)",
     Conclusion.CANCELLED: "cancelled",
     Conclusion.ACTION_REQUIRED: "not proven",
@@ -33,7 +33,7 @@ def comment(facts: PullFacts, repository: Repository, *, existing: bool = False)
     check = check_run(facts, repository)
     verdict = _HEADS[check.conclusion] if check.conclusion else check.status.replace("_", " ")
     if facts.state is State.HELD:
-        verdict = "waits for an approval"
+        verdict = "waiting for approval"
     title = cell(f"{check.title[:1].upper()}{check.title[1:]}")
     parts = [
         marker(repository),

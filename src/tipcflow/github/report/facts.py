@@ -10,9 +10,9 @@ from tipcflow.github.trust.decisions import RunKey, Why
 class State(StrEnum):
     """State of a commit's certification."""
 
-    HELD = "held"  # waits for an approval
+    HELD = "held"  # waiting for approval
     SKIPPED = "skipped"  # nothing runs, see `why`
-    UNCONCERNED = "unconcerned"  # no chain is concerned by the change
+    UNCONCERNED = "unconcerned"  # the change affects no chain
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"

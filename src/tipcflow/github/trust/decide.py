@@ -156,7 +156,7 @@ def _push(event: PushEvent, repository: Repository, known: Known) -> tuple[Decis
 def _merge_group(event: MergeGroupEvent, repository: Repository, known: Known) -> tuple[Decision, ...]:
     """A group is never cancelled by a newer one; a destroyed group is left to end, because another may need it."""
     if event.action != "checks_requested":
-        return (_ignore(Why.MERGE_GROUP, "the merge group is gone"),)
+        return (_ignore(Why.MERGE_GROUP, "the merge group does not exist any more"),)
     key = RunKey(repository.name, 0, event.head_sha, 1)
     if not _followed(event.branch, repository.branches):
         return (_report(key, Why.BRANCH, f"branch {event.branch} is not certified"),)

@@ -168,5 +168,5 @@ def _problem(event: str, error: Exception) -> str:
     """Field names of the invalid fields; no values."""
     if isinstance(error, ValidationError):
         fields = sorted({".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)})
-        return f"event {event} lacks a field or has an invalid one: {', '.join(fields)[:200]}"
+        return f"event {event}: missing or invalid field: {', '.join(fields)[:200]}"
     return f"body of event {event} cannot be read ({type(error).__name__})"

@@ -202,7 +202,7 @@ def replace(owners: Iterable[Any], name: str, **calls: Function) -> None:
 
 
 def describe_paddle(paddle: Any, facts: dict[str, Any]) -> None:
-    """Add the process's state in Paddle; a group may be gone at its end."""
+    """Add the process's state in Paddle; a group may already be destroyed."""
     group = paddle.distributed
     if group.is_initialized():
         facts["initialized"] = True

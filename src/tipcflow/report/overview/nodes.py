@@ -53,7 +53,7 @@ class HeldSlot(_Model):
 
     Attributes:
         node: address, as in the cluster's file.
-        expired: whether the lease was not renewed in time: the slot is granted again once the node is found free.
+        expired: whether the lease was not renewed in time: the slot is free after a check of the node.
         expected_end_at: of the run, by its chain's newest complete runs; None without one.
     """
 

@@ -26,7 +26,7 @@ class Restored(Frozen):
     Attributes:
         revision: the schema of the backup; the database has that of this code.
         runs: number of runs.
-        replaced: whether the database had rows, which are gone.
+        replaced: whether the database had rows, which were deleted.
     """
 
     revision: str

@@ -42,7 +42,7 @@ class Place(Frozen):
 
     @property
     def must_check_nodes(self) -> bool:
-        """Whether only expired leases block the request: the nodes must show whether their runs are gone."""
+        """Whether only expired leases block the request: the nodes must show whether their runs have ended."""
         return not self.ahead and not any(lease.live(self.at) for lease in self.held)
 
     @property

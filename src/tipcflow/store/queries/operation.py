@@ -25,7 +25,7 @@ class Operation:
         leases: (node, whether the lease has expired) -> number of slots.
         node_runs: (node, status) -> number of ended runs.
         node_lost: node -> number of steps that ended because the node was lost.
-        node_last: node -> end of its newest ended run, seconds since the epoch.
+        node_last: node -> end of its newest finished run, seconds since the epoch.
         latencies: trigger -> seconds from the creation of a run to its status, sorted.
         deliveries: number of unhandled webhook deliveries; `oldest_delivery_s` is the age of the oldest, or 0.
     """

@@ -93,7 +93,7 @@ def pack_series(series: Series, places: Places | None = None) -> tuple[str, tupl
             if unit != units[0][1]:
                 rows[start:end] = [[*row, unit, storable(series.source)] for row in rows[start:end]]
         return text_of(rows), summary(rows)
-    facts = _summary(series.values)  # first: its sorted copy is gone before the text is made
+    facts = _summary(series.values)  # first: its sorted copy is freed before the text is made
     return _text(series, units, places or Places()), facts
 
 

@@ -148,5 +148,5 @@ def test_equal_results_prove_little() -> None:
     assert too_alike({**same, PredictionKey("output", 3): (0.6,)}, 2) == ""
     assert (
         too_alike({PredictionKey("a.jpg"): (0.1, 0.9)}, 2)
-        == "all 1 images got the same class: parity is not meaningful"
+        == "all 1 images have the same class: parity is not meaningful"
     )

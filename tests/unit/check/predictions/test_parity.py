@@ -71,7 +71,7 @@ def test_single_predicted_class_leaves_parity_open(build: ModuleType) -> None:
     result = judged(build.facts(predictions=both))
     assert (result.status, result.reason) == (
         OPEN,
-        "all 3 images got the same class: parity is not meaningful",
+        "all 3 images have the same class: parity is not meaningful",
     )
 
 

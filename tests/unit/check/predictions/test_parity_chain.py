@@ -44,7 +44,7 @@ def test_a_network_that_predicts_one_class_proves_nothing(build: ModuleType) -> 
     printed = dict.fromkeys((build.EXPORT, f"{build.INFER}/{build.ON}", f"{build.INFER}/{build.OFF}"), dead)
     results = judged(build.facts(predictions=printed))
     assert {one.status for one in results} == {OPEN}
-    assert results[0].reason == "all 3 images got the same class: parity is not meaningful"
+    assert results[0].reason == "all 3 images have the same class: parity is not meaningful"
 
 
 CLASS_0, CLASS_1 = (0.9, 0.1), (0.1, 0.9)

@@ -36,7 +36,7 @@ def of_run(facts: Facts, *history: PastRun) -> tuple[Status, CheckResult]:
     ("seconds", "why"),
     [
         (0.3, "the job on beta ended after 0.3 s, that on alpha ran 10 s"),
-        (9.0, "the processes on beta had no such rank in 9 s"),
+        (9.0, "no process on beta had this rank within 9 s"),
     ],
 )
 def test_a_node_that_does_nothing(build: ModuleType, seconds: float, why: str) -> None:

@@ -19,7 +19,7 @@ RECORD = {"run": "r", "step": "train", "node": "a", "reason": "exited", "exit_co
         ({"event": "leg", "record": [1]}, LegEnd(None)),
         ({"event": "end"}, JobEnd(None, None, {})),
         ({"event": "lost"}, JobGone("the runner died without an exit record")),
-        ({"event": "absent"}, JobGone("the job's folder is gone")),
+        ({"event": "absent"}, JobGone("the job's folder does not exist any more")),
         ({"event": "sample", "cpu": 1}, None),
         ({"event": "of a newer runner"}, None),
         ({}, None),

@@ -65,7 +65,7 @@ def test_report_of_a_queued_attempt_is_a_check_without_a_conclusion(store: Store
 
 
 def test_report_of_a_held_attempt_is_final(store: Store, repository: Repository) -> None:
-    store.pulls.add(attempt(repository, HELD, body={"reason": "waits for an approval"}))
+    store.pulls.add(attempt(repository, HELD, body={"reason": "waiting for approval"}))
     (mine,) = store.pulls.of(repository.name, 7)
     assert report(store, mine, repository)
     message = store.messages.get(repository.name, "check", check_subject(mine))

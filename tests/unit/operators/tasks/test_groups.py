@@ -75,7 +75,7 @@ def test_every_step_is_done_by_exactly_one_group(planned: tuple[str, ...], in_gr
 def test_a_node_without_a_part_differs_from_a_variant_without_steps() -> None:
     plan = plan_of("one", "two")
     result = no_steps_reason(plan, StepKind.TRAIN, 0, ("one", "two"), "node-c")
-    assert result == "node node-c takes no part in this variant"
+    assert result == "this variant does not use node node-c"
     assert "no part" not in no_steps_reason(plan, StepKind.EXPORT, 0, ("one", "two"), "node-a")
 
 
