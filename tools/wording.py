@@ -32,7 +32,7 @@ PROSE = re.compile(
 PROSE_IN = ("tests/",)
 # Names of test functions, read as sentences, also never contain these: the subject of a test is named.
 NAMES = re.compile(
-    rf"{WORDS.pattern}|{NEVER.pattern}|^(they|them|their|its?|what|who|whose|which|one|each|such|so)\b"
+    rf"{WORDS.pattern}|{NEVER.pattern}|^(how|why|when|where)\b|^(they|them|their|its?|what|who|whose|which|one|each|such|so)\b"
     r"|\b(for ever\b|are no (?!longer\b)[a-z])"
     # A pronoun or a clause in the place of a noun.
     r"|\b(it|itself|they|them|themselves|he|his|you|we|ours|theirs|there|what|whatever|who|whom|whoever)\b"
@@ -43,6 +43,8 @@ NAMES = re.compile(
 MOST_NAME_WORDS = 12
 LEAST_NAME_WORDS = 3  # without those in _SMALL
 _SMALL = frozenset({"a", "an", "the", "of", "in"})
+# A word in -s may be a plural noun, so that a name without any of these words certainly has no verb.
+_VERB = re.compile(r"is|are|has|have|do|can|cannot|may|must|will|\w\w+(?<!s)s")
 # Files whose words are not ours: logs of other programs, recorded runs, the glossary itself.
 QUOTED = (
     "tests/golden/",
@@ -124,6 +126,8 @@ def test_names(file: Path, tree: ast.Module) -> Iterator[str]:
                 yield f"{file}:{node.lineno}: {len(words)} words in {node.name}, at most {MOST_NAME_WORDS}"
             if sum(word not in _SMALL for word in words) < LEAST_NAME_WORDS:
                 yield f"{file}:{node.lineno}: {node.name} has too few words: name subject, verb and condition"
+            elif not any(map(_VERB.fullmatch, words)):
+                yield f"{file}:{node.lineno}: {node.name} has no verb: name subject, verb and condition"
             for match in NAMES.finditer(" ".join(words)):
                 yield f"{file}:{node.lineno}: {match[0]!r} in {node.name} (glossary in CONTRIBUTING.md)"
 

@@ -26,7 +26,7 @@ def test_fine_cluster_has_no_problems(
     assert "paddle" in found["node a", "ready for a run"].text
 
 
-def test_a_node_without_paddle(make_nodes: Callable[..., LocalNodes], tmp_path: Path) -> None:
+def test_a_node_without_paddle_is_reported(make_nodes: Callable[..., LocalNodes], tmp_path: Path) -> None:
     found = look(make_nodes(), tmp_path)["node b", "ready for a run"]
     assert not found.ok
     assert "has no paddlepaddle" in found.text
@@ -43,7 +43,7 @@ def test_a_node_whose_sshd_is_dead(
     assert "node a cannot reach node b" in found["node a", "ready for a run"].text
 
 
-def test_a_node_with_another_host_key(make_nodes: Callable[..., LocalNodes], tmp_path: Path) -> None:
+def test_a_node_with_another_host_key_is_reported(make_nodes: Callable[..., LocalNodes], tmp_path: Path) -> None:
     nodes = make_nodes()
     nodes.change_host_key("a")
     found = look(nodes, tmp_path)["node a", "login"]

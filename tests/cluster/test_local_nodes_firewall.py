@@ -74,7 +74,7 @@ def drops_all_but_loopback() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("drops_all_but_loopback")
-def test_where_the_firewall_drops_all_nodes_are_loopback_addresses(
+def test_nodes_are_loopback_addresses_if_the_firewall_drops_all(
     make_nodes: Callable[..., LocalNodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("devcluster.local_nodes.sshd.PORT_DEADLINE_S", 1.0)

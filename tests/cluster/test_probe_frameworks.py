@@ -76,7 +76,7 @@ def reported(folder: Path, python: Path, code: str, *words: str) -> ProcessRepor
     return made
 
 
-def test_paddle_from_training_to_the_inference_engine(tmp_path: Path, node_python: Path) -> None:
+def test_paddle_is_observed_from_training_to_the_inference_engine(tmp_path: Path, node_python: Path) -> None:
     trained = reported(tmp_path, node_python, TRAIN_PADDLE)
     assert (trained.framework, trained.steps, trained.dtype[-7:]) == ("paddle", 5, "float32")
     assert trained.first != trained.last
@@ -92,7 +92,7 @@ def test_paddle_from_training_to_the_inference_engine(tmp_path: Path, node_pytho
 
 @pytest.mark.full
 @NEEDS_TORCH
-def test_pytorch_from_training_to_the_export(tmp_path: Path) -> None:
+def test_pytorch_is_observed_from_training_to_the_export(tmp_path: Path) -> None:
     trained = reported(tmp_path, PYTHON, TRAIN_TORCH)
     assert (trained.framework, trained.steps, trained.dtype) == ("torch", 5, "torch.float32")
     assert trained.first != trained.last

@@ -82,7 +82,7 @@ def test_four_separate_ranks_fail_the_group_check(site: certify.Site, probe: boo
     assert pattern in group.reason, group
 
 
-def test_untrained_export_and_bad_evaluation(site: certify.Site) -> None:
+def test_untrained_export_and_bad_evaluation_are_found(site: certify.Site) -> None:
     rewrite(site.suite / "tools" / "export_model.py", "model.set_state_dict(paddle.load(args.pretrained))\n", "")
     rewrite(site.suite / "train.py", '{evaluate(model):.5f}", flush=True)\n    sys', WRONG)
     export = failed(site, "ran.weights", EXPORT)

@@ -21,7 +21,7 @@ def site(nodes: LocalNodes, tmp_path: Path) -> Site:
     return Site(tmp_path, nodes)
 
 
-def test_pass_from_one_command_to_a_verdict(site: Site) -> None:
+def test_a_single_command_leads_to_a_passing_verdict(site: Site) -> None:
     first = site.run()
     assert first.code == 0, first.output
     assert first.stdout.splitlines()[-1] == "pass"
@@ -104,7 +104,7 @@ def test_twin_runs_in_one(site: Site) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_by_a_user(site: Site, number: signal.Signals) -> None:
+def test_a_run_is_stopped_by_a_user(site: Site, number: signal.Signals) -> None:
     site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
     outcome = site.interrupt(lambda: site.training_runs_on("b"), number)
     assert outcome.code == 3, outcome.output

@@ -101,13 +101,13 @@ def test_fewer_slots_than_the_file_wants(site: Site) -> None:
 
 
 @pytest.mark.full
-def test_wrong_key_in_the_cluster_file(site: Site) -> None:
+def test_wrong_key_in_the_cluster_file_is_refused(site: Site) -> None:
     site.configure_node("b", slotz=1)
     assert_ends(site, site.run(), Status.CONFIG_ERROR, "local.yaml:", "nodes.1.slotz", "slots")
 
 
 @pytest.mark.full
-def test_node_without_python(site: Site) -> None:
+def test_node_without_python_is_refused(site: Site) -> None:
     site.configure_node("b", python="/opt/nowhere/bin/python")
     outcome = site.run()
     assert_ends(site, outcome, Status.INFRA_FAILURE, "node b", "/opt/nowhere/bin/python", "no such interpreter")
@@ -122,7 +122,7 @@ def test_cluster_without_the_framework_starts_nothing(site: Site) -> None:
     assert_ends(site, outcome, Status.CONFIG_ERROR, "suite toy needs torch", "cluster local has no torch")
 
 
-def test_node_without_paddle(site: Site) -> None:
+def test_node_without_paddle_is_refused(site: Site) -> None:
     site.configure_suite(framework="paddlepaddle")
     outcome = site.run()
     assert_ends(site, outcome, Status.INFRA_FAILURE, "node a", "has no paddlepaddle")
@@ -130,7 +130,7 @@ def test_node_without_paddle(site: Site) -> None:
 
 
 @pytest.mark.full
-def test_another_framework_than_requested(site: Site, node_python: Path) -> None:
+def test_another_framework_than_requested_is_refused(site: Site, node_python: Path) -> None:
     site.configure_suite(framework="paddlepaddle")
     for name in ("a", "b"):
         site.configure_node(name, python=str(node_python))
@@ -147,7 +147,7 @@ def test_refused_key_is_an_infra_failure(site: Site, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_wrong_host_key(own_site: Site) -> None:
+def test_wrong_host_key_is_refused(own_site: Site) -> None:
     own_site.nodes.change_host_key("b")
     assert_ends(own_site, own_site.run(), Status.INFRA_FAILURE, "node b", "host key")
 
@@ -170,7 +170,7 @@ def test_nodes_that_cannot_reach_each_other(own_site: Site) -> None:
     assert_ends(own_site, outcome, Status.INFRA_FAILURE, "node a cannot reach node b")
 
 
-def test_disk_full_in_the_workspace(own_site: Site) -> None:
+def test_full_disk_of_the_workspace_is_reported(own_site: Site) -> None:
     workspace = own_site.nodes.cluster.node("b").workspace
     own_site.nodes.exec("b", ["mkdir", "-p", workspace])
     own_site.nodes.exec("b", ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", workspace])
@@ -182,6 +182,6 @@ def test_path_without_a_python_interpreter_is_an_infra_failure(site: Site) -> No
     assert_ends(site, site.run(), Status.INFRA_FAILURE, "node a")
 
 
-def test_unknown_log_format(site: Site) -> None:
+def test_unknown_log_format_is_refused(site: Site) -> None:
     site.configure_suite(log_format="tea-leaves")
     assert_ends(site, site.run(), Status.CONFIG_ERROR, "tea-leaves", "models")

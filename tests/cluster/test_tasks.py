@@ -33,7 +33,7 @@ def hang(site: Site) -> None:
     site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
 
 
-def test_a_whole_run_of_tasks(tasks: Tasks) -> None:
+def test_tasks_complete_a_whole_run(tasks: Tasks) -> None:
     tasks.begin()
     for kind in ORDER:
         result = tasks.step(kind)

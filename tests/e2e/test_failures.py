@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(600)]
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 
 
-def test_the_network_failed_once(scheduler: Scheduler) -> None:
+def test_training_is_repeated_after_a_network_failure(scheduler: Scheduler) -> None:
     # Each attempt takes longer than a task stays in its worker.
     scheduler.site.edit_params("norm_train:train.py", "norm_train:train.py --inject net@3 --step-time 6")
     dag_run, run = scheduler.certify()

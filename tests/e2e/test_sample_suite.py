@@ -224,14 +224,14 @@ def test_mixed_precision_is_refused_on_a_cpu(python: Run, words: str, code: int,
     assert message in done.stdout
 
 
-def test_nan_on_request(python: Run) -> None:
+def test_losses_are_nan_on_request(python: Run) -> None:
     done = python("train.py --epochs=1 --batch-size=16 --output-dir=output/nan --inject=nan@3")
     lines = [line for line in done.stdout.splitlines() if line.startswith("[Epoch")]
     first = next(line for line in lines if "loss: nan" in line)
     assert first.startswith("[Epoch 1, iter: 3]")
 
 
-def test_exit_on_request(suite: Path, python: Run) -> None:
+def test_training_exits_on_request(suite: Path, python: Run) -> None:
     done = python("train.py --epochs=1 --batch-size=16 --output-dir=output/exit --inject=exit@3")
     assert done.returncode not in (0, None)
     assert len(_losses(done.stdout)) == 3

@@ -48,7 +48,7 @@ def test_a_wrong_token_opens_nothing(anybody: TestClient, home: Path, header: st
     assert "runs" not in response.text
 
 
-def test_cookie_and_token_open(browser: TestClient, machine: TestClient, store: Store) -> None:
+def test_cookie_and_token_are_accepted(browser: TestClient, machine: TestClient, store: Store) -> None:
     run = record_run(store)
     for client in (browser, machine):
         assert client.get(f"{PREFIX}/").status_code == 200

@@ -96,7 +96,7 @@ def pages(app: FastAPI, home: Path) -> list[str]:
     return found
 
 
-def test_every_page_in_both_themes_and_widths(
+def test_every_page_is_accessible_in_both_themes_and_widths(
     served: server.ApiServer, page_app: FastAPI, home: Path, axe: str
 ) -> None:
     problems: dict[str, list[str]] = {}

@@ -27,7 +27,7 @@ def test_api_returns_a_run(machine: TestClient, store: Store) -> None:
     assert report["verdict_markdown"].startswith("## pass: ")
 
 
-def test_no_such_run(machine: TestClient, store: Store) -> None:
+def test_an_unknown_run_is_not_found(machine: TestClient, store: Store) -> None:
     response = machine.get(f"{API}/nothing")
     assert (response.status_code, response.json()) == (404, {"detail": "no such run: nothing"})
 

@@ -109,7 +109,7 @@ def test_other_files_are_not_served(browser: TestClient, run: str, file: str, ro
 
 
 @pytest.mark.parametrize("path", ["..", ".", "%2e%2e", "..%2fruns", "%2e%2e%2f..%2fetc", "other-run", "a%00b"])
-def test_no_other_folder(browser: TestClient, run: str, path: str) -> None:
+def test_files_of_other_folders_are_not_served(browser: TestClient, run: str, path: str) -> None:
     for file in ("secret.log", "step/node/main.log", "passwd", MAIN):
         response = browser.get(f"/certification/runs/{path}/tail?file={file}")
         assert response.status_code in (404, 200)

@@ -44,7 +44,7 @@ def test_the_tabs_are_registered(machine: TestClient) -> None:
     assert tabs["task_instance"]["href"] == f"{tabs['dag_run']['href']}&task={{TASK_ID}}"
 
 
-def test_a_dag_run_and_a_task_lead_to_the_run(browser: TestClient, store: Store, dag_runs: None) -> None:
+def test_dag_runs_and_tasks_have_links_to_the_run(browser: TestClient, store: Store, dag_runs: None) -> None:
     run = record_run(store, a_run(run_id_of(DAG, DAG_RUN, AFTER)))
     assert leads_to(browser, "dag-run", dag_id=DAG, run_id=DAG_RUN) == f"/runs/{run.id}"
     assert leads_to(browser, "dag-run", dag_id=DAG, run_id=DAG_RUN, task="train") == f"/runs/{run.id}#steps"

@@ -78,7 +78,7 @@ def test_filters_stay_when_another_is_chosen(browser: TestClient, history: None)
     assert parse_qs(urlsplit(chosen).query) == {"text": ["node-b"], "suite": ["sample"], "status": ["failed"]}
 
 
-def test_a_page_at_a_time(browser: TestClient, store: Store) -> None:
+def test_lists_are_divided_into_pages(browser: TestClient, store: Store) -> None:
     for number in range(120):
         run = a_run(f"r{number:03}", chain=f"s/m{number}/a", created_at=T0 + number)
         store.runs.create(run)

@@ -76,7 +76,7 @@ def test_user_finds_degraded_nodes(page: chromium.Page) -> None:
     assert text(page, ".gantts th[scope=row]") == "generated-v100-3"
 
 
-def test_how_busy_is_the_cluster(page: chromium.Page) -> None:
+def test_load_of_the_cluster_is_shown(page: chromium.Page) -> None:
     menu(page, "nodes")
     assert "No run waits for slots." in text(page, "#queue")
     assert "%" in text(page, ".gantts td[data-name=busy]")
@@ -97,7 +97,7 @@ def test_user_compares_two_runs(page: chromium.Page) -> None:
     assert page.evaluate("document.querySelectorAll('#runs tbody tr').length") == 2
 
 
-def test_why_did_a_run_fail(page: chromium.Page) -> None:
+def test_cause_of_a_failure_is_shown(page: chromium.Page) -> None:
     click(page, "table.list a.name")
     assert text(page, "h1 .st") in ("config_error", "failed")
     assert text(page, "#head .reason, #head .reasons")

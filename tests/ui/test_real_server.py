@@ -100,7 +100,9 @@ def test_a_token_that_was_taken_back(served: server.ApiServer, run: Run) -> None
     assert httpx.get(f"{served.url}/certification/api/runs", cookies={"_token": token}).status_code in (401, 403)
 
 
-def test_a_page_without_trouble(page: chromium.Page, served: server.ApiServer, run: Run) -> None:
+def test_a_page_has_no_errors_and_no_external_requests(
+    page: chromium.Page, served: server.ApiServer, run: Run
+) -> None:
     page.trouble.clear()
     page.requests.clear()
     page.open(f"{served.url}/certification/runs/{run.id}#loss")

@@ -126,7 +126,7 @@ def cells_of(lines: list[str], title: str) -> list[str]:
     return [cell for cell in found if cell and not cell.isdecimal()]
 
 
-def test_no_such_run(browser: TestClient, store: Store) -> None:
+def test_an_unknown_run_is_not_found(browser: TestClient, store: Store) -> None:
     response = browser.get("/certification/runs/20261121t000000-nothing-0000")
     assert response.status_code == 404
     assert "no such run" in read(response.text).text

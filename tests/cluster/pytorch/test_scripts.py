@@ -45,7 +45,7 @@ def run(suite: Path, *words: str) -> tuple[int, str]:
     return ended(start(suite, *words))[0]
 
 
-def test_the_toy_with_address_and_port(suite: Path, port: int) -> None:
+def test_the_toy_accepts_address_and_port(suite: Path, port: int) -> None:
     words = ("mmmg_toy.py", "--world-size", "2", "--ip", "127.0.0.1", "--port", str(port), "--iterations", "3")
     results = ended(*(start(suite, *words, "--rank", str(rank)) for rank in (0, 1)))
     for rank, (code, out) in enumerate(results):

@@ -34,7 +34,7 @@ def site(make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Pat
     return made
 
 
-def test_speed_on_one_and_two_nodes(site: Site) -> None:
+def test_speed_is_measured_on_one_and_two_nodes(site: Site) -> None:
     command = [str(TIPCFLOW), "scaling", "run", PARAMS, "--suite", NAME, "--cluster", "local", "--json"]
     command += ["--global-batch-size", "8", "--repeats", "2", "--skip", "2", "--take", "10"]
     done = subprocess.run(command, env=site.env, capture_output=True, text=True, timeout=LIMIT_S, check=False)

@@ -77,7 +77,7 @@ def inferred(group: str, then: str) -> set[tuple[str, str]]:
     return {(f"{group}.infer_cpu", then), (f"{group}.infer_gpu", then)}
 
 
-def test_graph_of_a_chain_with_a_single_variant(configs: Path) -> None:
+def test_graph_has_one_group_for_a_single_variant(configs: Path) -> None:
     dag = dag_of(configs, sample())
     expected = BEGINNING | {("prepare", f"{ONE}.train")} | variant(ONE) | last(ONE)
     assert edges(dag) == expected

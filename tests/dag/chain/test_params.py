@@ -45,7 +45,7 @@ def resolve_takes(name: str, value: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", RUN_PARAMS)
-def test_form_and_resolve_agree(name: str) -> None:
+def test_form_and_resolve_have_the_same_params(name: str) -> None:
     differing = [
         value
         for value in VALUES

@@ -20,7 +20,7 @@ WORDS = frozenset({"wrong verdict", "wrong class", "node not named", "rank not n
 @pytest.mark.e2e
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_random_faults_through_airflow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_faults_end_in_allowed_outcomes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if why := namespaces.unavailable():
         absent(f"random faults need namespaces: {why}")
     details = tmp_path / "cases.json"

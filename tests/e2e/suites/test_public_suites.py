@@ -21,14 +21,14 @@ from tipcflow.domain import Status
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(3600)]
 
 
-def test_step6_on_one_node(public: PublicSite) -> None:
+def test_step6_is_certified_on_one_node(public: PublicSite) -> None:
     # prepare.sh downloads pretrained weights, which this mode does not use.
     public.serve(WEIGHTS, b"unused")
     outcome = public.run("models_step6", f"{STEP6}/train_infer_python.txt")
     assert outcome.run.status is Status.PASS, outcome.output
 
 
-def test_step6_on_two_nodes(public: PublicSite) -> None:
+def test_step6_is_certified_on_two_nodes(public: PublicSite) -> None:
     public.serve(WEIGHTS, b"unused")
     outcome = public.run("models_step6", FLEET)
     assert outcome.run.status is Status.PASS, outcome.output

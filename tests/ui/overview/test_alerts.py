@@ -32,7 +32,7 @@ def alerts(home: Path) -> None:
         assign(store, alerts_named(store, 1, group=False), "kernels", who="mia")
 
 
-def test_alerts_by_cause(browser: TestClient, machine: TestClient, alerts: None) -> None:
+def test_alerts_are_grouped_by_cause(browser: TestClient, machine: TestClient, alerts: None) -> None:
     seen = look(browser, "alerts")
     assert "2 alerts of 2 chains with 1 cause: 2 new." in seen.text
     assert "ips -25.0 %" in seen.text

@@ -34,7 +34,7 @@ def look(browser: TestClient, path: str = CHAIN, status: int = 200) -> Seen:
     return seen
 
 
-def test_a_chart_per_main_metric(browser: TestClient, runs: None) -> None:
+def test_every_main_metric_has_a_chart(browser: TestClient, runs: None) -> None:
     seen = look(browser)
     labels = [given["aria-label"] for tag, given in seen.tags if tag == "svg" and given.get("class") == "plot"]
     assert len(labels) == 5
@@ -83,7 +83,7 @@ def test_link_to_all_metrics_shows_all_metrics(browser: TestClient, runs: None) 
     assert "loss over" in str(look(browser, more.partition("/chains/")[2]).tags)
 
 
-def test_modes_and_environments(browser: TestClient, runs: None, store: Store) -> None:
+def test_modes_and_environments_are_separate(browser: TestClient, runs: None, store: Store) -> None:
     put_run(store, 20, environment="gpu/v100 & more", slower=0.5)
     seen = look(browser)
     assert "last 1 run " in seen.text

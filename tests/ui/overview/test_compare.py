@@ -42,7 +42,7 @@ def test_regressed_metrics_are_listed_first(browser: TestClient, slower: None) -
     assert "1 check has the same status in all runs" in text
 
 
-def test_every_row_and_the_way_back(browser: TestClient, slower: None) -> None:
+def test_all_rows_are_shown_on_request(browser: TestClient, slower: None) -> None:
     seen = look(browser, f"{QUERY}&every=true")
     assert "inference_time" in seen.text
     assert "ran.steps" in seen.text

@@ -40,7 +40,7 @@ def test_without_runs_and_without_a_login(
     assert anybody.get(f"/certification/api/{page}").status_code == 401
 
 
-def test_when_does_my_run_start(browser: TestClient, machine: TestClient, store: Store) -> None:
+def test_expected_start_of_a_waiting_run_is_shown(browser: TestClient, machine: TestClient, store: Store) -> None:
     """A question of a user: the queue shows what a run waits for, and when it is expected to start."""
     now = store.now()
     record_run(store, a_run("before", created_at=now - 5 * HOUR))

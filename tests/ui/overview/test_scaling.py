@@ -12,7 +12,7 @@ from tipcflow.domain import Status
 from tipcflow.store import Store
 
 
-def test_how_does_a_chain_scale(browser: TestClient, machine: TestClient, store: Store) -> None:
+def test_efficiency_of_each_topology_is_shown(browser: TestClient, machine: TestClient, store: Store) -> None:
     """A question of a user: speed-up from one to four devices, and since the last series."""
     now = store.now()
     for place, name in enumerate(("old", "<new>")):
@@ -30,7 +30,9 @@ def test_how_does_a_chain_scale(browser: TestClient, machine: TestClient, store:
     assert list(csv.DictReader(io.StringIO(response.text))) == []
 
 
-def test_without_series_and_without_a_login(browser: TestClient, anybody: TestClient, store: Store) -> None:
+def test_page_is_empty_without_series_and_requires_a_login(
+    browser: TestClient, anybody: TestClient, store: Store
+) -> None:
     assert "No scaling chain in the last 365 days." in look(browser, "scaling").text
     assert "No scaling chain matches" in look(browser, "scaling?chain=x").text
     assert anybody.get("/certification/scaling").status_code == 401

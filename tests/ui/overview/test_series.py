@@ -64,7 +64,9 @@ def test_the_state_is_in_the_url(browser: TestClient, runs: None) -> None:
         assert "Invalid request" in look(browser, f"series?{query}", 422).text
 
 
-def test_without_lines_and_without_a_login(browser: TestClient, anybody: TestClient, store: Store) -> None:
+def test_page_is_empty_without_lines_and_requires_a_login(
+    browser: TestClient, anybody: TestClient, store: Store
+) -> None:
     assert "No metrics selected" in look(browser, "series").text
     assert "no value" in look(browser, "series?s=a%7Cb%7Cc%7Cspec%7Cd%7C%7C%3Cb%3Eips").text
     assert anybody.get("/certification/series").status_code == 401

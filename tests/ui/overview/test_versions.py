@@ -65,7 +65,7 @@ def test_versions_page_lists_chains_broken_on_a_new_build(
     assert [(row["base_run"], row["new_run"]) for row in rows] == [("r01", "r04"), ("r02", "r05"), ("r03", "")]
 
 
-def test_a_commit_and_the_newest_build(browser: TestClient, runs: None) -> None:
+def test_a_commit_and_the_newest_build_are_compared(browser: TestClient, runs: None) -> None:
     assert "0 of 1 chain passes on abcdef0" in look(browser, "versions?new=abcdef0").text
     assert f"1 of 2 chains pass on {NEW}." in look(browser, "versions").text
     assert "No chain matches the filters" in look(browser, "versions?chain=zz&page=3").text

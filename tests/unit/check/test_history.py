@@ -6,7 +6,7 @@ from types import ModuleType
 from tipcflow.domain import CurveKey, LossKey, MetricKey, Phase, losses_of, medians_of
 
 
-def test_medians_of_the_last_attempt(build: ModuleType) -> None:
+def test_medians_are_of_the_last_attempt(build: ModuleType) -> None:
     first = build.series((9.0, 9.0), "batch_cost", attempt=1)
     second = build.series((1.0, 2.0, 30.0), "batch_cost", attempt=2)
     other = build.series((5.0,), "batch_cost", step="v/eval", attempt=1)

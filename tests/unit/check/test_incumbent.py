@@ -316,7 +316,7 @@ def against(build: ModuleType, day: Day, facts: Facts) -> CheckContext:
 
 
 @pytest.mark.parametrize(("day", "status", "why"), DAYS, ids=lambda value: getattr(value, "__name__", None))
-def test_no_false_success(build: ModuleType, day: Day, status: Status, why: str) -> None:
+def test_success_is_never_false(build: ModuleType, day: Day, status: Status, why: str) -> None:
     facts = day(build)
     results = judge(facts, against(build, day, facts))
     output, reason = verdict(facts, results)

@@ -26,7 +26,7 @@ ENDED = (Status.PASS, Status.NOT_RUN)
     st.sets(st.integers(0, 6)),
     st.booleans(),
 )
-def test_no_green_run_with_missing_or_broken_work(
+def test_runs_with_missing_or_broken_work_are_never_green(
     build: ModuleType, steps: dict[str, Status], legs: dict[str, Status], lost: set[int], logged: bool
 ) -> None:
     facts = build.facts(

@@ -24,7 +24,7 @@ def replaced(build: ModuleType, step: str, **changes: object) -> tuple[object, .
     )
 
 
-def test_all_results_of_a_good_run(build: ModuleType) -> None:
+def test_all_results_of_a_good_run_are_green(build: ModuleType) -> None:
     facts = build.facts()
     results = judge(facts, CheckContext(run=build.run()))
     text = "".join(f"{r.status} {r.check} [{r.step}|{r.leg}] {r.reason}\n" for r in results)
@@ -62,7 +62,7 @@ def test_a_training_that_exits_1_with_an_old_log(build: ModuleType) -> None:
     assert reason.startswith("v/train: node alpha ended with 1: ValueError: label 11 is out of range")
 
 
-def test_an_unnoticed_exit_code_1(build: ModuleType) -> None:
+def test_an_unnoticed_exit_code_1_is_a_failure(build: ModuleType) -> None:
     status, reason = result(build.facts(records=replaced(build, build.TRAIN, exit_code=1)))
     assert status is FAILED
     assert "v/train has status pass but ended with 1 (exited) on alpha" in reason
@@ -93,7 +93,7 @@ def test_a_leftover_process_does_not_hide_a_nan(build: ModuleType) -> None:
     assert reason.index("loss.finite") < reason.index("1 process was left on alpha")
 
 
-def test_two_nodes_that_trained_apart(build: ModuleType) -> None:
+def test_two_nodes_that_trained_apart_are_a_failure(build: ModuleType) -> None:
     """Short addresses lose `--ips`: every node trains alone and every log looks fine."""
     alone = tuple(RankReport(node=node, rank=0, world_size=1) for node in build.NODES)
     status, reason = result(build.facts(ranks={build.TRAIN: alone}))
@@ -109,7 +109,7 @@ def test_a_multi_gpu_training_that_was_skipped_silently(build: ModuleType) -> No
     assert (status, "v/train was planned and did not run" in reason) == (FAILED, True)
 
 
-def test_nothing_ran_at_all(build: ModuleType) -> None:
+def test_a_run_without_any_step_is_a_failure(build: ModuleType) -> None:
     facts = build.facts(step_status={}, leg_status={}, records=(), measurements=(), step_reason={})
     status, _ = result(facts)
     assert status is FAILED
@@ -128,7 +128,7 @@ def test_a_node_that_cannot_be_reached_is_not_the_models_fault(build: ModuleType
     assert reason.startswith("prepare: node alpha cannot reach node beta")
 
 
-def test_verdict_of_a_cancelled_run(build: ModuleType) -> None:
+def test_a_stopped_run_is_cancelled(build: ModuleType) -> None:
     facts = build.facts(
         step_status={"prepare": PASS, build.TRAIN: Status.CANCELLED},
         leg_status={},
@@ -174,7 +174,7 @@ def test_only_gating_checks_count(build: ModuleType, status: Status, gating: boo
     assert verdict(build.facts(), results)[0] is expected
 
 
-def test_at_most_three_problems_and_the_worst_first(build: ModuleType) -> None:
+def test_at_most_three_problems_are_named_worst_first(build: ModuleType) -> None:
     results = tuple(
         CheckResult(check=f"c{number}", status=status, reason="r")
         for number, status in enumerate([Status.REGRESSION, INFRA, FAILED, FAILED, Status.REGRESSION])
@@ -242,7 +242,7 @@ def two_on_a_gpu(facts: Facts) -> tuple[Leg, ...]:
     return tuple(leg.model_copy(update={"id": f"gpu_{number}", "device": "gpu"}) for number in range(2))
 
 
-def test_verdict_of_a_step_over_its_deadline(build: ModuleType) -> None:
+def test_a_step_over_its_deadline_has_its_own_verdict(build: ModuleType) -> None:
     facts = build.facts(
         records=replaced(build, build.TRAIN, reason=EndReason.DEADLINE, exit_code=None),
         step_status={**build.facts().step_status, build.TRAIN: FAILED},

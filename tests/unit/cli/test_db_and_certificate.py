@@ -21,7 +21,7 @@ from tipcflow.store import Store, migrate
 GOLDEN = Path(__file__).parents[2] / "golden" / "report" / "certificate.json"
 
 
-def test_current_then_upgrade(tipcflow: Callable[..., Any], home: Path) -> None:
+def test_schema_is_shown_and_upgraded(tipcflow: Callable[..., Any], home: Path) -> None:
     url = f"sqlite:///{home}/tipcflow.db"
     result = tipcflow("db", "current")
     assert result.out == f"{url}: schema none, this version of tipcflow requires {migrate.head()}\n"

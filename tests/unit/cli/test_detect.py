@@ -91,7 +91,7 @@ def test_invalid_series_is_an_error_with_its_line(
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff\xfe"])
-def test_no_file_and_no_series(tmp_path: Path, content: bytes | None) -> None:
+def test_missing_files_and_series_are_refused(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "s.jsonl"
     if content is not None:
         path.write_bytes(content)

@@ -83,7 +83,7 @@ LATE = (
     ],
     ids=["during the command", "Ctrl-C at exit", "SIGTERM at exit", "closed terminal at exit"],
 )
-def test_a_signal_during_or_after_the_command(during: str, after: str, code: int) -> None:
+def test_a_signal_during_or_after_the_command_sets_the_exit_code(during: str, after: str, code: int) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", dedent(ENDED.format(during=during, after=after))],
         capture_output=True,

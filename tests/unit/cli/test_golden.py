@@ -39,7 +39,7 @@ def passing(store: Store) -> tuple[str, str, str]:
     return run.id, step.id, step.legs[0].precision
 
 
-def test_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: Path) -> None:
+def test_goldens_are_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: Path) -> None:
     with Store.open() as store:
         run, step, precision = passing(store)
         report = store.runs.get(run)

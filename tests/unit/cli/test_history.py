@@ -25,7 +25,7 @@ def report(home: Path) -> None:
             store.measurements.add(losses(run.id, [0.05, 0.06 + number], metric="batch_cost", unit="s"))
 
 
-def test_history_of_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:
+def test_history_can_be_limited_to_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:
     result = tipcflow("history", "mobilenet", "batch_cost", "--environment", "v100")
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines() == [
@@ -57,7 +57,7 @@ def test_all_kinds_are_distinguished(tipcflow: Callable[..., Any]) -> None:
     assert [any(kind in line for kind in KINDS) for line in lines[2:]] == [True] * 3
 
 
-def test_history_as_json_and_csv(tipcflow: Callable[..., Any]) -> None:
+def test_history_is_printed_as_json_and_csv(tipcflow: Callable[..., Any]) -> None:
     rows = json.loads(tipcflow("history", CHAIN, "loss", "--json").out)
     assert [(row["run"], row["median"], row["n"]) for row in rows] == [(f"run-{n}", 1.0, 3) for n in range(3)]
     found = list(csv.DictReader(io.StringIO(tipcflow("history", CHAIN, "loss", "--each", "--csv").out)))

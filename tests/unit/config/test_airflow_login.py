@@ -13,7 +13,7 @@ def test_an_empty_address_counts_as_unset() -> None:
     assert addresses == ["https://airflow.example.org", "", ""]
 
 
-def test_user_and_password() -> None:
+def test_user_and_password_are_read() -> None:
     found = airflow_login(URL | LOGIN)
     assert (found.url, found.user, found.password, found.token) == (
         "https://airflow.example.org",

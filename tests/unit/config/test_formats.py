@@ -20,7 +20,7 @@ def write(folder: Path, pattern: str = PATTERN, sample: str = SAMPLE, more: str 
     return path
 
 
-def test_lines_of_an_own_format(tmp_path: Path) -> None:
+def test_lines_of_an_own_format_are_read(tmp_path: Path) -> None:
     write(tmp_path, more="    units: {ips: cups/s}\n    pairs: true\n")
     form = definition("tea", tmp_path)
     log = "noise\nstep 3 of epoch 2: loss=nan speed=12.5 heat: 90 C\n"

@@ -39,7 +39,9 @@ PADDLE, TORCH, BOTH = ("paddlepaddle",), ("torch",), ("paddlepaddle", "torch")
         ((None, None), ""),
     ],
 )
-def test_why_a_suite_cannot_run(torch_suite: Suite, nodes: tuple[tuple[str, ...] | None, ...], why: str) -> None:
+def test_the_reason_why_a_suite_cannot_run_is_named(
+    torch_suite: Suite, nodes: tuple[tuple[str, ...] | None, ...], why: str
+) -> None:
     assert missing_framework(torch_suite, cluster(*nodes)) == why
 
 

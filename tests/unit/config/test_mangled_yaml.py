@@ -118,6 +118,6 @@ def test_mangled_files_load_or_are_refused_in_one_line() -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_five_thousand_mangled_files() -> None:
+def test_five_thousand_mangled_files_are_loaded_or_refused() -> None:
     found = run(5000, 20_261_122)
     assert min(found["loaded"], found["refused"]) > 200

@@ -25,7 +25,7 @@ references:
         ("lite_train_lite_infer", "train_infer_python", ["top1"]),
     ],
 )
-def test_targets_of_a_params_file(tmp_path: Path, mode: str, params: str, metrics: list[str]) -> None:
+def test_a_params_file_can_have_targets(tmp_path: Path, mode: str, params: str, metrics: list[str]) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(TEXT)
     targets = load_yaml(file, References).of("m", mode, params=params)

@@ -38,7 +38,7 @@ def test_log_without_a_failure_gives_none(text: str) -> None:
     assert parse_launch(text) is None
 
 
-def test_excerpt_of_a_launched_training() -> None:
+def test_an_excerpt_is_taken_from_a_launched_training() -> None:
     assert error_excerpt(FAILED) == (GOLDEN / "error_excerpt_launch.txt").read_text().rstrip("\n")
 
 

@@ -195,7 +195,7 @@ def test_list_of_the_largest_size_is_planned(plan: Make, norm_text: str) -> None
     assert plan(with_value(norm_text, "--cpu-threads", threads)).steps
 
 
-def test_effects_of_the_shell_on_texts() -> None:
+def test_effects_of_the_shell_are_reported() -> None:
     acts = shell_acts("a $X ~/b #c")
     assert [each.what for each in acts] == ["#", "$", "~"]
     assert [each.kind for each in acts] == [ShellAct.COMMENT, ShellAct.EXPAND_VARIABLE, ShellAct.EXPAND_HOME]

@@ -143,7 +143,7 @@ def test_passl_exports_the_linear_evaluation_of_extracted_weights(plan: Make, co
     assert all("--model=../" in leg.command.text for leg in legs)
 
 
-def test_passl_without_a_linear_evaluation() -> None:
+def test_passl_can_omit_the_linear_evaluation() -> None:
     texts = script(PASSL.replace("linear:linear.py", "linear:null"), "PASSL")
     assert [text.split()[1] for text in texts[:3]] == ["train.py", "extract.py", "export.py"]
     assert "rate" not in texts[2]
@@ -183,7 +183,7 @@ def training(plan: Plan) -> Step:
     return next(step for step in plan.steps if step.kind == "train")
 
 
-def test_paddle3d_files_without_inference(plan: Make) -> None:
+def test_paddle3d_files_may_lack_inference(plan: Make) -> None:
     text = without_inference("net") + SECTION
     made = plan(text, dialects=("Paddle3D", "Paddle3D/training"))
     assert made.dialect == "Paddle3D/training"

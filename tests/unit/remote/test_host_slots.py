@@ -89,7 +89,7 @@ def test_addresses_of_a_host_mean_one_host_but_for_loopback_nodes(address: str, 
     assert host_key(address) == key
 
 
-def test_the_holders_of_slots_that_overlap() -> None:
+def test_holders_of_overlapping_slots_are_found() -> None:
     node = Node(name="a", address="10.0.0.1", python="/usr/bin/python3", workspace="/w")
     listed = {
         "host": [

@@ -108,12 +108,12 @@ def test_files_are_compared(build: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], 7, "x", {}, {"schema": "tipcflow.certificate/9"}])
-def test_files_other_than_certificates(document: object) -> None:
+def test_files_other_than_certificates_are_refused(document: object) -> None:
     (problem,) = verify(document)
     assert "not a certificate" in problem
 
 
-def test_missing_and_broken_sections(build: ModuleType) -> None:
+def test_missing_and_broken_sections_are_refused(build: ModuleType) -> None:
     document = made(build)
     document.pop("legs")
     assert verify(document) == ["section legs is missing"]

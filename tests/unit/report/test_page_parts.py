@@ -61,7 +61,7 @@ def test_iterations_are_counted_over_epochs(logged: list[tuple[int, int]], count
     assert counted_iterations(logged) == counted
 
 
-def test_results_worst_first_equal_results_together() -> None:
+def test_results_are_sorted_worst_first_and_grouped() -> None:
     def output(check: str, status: Status, **fields: object) -> CheckResult:
         return CheckResult.model_validate({"check": check, "status": status, "reason": "r", **fields})
 
@@ -82,7 +82,7 @@ def test_results_worst_first_equal_results_together() -> None:
     )
 
 
-def test_command_to_reproduce_a_run(build: ModuleType) -> None:
+def test_the_command_to_reproduce_a_run_is_shown(build: ModuleType) -> None:
     run = a_run(build, suite="my suite", suite_commit="c0ffee", seed=7, compat="bash", mode="lite", cluster="c")
     plan = build.plan(params_file="a b.txt", repeats=3, diagnose=True)
     assert rerun_command(run, plan) == (

@@ -140,7 +140,7 @@ def test_a_check_that_does_not_count_is_not_a_failure(build: ModuleType) -> None
     assert not row.gating
 
 
-def test_rows_worst_first_and_alike_ones_together() -> None:
+def test_rows_are_sorted_worst_first_and_grouped() -> None:
     alike = [
         CheckResult(check="speed.x", status=Status.INSUFFICIENT_DATA, reason=f"{n} runs", step="s", leg=str(n))
         for n in range(9)

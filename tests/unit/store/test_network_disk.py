@@ -28,7 +28,7 @@ server:/other /mnt/over nfs rw 0 0
         ("/mnt/over", "nfs"),
     ],
 )
-def test_the_file_system_of_a_folder(tmp_path: Path, folder: str, kind: str) -> None:
+def test_the_file_system_of_a_folder_is_found(tmp_path: Path, folder: str, kind: str) -> None:
     (tmp_path / "mounts").write_text(MOUNTS)
     assert file_system(Path(folder), tmp_path / "mounts") == kind
     assert file_system(Path(folder), tmp_path / "none") == ""

@@ -87,7 +87,7 @@ def test_old_rows_lose_their_body_first(store: Store) -> None:
     assert [row.delivery for row in store.outbox.rows()] == ["delivery-002"]
 
 
-def test_the_migration_up_and_down_with_data(empty_url: str) -> None:
+def test_data_is_kept_by_the_migration_up_and_down(empty_url: str) -> None:
     with Store.open(empty_url) as store:
         run = record_run(store)
         add(store, 1)

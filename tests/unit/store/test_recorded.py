@@ -41,7 +41,7 @@ def test_recorded_run_is_read_like_any_run(store: Store) -> None:
     assert store.documents.get("r1", GeneratedDocument) == GeneratedDocument(by="a test")
 
 
-def test_all_or_none(store: Store) -> None:
+def test_all_recorded_runs_are_stored_or_none(store: Store) -> None:
     store.recorded.add([recorded("r1")])
     with pytest.raises(IntegrityError):
         store.recorded.add([recorded("r2"), recorded("r1")])

@@ -67,7 +67,7 @@ def test_every_violation_is_a_single_line(tool: ModuleType, text: str, problem: 
     assert all(line.startswith("tests/quarantine.toml: ") for line in problems)
 
 
-def test_at_most_five_entries(tool: ModuleType) -> None:
+def test_at_most_five_entries_are_allowed(tool: ModuleType) -> None:
     entries = [OK.replace("test_a", f"test_{number}") for number in range(6)]
     assert tool.problems_of("".join(entries[:5]), TODAY, lambda _: True) == []
     assert tool.problems_of("".join(entries), TODAY, lambda _: True) == [
@@ -78,7 +78,7 @@ def test_at_most_five_entries(tool: ModuleType) -> None:
 @pytest.mark.process
 def test_a_test_is_named_with_its_parameters(tool: ModuleType) -> None:
     file = "tests/unit/tools/test_quarantine.py"
-    assert tool.is_test(f"{file}::test_at_most_five_entries")
+    assert tool.is_test(f"{file}::test_at_most_five_entries_are_allowed")
     for wrong in (
         file,
         f"{file}::test_no",
@@ -204,7 +204,7 @@ def test_the_verdict_has_the_first_line_of_the_error(
 
 @pytest.mark.process
 @pytest.mark.parametrize("entry", ["test_flaky", "test_steady"])
-def test_make_test_with_a_flaky_test(tmp_path: Path, entry: str) -> None:
+def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
     """tools/test.sh on a tree with few tests; one fails the first time."""
     bin_dir = tmp_path / ".venv/bin"
     bin_dir.mkdir(parents=True)

@@ -81,8 +81,9 @@ def test_names_of_tests_follow_the_word_lists(wording: ModuleType, name: str, ph
         ("run", "has too few words"),
         ("the_runs_of_a_build", "has too few words"),
         ("runs_are_listed", ""),
-        ("_".join(["word"] * 12), ""),
-        ("_".join(["word"] * 13), "13 words"),
+        ("the_shape_of_a_green_run", "has no verb"),
+        ("_".join(["runs"] * 12), ""),
+        ("_".join(["runs"] * 13), "13 words"),
     ],
 )
 def test_names_of_tests_have_three_to_twelve_words(wording: ModuleType, name: str, problem: str) -> None:

@@ -67,7 +67,7 @@ def test_the_advice_for_an_unknown_key_helps(server):
     connect_client(server.node()).close()
 
 
-def test_changed_host_key(server):
+def test_a_changed_host_key_is_refused(server):
     server.learn(server.folder / "stranger")
     result = refusal(server.node())
     assert f"the host key of {whoami()}@127.0.0.1:{server.port} has changed: SHA256:" in result
@@ -100,7 +100,7 @@ def test_closed_port_is_reported(server):
         )
 
 
-def test_unknown_host_name(server):
+def test_an_unknown_host_name_is_reported(server):
     assert "the host name no-such-host.invalid is unknown" in refusal(server.node(host="no-such-host.invalid"))
 
 
@@ -178,7 +178,7 @@ def test_logins_over_max_startups_are_retried(make_server):
     assert "drop connection" in (server.folder / "log").read_text()
 
 
-def test_alias_of_the_users_configuration(server, tmp_path):
+def test_an_alias_can_be_in_the_users_configuration(server, tmp_path):
     config = tmp_path / "config"
     config.write_text(
         f"Host trainer\n  HostName 127.0.0.1\n  Port {server.port}\n  IdentityFile {server.folder}/id\n"
@@ -193,7 +193,7 @@ def test_alias_of_the_users_configuration(server, tmp_path):
     assert "refuses the login" in refusal(other, config_file=config)
 
 
-def test_host_key_alias(server, tmp_path):
+def test_a_host_key_can_have_an_alias(server, tmp_path):
     kind, key = (server.folder / "host_key.pub").read_text().split()[:2]
     (server.folder / "known_hosts").write_text(f"certified {kind} {key}\n")
     config = tmp_path / "config"
@@ -233,7 +233,7 @@ def test_connection_messages_equal_the_golden_file(server):
     assert text == (GOLDEN / "ssh_errors.txt").read_text()
 
 
-def test_failing_proxy_command(server, tmp_path):
+def test_a_failing_proxy_command_is_reported(server, tmp_path):
     config = tmp_path / "config"
     config.write_text("Host trainer\n  ProxyCommand /bin/false\n")
     result = refusal(server.node(alias="trainer"), config_file=config, timeout=1.0, patience=1.0)

@@ -23,7 +23,7 @@ def transport(server):
     made.close()
 
 
-def test_output_errors_and_exit_code(transport):
+def test_output_errors_and_exit_code_are_separate(transport):
     done = transport.run("printf 'a\\0b'; printf oops >&2; exit 3")
     assert (done.exit_code, done.stdout, done.stderr) == (3, b"a\0b", b"oops")
 
@@ -163,7 +163,7 @@ def test_a_failed_put_reports_the_reason_and_keeps_the_old_file(transport, tmp_p
     assert (tmp_path / "file").read_text() == "old"
 
 
-def test_get_whole_and_in_part(transport, tmp_path):
+def test_files_are_read_whole_or_in_part(transport, tmp_path):
     data = os.urandom(500_000)
     (tmp_path / "file").write_bytes(data)
     remote = str(tmp_path / "file")
@@ -175,7 +175,7 @@ def test_get_whole_and_in_part(transport, tmp_path):
     assert (tmp_path / "to" / "copy").read_bytes() == data
 
 
-def test_get_of_a_missing_file(transport, tmp_path):
+def test_a_missing_file_is_reported(transport, tmp_path):
     with pytest.raises(FileNotFoundError, match="a:/no/such"):
         transport.get("/no/such", tmp_path / "copy")
     assert list(tmp_path.glob("copy*")) == []

@@ -150,7 +150,7 @@ def test_a_server_that_responds(reach):
 
 
 @pytest.mark.parametrize("held", ["open", "exec"])
-def test_a_request_without_a_response(reach, held):
+def test_a_request_without_a_response_has_a_deadline(reach, held):
     slow, transport = reach(held)
     with pytest.raises(InfraError, match=r"^node a: no response within 0\.5 s"):
         transport.run("x", timeout=0.5)
@@ -158,7 +158,7 @@ def test_a_request_without_a_response(reach, held):
 
 
 @pytest.mark.parametrize("held", ["open", "exec"])
-def test_a_stream_without_a_response(reach, held):
+def test_a_stream_without_a_response_has_a_deadline(reach, held):
     slow, transport = reach(held)
     with (
         pytest.raises(InfraError, match=r"^node a: no response within 0\.5 s"),

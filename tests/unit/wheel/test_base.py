@@ -42,7 +42,7 @@ def test_the_base_installation_has_none_of_the_packages_of_the_extras(base: Path
 
 
 @pytest.mark.parametrize("words", ["--version", "--help", "trigger --help", "run --help"])
-def test_help_and_version_need_no_extra(base: Path, words: str) -> None:
+def test_help_and_version_are_printed_without_an_extra(base: Path, words: str) -> None:
     done = call(base, "tipcflow", *words.split())
     assert (done.returncode, done.stderr) == (0, "")
 

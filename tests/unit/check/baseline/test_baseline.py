@@ -118,7 +118,7 @@ def test_the_reason_has_the_numbers(build: ModuleType) -> None:
     )
 
 
-def test_rules_per_metric(build: ModuleType) -> None:
+def test_metrics_can_have_own_rules(build: ModuleType) -> None:
     shown = judged(build, 0.5, (*STEADY, 0.5), metrics={"batch_cost": MetricRule(gating=False)})
     assert (shown.status, shown.gating) == (Status.REGRESSION, False)
     rules = {"batch_cost": MetricRule(floor=0.05)}

@@ -127,7 +127,7 @@ def test_leg_without_the_metrics_of_other_legs_is_named(build: ModuleType) -> No
     assert result.status is FAILED
 
 
-def test_a_network_with_the_same_output_for_every_image(build: ModuleType) -> None:
+def test_the_same_output_for_every_image_is_a_failure(build: ModuleType) -> None:
     scores = dict.fromkeys(("a.png", "b.png", "c.png"), (0.9, 0.1))
     legs = {f"{build.INFER}/{leg}": scores for leg in (build.ON, build.OFF)}
     result = judged(build.facts(predictions=legs))
@@ -241,7 +241,7 @@ WHOLE = places(2, 5)
         ([(-1, -1)], [(-1, -1)], {"epochs": 2}, ""),
     ],
 )
-def test_trained_as_declared(
+def test_mode_and_length_of_training_are_compared_with_the_declared(
     build: ModuleType,
     alpha: list[tuple[int, int]],
     beta: list[tuple[int, int]],
@@ -380,7 +380,7 @@ def test_a_removed_variant_is_named_once(build: ModuleType) -> None:
     assert result.reason.startswith("1 variant removed: v since run earlier")
 
 
-def test_predictions_without_a_number_elsewhere(build: ModuleType) -> None:
+def test_predictions_must_be_numbers_on_both_sides(build: ModuleType) -> None:
     """An evaluation inside the training alone is enough where no evaluation step is planned."""
     plan = build.plan()
     steps = tuple(step for step in plan.steps if step.id != build.EVAL)

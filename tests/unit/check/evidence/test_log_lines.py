@@ -29,7 +29,9 @@ def judged(build: ModuleType, now: LogLines, *before: LogLines, runs: int = 5) -
         (100, 5000, Status.INSUFFICIENT_DATA, False),  # the same training lines among many warnings
     ],
 )
-def test_lines_that_moved(build: ModuleType, recognised: int, unknown: int, status: Status, gating: bool) -> None:
+def test_moved_lines_are_the_same_lines(
+    build: ModuleType, recognised: int, unknown: int, status: Status, gating: bool
+) -> None:
     (result,) = judged(build, LogLines(recognised=recognised, unknown=unknown))
     assert (result.status, result.gating, result.step) == (status, gating, build.TRAIN)
     assert f"{recognised} of {recognised + unknown} log lines are recognized" in result.reason

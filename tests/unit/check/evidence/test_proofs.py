@@ -75,7 +75,7 @@ def test_connections_seen_from_outside_are_not_such_proof(build: ModuleType) -> 
     assert proven_by(results) == frozenset()
 
 
-def test_the_same_proofs_again(honest: Facts) -> None:
+def test_proofs_can_be_repeated(honest: Facts) -> None:
     context = after(honest, *proven_by(judge(honest, CheckContext())))
     status, reason = verdict(honest, judge(honest, context))
     assert status is Status.PASS, reason
@@ -99,7 +99,7 @@ def test_a_proof_that_all_earlier_runs_had(build: ModuleType, honest: Facts) -> 
     assert states[build.TRAIN, "ran.weights"] == "unproven"
 
 
-def test_a_leg_whose_network_printed_nothing(build: ModuleType, honest: Facts) -> None:
+def test_a_leg_whose_network_printed_nothing_is_unproven(build: ModuleType, honest: Facts) -> None:
     """The check then has one result for the step and none for its legs."""
     proofs = [key for key in proven_by(judge(honest, CheckContext())) if key.what == "parity.chain"]
     silent = {key: scores for key, scores in honest.predictions.items() if key != LegKey(build.EXPORT)}
@@ -116,7 +116,7 @@ def test_a_leg_whose_network_printed_nothing(build: ModuleType, honest: Facts) -
 @pytest.mark.parametrize(
     "changes", [{"runs": 4}, {"prints": Prints(may_be_missing=("ran.*", "parity.*"))}], ids=["young", "declared"]
 )
-def test_a_young_history_and_a_declared_gap_require_nothing(honest: Facts, changes: dict[str, Any]) -> None:
+def test_nothing_is_required_by_a_young_history_or_declared_gap(honest: Facts, changes: dict[str, Any]) -> None:
     context = after(honest, *proven_by(judge(honest, CheckContext())), **changes)
     results = judge(without_probe(honest), context)
     assert [result for result in results if result.status is Status.UNCONFIRMED] == []
@@ -130,7 +130,7 @@ def test_a_proof_is_listed_before_the_run(honest: Facts) -> None:
     }
 
 
-def test_a_proof_of_every_repeat(build: ModuleType, honest: Facts) -> None:
+def test_every_repeat_must_be_proven(build: ModuleType, honest: Facts) -> None:
     good, bad = (
         CheckResult(check="ran.weights", status=status, reason="", step=step)
         for status, step in ((Status.PASS, build.TRAIN), (Status.INSUFFICIENT_DATA, "v_repeat_2/train"))

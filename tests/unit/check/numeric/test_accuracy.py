@@ -42,7 +42,9 @@ def judged(facts: Facts, **changes: object) -> CheckResult:
         ({"mode": "whole_train_whole_infer"}, Status.INSUFFICIENT_DATA),
     ],
 )
-def test_target_and_tolerance(build: ModuleType, changes: dict[str, object], status: Status) -> None:
+def test_accuracy_is_compared_with_target_and_tolerance(
+    build: ModuleType, changes: dict[str, object], status: Status
+) -> None:
     result = judged(build.facts(), **changes)
     assert result.status is status, result.reason
 
@@ -60,7 +62,7 @@ def test_target_and_tolerance(build: ModuleType, changes: dict[str, object], sta
         ((0.6,), 70.0, Status.FAILED),
     ],
 )
-def test_per_cent_without_the_sign(
+def test_percentages_without_a_sign_are_recognized(
     build: ModuleType, values: tuple[float, ...], target: float, status: Status
 ) -> None:
     logged = build.series(values, "top1", step=build.EVAL, rank=-1, phase=Phase.EVAL, epoch=-1)
@@ -146,7 +148,7 @@ def test_a_target_that_no_evaluation_measures(build: ModuleType) -> None:
     assert result.reason == words
 
 
-def test_where_a_missing_evaluation_is_not_a_failure(build: ModuleType) -> None:
+def test_missing_evaluation_is_not_always_a_failure(build: ModuleType) -> None:
     """No result without evaluations (confirm run), in a benchmark, and after a failed training."""
     facts = without_kind(build, StepKind.EVAL)
     confirm = {"references": with_target(), "run": build.run(trigger="confirm")}
@@ -169,7 +171,7 @@ def test_target_of_an_unplanned_variant_fails_the_run(build: ModuleType) -> None
     assert judged(build.facts(), variant="v").status is Status.PASS
 
 
-def test_a_target_of_another_params_file_of_the_model(build: ModuleType) -> None:
+def test_a_target_of_another_params_file_is_ignored(build: ModuleType) -> None:
     """Another target of the metric applies here: unless this chain had the variant before, nothing is missing."""
     both = References(
         suite="sample",
@@ -182,7 +184,7 @@ def test_a_target_of_another_params_file_of_the_model(build: ModuleType) -> None
     assert (run, [one.status for one in results]) == (Status.FAILED, [Status.PASS, Status.FAILED])
 
 
-def test_a_target_of_one_params_file(build: ModuleType) -> None:
+def test_a_target_can_belong_to_one_params_file(build: ModuleType) -> None:
     run = build.run()
     own = run.chain.rpartition("/")[2]
     other = with_target(variant="v_other", params="train_infer_other")

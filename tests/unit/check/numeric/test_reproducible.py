@@ -88,7 +88,7 @@ def test_the_latest_run_that_is_the_same_counts(build: ModuleType) -> None:
     assert (result.status, result.values["compared_with"]) == (PASS, "run earlier")
 
 
-def test_without_seed_or_history_or_the_same_nodes(build: ModuleType) -> None:
+def test_losses_need_seed_history_and_the_same_nodes(build: ModuleType) -> None:
     unseeded = build.facts(plan=build.plan(seed=None))
     assert "no seed" in loss_reproducible(unseeded, build.loss_context(build.past()))[0].reason
     assert "no earlier" in loss_reproducible(build.facts(), build.loss_context())[0].reason

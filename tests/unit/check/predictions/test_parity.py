@@ -26,7 +26,7 @@ def with_scores(build: ModuleType, **rows: tuple[float, ...] | None) -> Facts:
     return build.facts(predictions=both)
 
 
-def test_equal_within_tolerance(build: ModuleType) -> None:
+def test_scores_are_equal_within_tolerance(build: ModuleType) -> None:
     result = judged(build.facts())
     assert (result.status, result.leg, result.values["compared_with"]) == (PASS, build.ON, build.OFF)
     assert result.values["max_abs"] == pytest.approx(1e-7)

@@ -33,7 +33,7 @@ def test_every_leg_is_compared_with_the_network(build: ModuleType, source: str) 
     assert results[0].values["compared_with"] == step
 
 
-def test_an_export_that_changed_the_network(build: ModuleType) -> None:
+def test_an_export_that_changed_the_network_is_a_failure(build: ModuleType) -> None:
     results = judged(with_network(build, build.EXPORT, b=(0.1, 0.5, 0.4)))
     assert [one.status for one in results] == [FAILED, FAILED]
     assert "image b.png, against the network in v/export" in results[0].reason

@@ -43,7 +43,7 @@ def judged(facts: Facts) -> CheckResult:
     return result
 
 
-def test_ranks_with_connections_between_the_nodes(build: ModuleType) -> None:
+def test_connections_between_the_nodes_are_a_proof(build: ModuleType) -> None:
     result = judged(build.facts())
     assert (result.status, result.reason) == (PASS, "ranks on alpha, beta held connections with each other")
 

@@ -32,14 +32,14 @@ def test_good_run_has_a_status_of_every_step(build: ModuleType) -> None:
     )
 
 
-def test_a_step_without_a_trace(build: ModuleType) -> None:
+def test_a_step_without_a_trace_is_a_failure(build: ModuleType) -> None:
     facts = build.facts(step_status=with_status(build, EXPORT=None))
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is FAILED
     assert "v/export was planned and did not run" in result.reason
 
 
-def test_a_leg_without_a_trace(build: ModuleType) -> None:
+def test_a_leg_without_a_trace_is_a_failure(build: ModuleType) -> None:
     facts = build.facts(leg_status={f"{build.INFER}/{build.ON}": PASS})
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is FAILED
@@ -53,7 +53,7 @@ def test_steps_not_started_are_an_infra_failure(build: ModuleType) -> None:
     assert "did not train: v/train" in result.reason
 
 
-def test_skipped_without_a_reason(build: ModuleType) -> None:
+def test_a_skipped_step_must_have_a_reason(build: ModuleType) -> None:
     facts = build.facts(step_status=with_status(build, EVAL=Status.NOT_RUN))
     result = one(ran_steps(facts, CONTEXT))
     assert (result.status, "v/eval was skipped without a reason" in result.reason) == (FAILED, True)
@@ -68,7 +68,9 @@ def test_skipped_without_a_reason(build: ModuleType) -> None:
         ({"outputs": (OutputFile(path="old.pdparams", exists=True, fresh=False),)}, "did not write old.pdparams"),
     ],
 )
-def test_a_contradicting_exit_record(build: ModuleType, changes: dict[str, object], words: str) -> None:
+def test_a_contradicting_exit_record_is_a_failure(
+    build: ModuleType, changes: dict[str, object], words: str
+) -> None:
     records = [r for r in build.records() if (r.step, r.node) != (build.TRAIN, "alpha")]
     facts = build.facts(records=(*records, build.record(build.TRAIN, "alpha", **changes)))
     result = one(ran_steps(facts, CONTEXT))
@@ -82,7 +84,7 @@ def test_an_exit_record_of_an_earlier_attempt_does_not_count(build: ModuleType) 
     assert one(ran_steps(build.facts(records=(earlier, *later)), CONTEXT)).status is PASS
 
 
-def test_a_node_without_an_exit_record(build: ModuleType) -> None:
+def test_a_node_without_an_exit_record_is_a_failure(build: ModuleType) -> None:
     records = tuple(r for r in build.records() if r.node != "beta")
     result = one(ran_steps(build.facts(records=records), CONTEXT))
     assert (result.status, "v/train has no exit record from beta" in result.reason) == (FAILED, True)
@@ -95,7 +97,7 @@ def test_exit_code_0_without_one_iteration_is_not_a_training(build: ModuleType) 
     assert "v/train exited with 0 but logged no training iteration" in result.reason
 
 
-def test_a_training_mode_that_did_not_train(build: ModuleType) -> None:
+def test_a_training_mode_must_train(build: ModuleType) -> None:
     skipped = {"prepare": PASS, build.TRAIN: Status.NOT_RUN}
     why = {build.TRAIN: "the tested ref no longer declares it"}
     facts = build.facts(step_status=skipped, leg_status={}, records=(), measurements=(), step_reason=why)
@@ -167,13 +169,13 @@ def test_wrong_world_size_fails_the_check(
     assert (result.status, result.reason) == (FAILED, words)
 
 
-def test_another_seed_than_declared(build: ModuleType) -> None:
+def test_another_seed_than_declared_is_a_failure(build: ModuleType) -> None:
     reports = (ranks(("alpha", 0, 2))[0].model_copy(update={"seed": 7}), *ranks(("beta", 1, 2)))
     result = one(ran_world_size(build.facts(ranks={build.TRAIN: reports}), CONTEXT))
     assert (result.status, result.reason) == (FAILED, "rank 0 on alpha used seed 7; declared: 2026")
 
 
-def test_a_rank_that_logged_nothing(build: ModuleType) -> None:
+def test_a_rank_that_logged_nothing_is_reported(build: ModuleType) -> None:
     facts = build.facts(measurements=tuple(m for m in build.measurements() if m.rank != 1))
     result = one(ran_world_size(facts, CONTEXT))
     assert (result.status, result.reason) == (FAILED, "rank 1 of 2 logged no iteration")
@@ -236,7 +238,7 @@ def engines(build: ModuleType, **changes: str) -> Facts:
         ),
     ],
 )
-def test_another_engine_than_declared(build: ModuleType, changes: dict[str, str], words: str) -> None:
+def test_another_engine_than_declared_is_a_failure(build: ModuleType, changes: dict[str, str], words: str) -> None:
     wrong, good = ran_engine(engines(build, **changes), CONTEXT)
     assert (wrong.status, wrong.leg, wrong.reason) == (FAILED, build.ON, words)
     assert (good.status, good.reason) == (PASS, "1 legs ran as declared")
@@ -300,7 +302,7 @@ def test_any_evidence_shows_that_a_leg_ran(build: ModuleType, kept: str) -> None
     assert FAILED not in {result.status for result in ran_engine(build.facts(**gone), CONTEXT)}
 
 
-def test_a_silent_leg_among_others(build: ModuleType) -> None:
+def test_a_silent_leg_among_others_is_found(build: ModuleType) -> None:
     key = LegKey(build.INFER, build.OFF)
     left = {
         name: {at: output for at, output in getattr(build.facts(), name).items() if at != key}

@@ -64,7 +64,7 @@ def test_a_rank_that_may_have_been_overlooked(
     assert (run, result.status) == (PASS, OPEN), why
 
 
-def test_a_rank_that_every_earlier_run_had(build: ModuleType) -> None:
+def test_a_missing_rank_of_all_earlier_runs_is_unconfirmed(build: ModuleType) -> None:
     """The runner may have overlooked it: nothing proves that it trained, or that it did not."""
     facts = with_idle_node(build, 1.5, peer=2.5)
     known = {MetricKey(build.TRAIN, "", "peak_rss.rank1"): 3e8}

@@ -55,7 +55,7 @@ def test_list_groups_by_cause(tipcflow: Callable[..., Any]) -> None:
 
 
 @pytest.mark.usefixtures("alerts")
-def test_set_assign_comment_and_show(tipcflow: Callable[..., Any]) -> None:
+def test_alerts_can_be_set_assigned_commented_and_shown(tipcflow: Callable[..., Any]) -> None:
     output = tipcflow("alerts", "set", "1", "acknowledged", "--owner", "kernels", "--group", "--who", "mia")
     assert output.out.splitlines() == [
         f"alert 1: acknowledged, owner kernels; sample/a/train in {MODE}",

@@ -69,7 +69,7 @@ def test_several_indistinguishable_commits(tmp_path: Path) -> None:
     assert lines[0] == "99%: one of 2 commits: 22222222 'Change 2', 33333333 'Change 3' (5 runs, 7:30)"
 
 
-def test_output_of_an_undecided_search(tmp_path: Path) -> None:
+def test_output_of_an_undecided_search_has_the_candidates(tmp_path: Path) -> None:
     assessment = Assessment((Candidate((2,), 0.6), Candidate((1,), 0.4)), False, (1,))
     lines = found_lines(
         bisection(tmp_path), Progress(measured(), assessment, None, "the limit of 5 runs is reached")

@@ -99,7 +99,7 @@ def test_nothing_is_created_and_errors_are_silent(home: Path) -> None:
     assert not home.exists()
 
 
-def test_the_script_of_each_shell() -> None:
+def test_every_shell_has_a_completion_script() -> None:
     shells = ("bash", "zsh", "fish")
     given = answers([{"_TIPCFLOW_COMPLETE": f"source_{shell}"} for shell in shells])
     for shell, lines in zip(shells, given, strict=True):

@@ -91,7 +91,7 @@ def test_missing_wheel_is_one_error_before_the_demo_starts(
     assert not (tmp_path / "home").exists()
 
 
-def test_the_chain_of_a_params_file() -> None:
+def test_a_params_file_has_a_chain() -> None:
     options = DemoOptions(SUITE, PARAMS, "lite_train_lite_infer", 0)
     assert options.chain == (
         "mobilenet_v3_small/mobilenet_v3_small/train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu"

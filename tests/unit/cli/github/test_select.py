@@ -25,7 +25,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_chains_of_a_commit_with_reasons(suite: Path) -> None:
+def test_chains_of_a_commit_are_listed_with_reasons(suite: Path) -> None:
     head = commit(suite, {"train.py": "print('new')\n"})
     words = ["select", "r", "--head", head, "--base", "HEAD~1", "--json"]
     found = json.loads(CliRunner().invoke(app, words).stdout)

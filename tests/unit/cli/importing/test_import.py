@@ -177,7 +177,7 @@ def test_files_of_the_suites_other_scripts_become_chains_with_their_own_modes(
     assert {file["state"] for file in files.values()} == {"new"}
 
 
-def test_no_chain_no_dag_file(bring: Import, repo: Path, tmp_path: Path) -> None:
+def test_no_dag_file_is_written_without_a_chain(bring: Import, repo: Path, tmp_path: Path) -> None:
     (repo / GOOD).unlink()
     assert bring().code == 2
     assert not (tmp_path / "dags").exists()

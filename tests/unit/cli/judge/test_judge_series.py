@@ -52,7 +52,7 @@ def statuses(result: Any) -> list[str]:
     return [one["status"] for one in points(result)]
 
 
-def test_a_short_history_then_an_unconfirmed_change_then_its_confirm_run(judge: Callable[..., Any]) -> None:
+def test_a_change_is_unconfirmed_until_its_confirm_run(judge: Callable[..., Any]) -> None:
     found = points(judge(line([*LEVEL, 1.08, (1.08, 1.079), (1.08, 1.0), (1.08, 1.045), 1.2])))
     assert [one["index"] for one in found] == list(range(10))
     assert [one["status"] for one in found[:5]] == ["insufficient_data"] * 5

@@ -22,7 +22,7 @@ def history(database: Path) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_json_and_csv(tipcflow: Callable[..., Any], history: None, command: str) -> None:
+def test_json_and_csv_are_printed(tipcflow: Callable[..., Any], history: None, command: str) -> None:
     result = tipcflow(command, "--json")
     assert result.code == 0
     facts = json.loads(result.out)

@@ -52,7 +52,7 @@ def test_parse_page_equals_the_golden_file(tipcflow: Command) -> None:
     assert result.out.replace(str(GOLDEN), "GOLDEN") == (GOLDEN / "page.txt").read_text()
 
 
-def test_the_seeds_autolog_block(tipcflow: Command) -> None:
+def test_the_seeds_autolog_block_is_read(tipcflow: Command) -> None:
     result = tipcflow("parse", str(GOLDEN / "autolog_plain.log"), "--json")
     (file,) = json.loads(result.out)["files"]
     (block,) = file["autolog"]
@@ -109,7 +109,7 @@ def test_parse_with_a_format_skips_other_lines(tipcflow: Command, log: Path) -> 
     assert (file["recognised"], file["unrecognised"], result.code) == ({}, 6, 0)
 
 
-def test_empty_and_binary_files(tipcflow: Command, tmp_path: Path) -> None:
+def test_empty_and_binary_files_are_refused(tipcflow: Command, tmp_path: Path) -> None:
     for content in (b"", bytes(range(256)) * 50):
         (tmp_path / "x").write_bytes(content)
         result = tipcflow("parse", str(tmp_path / "x"), "--json")

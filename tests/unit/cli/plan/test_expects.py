@@ -30,7 +30,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_as_json_and_as_a_table(config: Path) -> None:
+def test_expected_evidence_is_printed_as_json_and_table(config: Path) -> None:
     done = CliRunner().invoke(app, ["plan", PARAMS, "--suite", "toy", "--expects", "--json"])
     assert done.exit_code == 0, done.output
     pieces = json.loads(done.stdout)
@@ -47,7 +47,7 @@ def test_as_json_and_as_a_table(config: Path) -> None:
     assert not (config / "home" / "metrics.db").exists(), "planning makes no database"
 
 
-def test_how_many_runs_make_a_history_is_the_policys(config: Path) -> None:
+def test_the_policy_has_the_length_of_a_history(config: Path) -> None:
     """Three accepted runs printed a number: with `min_history: 3` it is expected, with 5 it is not."""
     (config / "configs" / "policies").mkdir()
     for name, least in (("pr", 5), ("eager", 3)):

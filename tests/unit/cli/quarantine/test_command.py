@@ -51,7 +51,7 @@ def runs(database: Any) -> None:
 
 
 @pytest.mark.usefixtures("runs")
-def test_add_show_list_and_release(tipcflow: Callable[..., Any]) -> None:
+def test_quarantines_are_added_shown_listed_and_released(tipcflow: Callable[..., Any]) -> None:
     result = tipcflow(*ADD, "--json")
     assert result.code == 0, result.err
     made = json.loads(result.out)

@@ -127,7 +127,7 @@ def test_a_log_that_ends_too_early(tipcflow: Command, tmp_path: Path, lines: int
     assert notes == ([f"{name}: {note}"] if note else [])
 
 
-def test_a_benchmarks_object_on_several_lines(answer: Answer) -> None:
+def test_a_benchmarks_object_may_have_several_lines(answer: Answer) -> None:
     several = [
         {"model_name": "ResNet50_bs128_fp32_DP", "ips": ips, "device_num": device, "batch_size": 128}
         for device, ips in (("N1C1", 100.0), ("N4C32", 2800.0))

@@ -26,7 +26,7 @@ def report(result: Any) -> dict[str, Any]:
     return {name: dict(rows) for name, rows in json.loads(result.out)["models"].items()}
 
 
-def test_the_seeds_table_from_its_lines(tipcflow: Command) -> None:
+def test_the_seeds_table_is_made_from_its_lines(tipcflow: Command) -> None:
     result = tipcflow("scaling", str(SEED), *B, "--json")
     assert (result.code, result.err) == (0, "")
     rows = report(result)["r50"]
@@ -37,11 +37,11 @@ def test_the_seeds_table_from_its_lines(tipcflow: Command) -> None:
     assert rows["4n8g"]["efficiency"] == round(11084.53 / 397.78 / 32, 4), "of the speed-up before it is rounded"
 
 
-def test_the_table_for_users(tipcflow: Command) -> None:
+def test_the_table_for_users_is_printed(tipcflow: Command) -> None:
     assert tipcflow("scaling", str(SEED), *B).out == (GOLDEN / "scaling.txt").read_text()
 
 
-def test_lines_in_several_files_and_in_any_order(tipcflow: Command, tmp_path: Path) -> None:
+def test_lines_may_be_in_several_files_and_in_any_order(tipcflow: Command, tmp_path: Path) -> None:
     lines = SEED.read_text().splitlines()
     (tmp_path / "a").write_text("noise\n" + "\n".join(reversed(lines[:11])) + "\n")
     (tmp_path / "b").write_text("\r\n".join(lines[11:]))
@@ -138,7 +138,7 @@ def test_invalid_input_is_an_error(tipcflow: Command, arguments: tuple[str, ...]
     assert message in result.err
 
 
-def test_speeds_of_tipc_benchmarks(tipcflow: Command, tmp_path: Path) -> None:
+def test_speeds_of_tipc_benchmarks_are_read(tipcflow: Command, tmp_path: Path) -> None:
     rows = [
         {
             "model_name": "ResNet50_bs128_fp32_DP",

@@ -27,7 +27,7 @@ def put(database: Path) -> None:
             store.documents.put(name, document)
 
 
-def test_series_newest_first(tipcflow: Callable[..., Any], database: Path) -> None:
+def test_series_are_listed_newest_first(tipcflow: Callable[..., Any], database: Path) -> None:
     put(database)
     lines = tipcflow("scaling", "list").out.splitlines()
     assert lines[0].startswith(f"{a_run().chain}, fp32 on {a_run().cluster}, ")
@@ -46,7 +46,7 @@ def test_series_newest_first(tipcflow: Callable[..., Any], database: Path) -> No
     assert lines[4:6] == ["4n8g: not_run: 4 nodes needed, cluster lab has 2", "note: note"]
 
 
-def test_json_and_csv(tipcflow: Callable[..., Any], database: Path) -> None:
+def test_json_and_csv_are_printed(tipcflow: Callable[..., Any], database: Path) -> None:
     put(database)
     facts = json.loads(tipcflow("scaling", "list", "--json").out)
     assert [series["run"] for series in facts["series"]] == ["new", "old"]

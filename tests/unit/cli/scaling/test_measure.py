@@ -66,12 +66,12 @@ def test_invalid_input_is_one_error(refused: Callable[..., str], words: tuple[st
     assert message in line
 
 
-def test_cluster_without_the_framework(refused: Callable[..., str]) -> None:
+def test_cluster_without_the_framework_is_refused(refused: Callable[..., str]) -> None:
     line = refused(*B, framework="torch")
     assert "suite mobilenet_v3_small_benchmark needs paddlepaddle; found 'cluster lab has no paddlepaddle'" in line
 
 
-def test_file_without_a_benchmark(refused: Callable[..., str], tmp_path: Path) -> None:
+def test_file_without_a_benchmark_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:
     text = (ROOT / "examples" / "mobilenet_v3_small" / PARAMS).read_text()
     file = tmp_path / "toy" / "plain.txt"
     file.parent.mkdir()

@@ -67,7 +67,7 @@ def test_a_run_whose_first_rank_alone_prints(tipcflow: Tipcflow, database: Path)
     ]
 
 
-def test_a_run_that_ended_too_early(tipcflow: Tipcflow, database: Path) -> None:
+def test_a_run_that_ended_too_early_is_refused(tipcflow: Tipcflow, database: Path) -> None:
     with Store.open() as store:
         kept(store, "20261121t093005-r50-a", trained(1, 1, 1), [800.0])
     result = tipcflow("scaling", "20261121t093005-r50-a", *B, "--skip", "150")

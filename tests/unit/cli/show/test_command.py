@@ -72,7 +72,7 @@ def test_show_prints_the_page_on_stdout(failed: str, tipcflow: Callable[..., Any
     assert "\x1b" not in result.out
 
 
-def test_show_as_json(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
+def test_a_run_is_printed_as_json(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
     result = tipcflow("show", "20261122", "--json")
 
     def refuse(word: str) -> None:

@@ -64,7 +64,7 @@ def test_a_worse_chain_decides(tipcflow: Tipcflow, two: FakeAirflow) -> None:
     assert (result.code, result.out.splitlines()[-1]) == (1, "regression")
 
 
-def test_wheel_at_an_address(tipcflow: Tipcflow, two: FakeAirflow, site: str, tmp_path: Path) -> None:
+def test_a_wheel_can_have_an_address(tipcflow: Tipcflow, two: FakeAirflow, site: str, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path)
     url = f"{site}/{wheel.name}"
     right = tipcflow("trigger", "--framework-wheel", url, "--sha256", sha256_of(wheel))

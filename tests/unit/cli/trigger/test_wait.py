@@ -111,7 +111,7 @@ def test_an_unavailable_airflow_is_polled_again(
 
 
 @pytest.mark.parametrize("stop", [[], ["--stop"]])
-def test_cancelled_by_a_signal(
+def test_runs_are_cancelled_by_a_signal(
     tipcflow: Tipcflow, airflow: FakeAirflow, monkeypatch: pytest.MonkeyPatch, stop: list[str]
 ) -> None:
     airflow.add(DAG, ("running", facts(None)))

@@ -41,7 +41,7 @@ def test_older_python_is_refused_with_a_remedy(tmp_path: Path) -> None:
     )
 
 
-def test_python_without_pip_and_no_uv(tmp_path: Path) -> None:
+def test_python_without_pip_and_uv_is_reported(tmp_path: Path) -> None:
     done = install(tmp_path, 'if [ "$2" = pip ]; then exit 1; fi')
     assert done.returncode == 2
     assert "has no pip\n  hint: install it (Debian: apt-get install python3-pip)" in done.stderr

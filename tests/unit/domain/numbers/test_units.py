@@ -119,7 +119,7 @@ def test_percentages_are_formatted(change: float | None, text: str) -> None:
     assert percent(change) == text
 
 
-def test_the_change_in_percent_of_a_ratio() -> None:
+def test_the_change_of_a_ratio_is_in_percent() -> None:
     assert percent_change(1.25) == 25.0
     assert percent_change(None) is None
 

@@ -108,6 +108,6 @@ def test_quarantine_ends_after_enough_clean_runs(failed: int, judged: int, runs:
     assert (1 - rate) ** runs <= 0.05 < (1 - rate) ** (runs - 1)
 
 
-def test_quarantine_as_text() -> None:
+def test_a_quarantine_is_printed_as_text() -> None:
     assert quarantine(expires_at=1_795_996_800.0).until == "2026-11-30 00:00 UTC"
     assert quarantine(leg="cpu").about == "speed.batch_cost (v/train cpu)"

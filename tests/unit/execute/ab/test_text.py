@@ -54,7 +54,7 @@ def test_opening_names_both_sides_and_the_limits() -> None:
     assert "toy f.txt: 8 pairs, margin 5.0%" in opening(A, B, Limits(pairs=8, warm_ups=0, margin=0.05))
 
 
-def test_a_line_per_pair() -> None:
+def test_every_pair_has_a_line() -> None:
     assert pair_line(progress(count=0)) == "warm-up pair (A, B): 1:00; not counted, caches were cold"
     few = compared(TRAIN, (1.0, 1.1))
     assert pair_line(progress(few, count=1)) == (
@@ -98,7 +98,7 @@ def test_failed_side_b_is_worse_and_failed_side_a_undecided() -> None:
     assert result(failed)[0].startswith("undecided: run run-1a of A is failed")
 
 
-def test_comparison_as_json() -> None:
+def test_a_comparison_is_printed_as_json() -> None:
     data = result_json(A, B, Limits(), progress(SLOWER, why="every metric is decided", count=6))
     assert (data["a"], data["b"], data["decided"]) == ("v1 (11111111)", "main (22222222)", True)
     (metric,) = data["metrics"]

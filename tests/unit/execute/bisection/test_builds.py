@@ -51,7 +51,7 @@ def test_missing_list_of_builds_is_an_error(tmp_path: Path) -> None:
         read_builds(tmp_path / "none.txt")
 
 
-def test_a_list_without_end(tmp_path: Path) -> None:
+def test_a_list_without_end_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--builds: is too long; found '/dev/zero'; expected at most 1000000"):
         read_builds(Path("/dev/zero"))
     with pytest.raises(ConfigError, match="--builds: is too long"):

@@ -72,7 +72,7 @@ def test_wrong_refs_are_one_error(suite: Suite, tmp_path: Path, good: str, bad: 
     assert words in str(error.value)
 
 
-def test_a_suite_without_git(tmp_path: Path) -> None:
+def test_a_suite_without_git_is_refused(tmp_path: Path) -> None:
     plain = Suite(name="s", folder=str(tmp_path), dialects=("tipc",))
     with pytest.raises(ConfigError, match="is not a git checkout"):
         commits_between(plain, "a", "b", cache=tmp_path / "cache")

@@ -38,7 +38,7 @@ def row_of(made: ChainHistory, name: str, leg: str = "") -> MetricHistory:
     return row
 
 
-def test_the_main_metrics_of_each_group(store: Store) -> None:
+def test_every_group_has_main_metrics(store: Store) -> None:
     weeks(store, 12)
     made = history(store)
     main = [(row.group, row.leg, row.metric) for row in made.metrics if row.is_main]
@@ -91,7 +91,7 @@ def test_short_history_has_no_limit(store: Store) -> None:
     assert (row.smallest, row.limit, row.verdict, row.runs) == (None, None, "limit unknown", 3)
 
 
-def test_decisions_and_targets(store: Store) -> None:
+def test_decisions_and_targets_are_loaded(store: Store) -> None:
     weeks(store, 9)
     known = {"chain": CHAIN, "mode": "lite_train_lite_infer", "step": TRAIN, "metric": "batch_cost"}
     known |= {"environment": store.runs.get("run-00").environment, "unit": "s", "who": "mei", "why": "new kernel"}

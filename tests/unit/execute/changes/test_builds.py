@@ -33,7 +33,7 @@ def names(configs: Path, framework: str = "paddlepaddle") -> list[str]:
     return [chain.chain for chain in chains_of_build(framework, configs)]
 
 
-def test_exactly_the_declared_chains_with_the_params_of_the_repository(configs: Path) -> None:
+def test_declared_chains_have_the_params_of_the_repository(configs: Path) -> None:
     made = chains_of_build("paddlepaddle", configs)
     assert made[0] == BuildChain(CHAINS[1], "o/r", "lite_train_lite_infer", "local", "pr")
     assert [chain.chain for chain in made] == [CHAINS[1], CHAINS[0]]
@@ -71,7 +71,7 @@ def test_unknown_framework_is_an_error(configs: Path) -> None:
         names(configs, "torch")
 
 
-def test_framework_of_another_suite(configs: Path) -> None:
+def test_framework_of_another_suite_is_refused(configs: Path) -> None:
     add(configs, "s", builds={"torch": ["**"]})
     words = r"s\.yaml:6: builds: suite toy does not use this framework; found 'torch'; expected paddlepaddle"
     with pytest.raises(ConfigError, match=words):

@@ -129,7 +129,7 @@ def test_lost_commit_means_that_the_change_is_unknown(world: World) -> None:
     assert changed_between(world.suite, "0" * 40, world.first, cache=world.cache) == ((), False)
 
 
-def test_folder_of_the_suite_in_its_repository(world: World) -> None:
+def test_the_suite_can_be_a_folder_of_its_repository(world: World) -> None:
     assert folder_of(world.suite, cache=world.cache) == "ml/"
     assert inside("ml/train.py", "ml/", world.suite) == "train.py"
     assert inside("other/train.py", "ml/", world.suite) == "other/train.py"

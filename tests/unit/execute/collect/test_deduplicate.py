@@ -132,7 +132,7 @@ class Lines:
 
 @pytest.mark.parametrize("cut", range(1, 12))
 @pytest.mark.parametrize("named", [True, False])
-def test_two_ranks_in_one_overwritten_log(folder: Path, cut: int, named: bool) -> None:
+def test_two_ranks_can_share_an_overwritten_log(folder: Path, cut: int, named: bool) -> None:
     """Wherever the earlier attempt died: also between two ranks' lines of one iteration."""
     rows = [(1, at, rank if named else -1) for at in range(6) for rank in range(2)]
     assert Lines(folder).own(rows[:cut], rows) == 12
@@ -146,7 +146,7 @@ def test_two_ranks_in_one_log_that_was_appended_to(folder: Path, cut: int) -> No
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
-def test_several_lines_an_epoch_and_no_iterations(folder: Path, cut: int) -> None:
+def test_an_epoch_can_have_several_lines_without_iterations(folder: Path, cut: int) -> None:
     rows = [(epoch, -1, -1) for epoch in range(3) for _ in range(4)]
     assert Lines(folder).own(rows[:cut], rows) == 12, "overwritten"
     if cut > 4:
@@ -155,7 +155,7 @@ def test_several_lines_an_epoch_and_no_iterations(folder: Path, cut: int) -> Non
         assert Lines(folder).own(rows[:cut], rows[:cut] + rows) == cut + 12, "it cannot be told: all of it counts"
 
 
-def test_two_earlier_attempts_in_one_log(folder: Path) -> None:
+def test_a_log_can_contain_two_earlier_attempts(folder: Path) -> None:
     second = folder.parents[1] / "a[b]%2Ftrain~2" / "node-a" / "files"
     second.mkdir(parents=True)
     (second / "train.log").write_text("header\n" + _log(FIRST) + _log(FIRST[:2]))

@@ -52,7 +52,7 @@ def in_bulk(data: bytes, form: str, folder: Path, *, piece: int = 1 << 16, in_me
 
 @pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.glob("*.log")))
 @pytest.mark.parametrize("form", ["auto", *sorted(FORMATS)])
-def test_every_sample_log(name: str, form: str, tmp_path: Path) -> None:
+def test_bulk_and_single_lines_are_equal_for_every_sample_log(name: str, form: str, tmp_path: Path) -> None:
     data = (GOLDEN / name).read_bytes()
     assert in_bulk(data, form, tmp_path) == by_line(data, form)
     assert in_bulk(data, form, tmp_path, piece=700, in_memory=0) == by_line(data, form), "spilled to files"

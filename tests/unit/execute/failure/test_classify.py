@@ -35,7 +35,7 @@ def test_kill_that_may_be_of_another_container(fields: dict[str, Any], log: str,
     assert class_of(record, diagnose_logs(log, {})) is expected
 
 
-def test_peer_of_a_killed_rank() -> None:
+def test_the_kill_is_the_cause_of_a_lost_peer() -> None:
     """The lost peer is the sign of the kill."""
     lost = "RuntimeError: Connection closed by peer [10.0.0.1]:29500\n"
     record = a_record(a_run().id, reason=EndReason.EXITED, exit_code=1, oom=True, oom_named=False)

@@ -74,7 +74,9 @@ def record(**values: object) -> ExitRecord:
         ),
     ],
 )
-def test_status_of_an_exit_record(values: dict[str, object], tail: str, status: Status, words: str) -> None:
+def test_an_exit_record_decides_the_status(
+    values: dict[str, object], tail: str, status: Status, words: str
+) -> None:
     found, reason = status_of(record(**values), diagnose_logs(tail, {}))
     assert found is status
     assert words in reason

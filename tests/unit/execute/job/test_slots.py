@@ -14,7 +14,7 @@ CLUSTER = Cluster(
 )
 
 
-def test_the_slots_that_steps_use_or_all_of_their_nodes() -> None:
+def test_slots_are_from_the_steps_or_all_nodes() -> None:
     plan = a_plan()
     used = slots_needed(plan, CLUSTER)
     assert used == [("192.0.2.1", 0), ("192.0.2.2", 0)]

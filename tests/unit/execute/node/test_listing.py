@@ -24,7 +24,7 @@ LISTED: dict[str, Any] = {
 FIRST, SECOND, OTHER = JobId("r1", "v/train", 1), JobId("r1", "v/train", 2), JobId("r1", "v/train_more", 1)
 
 
-def test_jobs_and_processes() -> None:
+def test_jobs_and_processes_are_listed() -> None:
     assert running_jobs(LISTED) == {SECOND, JobId("r2", "v/train", 1)}
     assert [process["pid"] for _, process in processes(LISTED)] == [7, 8, 9, 10]
     assert jobs_by_run(LISTED) == {

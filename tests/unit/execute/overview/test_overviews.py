@@ -163,7 +163,7 @@ def test_coverage_lists_gaps_of_chains(store: Store, configs: Path) -> None:
     assert [each.chain for each in load_coverage(store, configs, suite="t", now=NOW).chains] == ["t/other/a"]
 
 
-def test_legs_and_a_short_history(store: Store, configs: Path) -> None:
+def test_legs_and_a_short_history_are_counted(store: Store, configs: Path) -> None:
     run = record_run(store, a_run(chain="s/alpha/a", suite="s"))
     store.steps.set_leg(run.id, INFER, "gpu", 0, Status.NOT_RUN, "no GPU")
     (alpha, _) = sorted(load_coverage(store, configs, now=T0 + DAY).chains, key=lambda each: each.chain)

@@ -52,7 +52,7 @@ def add(store: Store, run: str = "", **fields: Any) -> Quarantine:
     return quarantine_failure(store, find_failure(store, CHAIN, request.check, run), request, RULE)
 
 
-def test_the_newest_failure_with_its_rate(runs: Store) -> None:
+def test_the_newest_failure_is_stored_with_its_rate(runs: Store) -> None:
     before = runs.now()
     made = add(runs)
     assert (made.number, made.run, made.evidence) == (1, "run-8", ("run-8", "run-2"))
@@ -129,7 +129,7 @@ def test_a_run_that_cannot_be_the_evidence(runs: Store) -> None:
         add(runs, "run-7")
 
 
-def test_the_policys_limit_a_day(store: Store) -> None:
+def test_the_policy_limits_quarantines_a_day(store: Store) -> None:
     put(store, 0, *(parity(leg=f"leg{number}") for number in range(4)))
     for number in range(3):
         add(store, leg=f"leg{number}")

@@ -36,7 +36,7 @@ def commands(plan: Plan) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("test", ["toy", "mnist", "data"])
-def test_both_ways_to_start(tmp_path: Path, test: str) -> None:
+def test_both_ways_to_start_are_planned(tmp_path: Path, test: str) -> None:
     for rank, words in enumerate(commands(made(tmp_path, f"{test}/train_init_method"))):
         assert words[1] == f"mmmg_{test}.py"
         assert words[-5].startswith("tcp://10.0.0.1:")

@@ -57,7 +57,7 @@ def test_ref_gives_the_file_at_that_ref(repository: Path) -> None:
     assert snapshot(repository, "main").params_text == "second\n"
 
 
-def test_same_files_same_hash_also_without_git_times(repository: Path) -> None:
+def test_equal_files_have_equal_hashes_without_git_times(repository: Path) -> None:
     at_ref = snapshot(repository, "main")
     now = snapshot(repository)
     assert at_ref.sha256 == now.sha256
@@ -80,7 +80,7 @@ def test_local_changes_are_marked(repository: Path) -> None:
     assert "new.py" in found.names
 
 
-def test_params_by_path_on_the_controller(repository: Path) -> None:
+def test_params_can_be_a_path_on_the_controller(repository: Path) -> None:
     assert snapshot(repository, params=str(repository / "suite" / PARAMS)).params_file == PARAMS
 
 
@@ -104,7 +104,7 @@ def test_foreign_params_file_travels_along(repository: Path, tmp_path: Path) -> 
         (None, "/does/not/exist.txt", "no such params file; found '/does/not/exist.txt'"),
     ],
 )
-def test_wrong_ref_or_file(repository: Path, ref: str | None, params: str, words: str) -> None:
+def test_wrong_ref_or_file_is_refused(repository: Path, ref: str | None, params: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         snapshot(repository, ref, params)
 
@@ -115,7 +115,7 @@ def test_binary_params_file_is_refused(repository: Path) -> None:
         snapshot(repository)
 
 
-def test_folder_without_git(tmp_path: Path) -> None:
+def test_a_folder_without_git_is_packed(tmp_path: Path) -> None:
     (tmp_path / "suite" / "__pycache__").mkdir(parents=True)
     (tmp_path / "suite" / "__pycache__" / "x.pyc").write_bytes(b"x")
     (tmp_path / "suite" / "p.txt").write_text("p\n")
@@ -126,7 +126,7 @@ def test_folder_without_git(tmp_path: Path) -> None:
         snapshot(tmp_path, "main", "p.txt")
 
 
-def test_suite_by_git_url(repository: Path, tmp_path: Path) -> None:
+def test_a_suite_can_have_a_git_url(repository: Path, tmp_path: Path) -> None:
     suite = Suite(name="s", git=f"file://{repository}", subfolder="suite", dialects=("d",))
     cache = tmp_path / "cache"
     assert take_snapshot(suite, PARAMS, None, cache=cache).params_text == "second\n"
@@ -151,7 +151,7 @@ def test_a_commit_that_no_branch_holds_comes_when_requested(repository: Path, tm
         take_snapshot(suite, PARAMS, "0" * 40, cache=cache)
 
 
-def test_unreachable_git_url(tmp_path: Path) -> None:
+def test_unreachable_git_url_is_an_infra_failure(tmp_path: Path) -> None:
     suite = Suite(name="s", git=f"file://{tmp_path}/nowhere", dialects=("d",))
     with pytest.raises(InfraError, match="git clone failed"):
         take_snapshot(suite, PARAMS, None, cache=tmp_path / "cache")
@@ -229,7 +229,7 @@ def test_foreign_params_file_is_put_into_the_suites_root(repository: Path, tmp_p
     assert f"suite/{found.params_file}" in members(found)
 
 
-def test_whole_repository_outside_of_git(tmp_path: Path) -> None:
+def test_a_whole_repository_is_packed_without_git(tmp_path: Path) -> None:
     (tmp_path / "it" / "suite").mkdir(parents=True)
     (tmp_path / "it" / "suite" / "p.txt").write_text("p\n")
     (tmp_path / "it" / "beside.py").write_text("pass\n")

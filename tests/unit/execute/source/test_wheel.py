@@ -112,7 +112,7 @@ def wrong(tmp_path: Path, source: str, sha256: str, *, only_names: bool = False)
     return str(caught.value).replace(str(tmp_path), "TMP")
 
 
-def test_messages_for_the_user(tmp_path: Path) -> None:
+def test_messages_name_source_and_problem(tmp_path: Path) -> None:
     good = make_wheel(tmp_path)
     sha256 = sha256_of(good)
     text = tmp_path / "toyframe-2.0-py3-none-any.whl"

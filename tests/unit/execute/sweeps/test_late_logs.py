@@ -126,7 +126,9 @@ def test_a_job_that_is_still_running_is_left_to_the_next_sweep(
     assert late_logs(upkeep).endswith("7 samples of 1 runs fetched late")
 
 
-def test_only_the_chosen_nodes_and_run(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_chosen_nodes_and_run_are_fetched(
+    store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lose(store, "r1")
     lose(store, "r2")
     requests = result(monkeypatch, store)

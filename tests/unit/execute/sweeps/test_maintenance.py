@@ -189,7 +189,9 @@ def test_a_run_knows_its_own_nodes(here: Deployment) -> None:
         (None, 99 * DAY_S, False, False),
     ],
 )
-def test_when_a_folder_on_a_node_may_go(status: Status | None, age: float, keep: bool, goes: bool) -> None:
+def test_status_and_age_decide_which_node_folders_are_removed(
+    status: Status | None, age: float, keep: bool, goes: bool
+) -> None:
     run = a_run(status=status, ended_at=status and NOW - age)
     assert is_removable(run, NOW, keep=keep) is goes
 

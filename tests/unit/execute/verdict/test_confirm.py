@@ -55,7 +55,7 @@ def test_suspected_metrics_select_steps_and_legs() -> None:
     assert confirm.suspected(answers) == (LegKey(INFER, LEG).part, PartKey(TRAIN))
 
 
-def test_requested_once_beyond_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_confirm_run_is_requested_once_beyond_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by a run that took all of its budget: the confirm run has minutes of its own."""
     late = T0 + 60 * POLICY.budget_minutes + 5
     monkeypatch.setattr(confirm.time, "time", lambda: late)
@@ -97,7 +97,7 @@ def test_the_nodes_change_places() -> None:
 
 
 @pytest.mark.parametrize(("ref", "expected"), [(None, None), ("main", "abc")])
-def test_the_same_commit_in_the_requested_mode(ref: str | None, expected: str | None) -> None:
+def test_a_confirm_run_has_the_commit_and_the_requested_mode(ref: str | None, expected: str | None) -> None:
     request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), suite_ref=ref, repeats=3)
     requested = ConfirmationDocument(run="child", keys=(TRAIN,), until=T0, mode=LITE)
     made = confirm.request_for(request, a_run(suite_commit="abc"), requested, T0)

@@ -133,7 +133,7 @@ def test_the_own_comment_is_found_on_a_later_page(client: Client, github: GitHub
     assert client.comment(2, "<!-- m -->", "<!-- m -->\nx") == 151
 
 
-def test_a_pull_request_and_its_files(client: Client, github: GitHub) -> None:
+def test_a_pull_request_and_its_files_are_read(client: Client, github: GitHub) -> None:
     github.pull = {
         "state": "open",
         "head": {"sha": HEAD, "repo": None},

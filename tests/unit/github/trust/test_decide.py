@@ -227,7 +227,7 @@ def test_a_run_command_does_not_approve_a_fork(repository: Repository) -> None:
         assert (found.do, found.why, found.approve) == (Do.WAIT, Why.FORK, "")
 
 
-def test_named_approvers_and_higher_permissions(repository: Repository) -> None:
+def test_named_approvers_and_higher_permissions_are_accepted(repository: Repository) -> None:
     strict = repository.model_copy(update={"approvers": Approvers(permission="admin", users=("Friend",))})
     command = f"/tipc approve {HEAD}"
     assert last(comment(command, "writer"), strict, FORK).why is Why.NOT_ALLOWED
@@ -348,6 +348,6 @@ def test_no_combination_starts_unapproved_code_of_a_fork(repository: Repository)
                 assert one.key.head_sha in known.approved or (one.approve == one.key.head_sha and may)
 
 
-def test_the_id_of_a_check_run() -> None:
+def test_the_id_of_a_check_run_is_read() -> None:
     assert number_of(external_id(RunKey(NAME, 12, HEAD, 3))) == 12
     assert [number_of(text) for text in ("", "12", "a/1", "1/", "-1/2", "9" * 12 + "/1")] == [None] * 6

@@ -62,7 +62,7 @@ def _first(payloads: Payloads, name: str, action: str) -> dict[str, Any]:
     return next(one for one in payloads[name] if one.get("action") == action)
 
 
-def test_the_fields_of_a_pull_request(payloads: Payloads) -> None:
+def test_the_fields_of_a_pull_request_are_read(payloads: Payloads) -> None:
     event = event_of("pull_request", _first(payloads, "pull_request", "opened"))
     assert isinstance(event, PullRequestEvent)
     assert (event.repository, event.number, event.author) == ("Codertocat/Hello-World", 2, "Codertocat")
@@ -72,7 +72,7 @@ def test_the_fields_of_a_pull_request(payloads: Payloads) -> None:
     assert not event.draft
 
 
-def test_the_base_before_an_edit(payloads: Payloads) -> None:
+def test_the_base_before_an_edit_is_read(payloads: Payloads) -> None:
     payload = json.loads(json.dumps(_first(payloads, "pull_request", "opened"))) | {"action": "edited"}
     retitled = event_of("pull_request", payload | {"changes": {"title": {"from": "old"}}})
     rebased = event_of("pull_request", payload | {"changes": {"base": {"ref": {"from": "main"}}}})

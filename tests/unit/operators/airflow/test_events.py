@@ -90,7 +90,7 @@ def test_progress_bar_without_newlines_keeps_only_the_last_state(log: Lines) -> 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_lines_of_other_events(log: Lines, event: Event, line: str) -> None:
+def test_lines_of_other_events_are_plain_text(log: Lines, event: Event, line: str) -> None:
     TaskLog(log).take(event)
     assert log.lines == [line]
 

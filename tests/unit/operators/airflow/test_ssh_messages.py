@@ -44,7 +44,7 @@ def stack() -> Iterator[ExitStack]:
         (unknown_host, "node a: the host name {host} is unknown"),
     ],
 )
-def test_cli_and_task_print_the_same(
+def test_messages_of_cli_and_task_are_equal(
     server: Callable[[ExitStack], tuple[str, int]],
     message: str,
     stack: ExitStack,

@@ -124,7 +124,7 @@ def test_a_chain_is_found_by_the_id_of_its_dag(configs: Path, name: str) -> None
     assert len(found.variants) == 1
 
 
-def test_where_the_id_is_the_name_no_folder_is_listed(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_folder_is_listed_if_the_id_is_the_name(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(configs, "resnet/train.txt")
     monkeypatch.setattr(catalog, "chains_of", lambda *_: pytest.fail("listed"))
     assert chain_of("s", configs, "s.resnet.train") is not None

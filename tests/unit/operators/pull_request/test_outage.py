@@ -101,7 +101,7 @@ def test_response_of_the_last_report_is_lost_in_an_outage(world: World) -> None:
 
 
 @pytest.mark.parametrize(("hours", "starts"), [(0.5, 1), (5.0, 1), (80.0, 0)])
-def test_outage_between_delivery_and_selection(
+def test_selection_is_repeated_after_an_outage(
     world: World, monkeypatch: pytest.MonkeyPatch, hours: float, starts: int
 ) -> None:
     """The delivery was handled, but the list of changed files cannot be read for hours; days are too long."""

@@ -71,7 +71,7 @@ def refusal(wrong: dict[str, Any], allowed: tuple[str, ...] = RUN_PARAMS) -> Con
     return caught.value
 
 
-def test_messages_for_the_user() -> None:
+def test_messages_name_param_and_value() -> None:
     messages = [f"# {wrong}\n{refusal(wrong)}\n" for wrong in WRONG]
     messages += [f"# certify {wrong}\n{refusal(wrong, GENERIC)}\n" for wrong in WRONG_GENERIC]
     with pytest.raises(ConfigError) as nothing:

@@ -8,7 +8,7 @@ from tipcflow_operators.weekly.choice import all_chains, chosen_chains, longest_
 NAMES = ["clas/mobilenet_v3/train_infer", "clas/resnet50/train_infer", "ocr/det_r50/train_infer"]
 
 
-def test_all_chains_of_all_suites(tmp_path: Path) -> None:
+def test_all_chains_of_all_suites_are_selected(tmp_path: Path) -> None:
     for name in reversed(NAMES):
         path = tmp_path / "chains" / f"{name}.txt"
         path.parent.mkdir(parents=True)

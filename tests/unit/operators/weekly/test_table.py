@@ -52,7 +52,7 @@ def test_an_unconfirmed_run_is_red_unless_the_policy_sets_neutral() -> None:
     assert Row("clas/bad/train", ended("clas/bad/train", Status.FAILED), neutral=True).red
 
 
-def test_accuracy_against_its_target_and_the_last_time() -> None:
+def test_accuracy_is_compared_with_target_and_last_run() -> None:
     before = values_of([judged(71.0), judged(0.5, metric="top5_acc"), judged(None, metric="other")])
     assert before == {("v/eval", "top1_acc"): 71.0, ("v/eval", "top5_acc"): 0.5}
     now = [judged(71.25), judged(None, Status.INSUFFICIENT_DATA), judged(0.9, check="loss.falling")]

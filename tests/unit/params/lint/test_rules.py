@@ -110,7 +110,7 @@ def test_a_rule_fires_on_the_line_that_is_wrong(
         ("precision-word", "PaddleOCR", "--precision:null|amp", "--precision:null|fp16", "'fp16'"),
     ],
 )
-def test_a_rule_of_one_suite(
+def test_a_rule_of_one_suite_is_not_applied_to_others(
     clean: str, found: Found, rule: str, dialect: str, old: str, new: str, report: str
 ) -> None:
     text = clean.replace(old, new, 1)

@@ -57,7 +57,7 @@ def test_cpp_report_is_parsed(prefix: str, conf: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", [LOGGED, GLOG, LITE], ids=["logged", "glog", "lite"])
-def test_in_bulk_and_line_by_line(prefix: str) -> None:
+def test_bulk_and_single_lines_are_equal(prefix: str) -> None:
     text = f"loading\n{log(prefix)}key: value\n{log(prefix)}threads: 3\n".encode()
     account = summarize_log([text])
     assert (account.kinds["autolog"], account.unrecognised) == (30, 3)
@@ -82,7 +82,7 @@ def test_lines_after_a_report_are_not_part_of_the_report() -> None:
     assert (block.fields["det_time(ms)"], block.fields["model_name"]) == ("4.5", "rec")
 
 
-def test_identifiers_before_titles() -> None:
+def test_identifiers_may_be_before_titles() -> None:
     text = "".join(f"[{name}]{line}\n" for name in ("det", "rec") for line in log(LITE).splitlines())
     assert times(parse_autolog(text)) == [TIMES, TIMES]
 

@@ -36,7 +36,7 @@ def test_values_of_a_json_object_are_read(indent: int | str | None) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 10_000])
-def test_pieces_of_any_size_and_lines_around(piece: int) -> None:
+def test_pieces_may_have_any_size(piece: int) -> None:
     whole = json.dumps(OBJECT, indent=4)
     data = f"noise\n{whole}\n[\n{whole},\n{whole}\n]\nloss: 1.0, ips: 3 images/s\n".encode()
     account = summarize_log(data[at : at + piece] for at in range(0, len(data), piece))

@@ -35,7 +35,7 @@ def test_many_random_mixes_of_lines(rng: random.Random, piece: int) -> None:
     st.binary(max_size=60),
 )
 @settings(max_examples=40, deadline=None)
-def test_any_bytes_between(lines: list[bytes], rubbish: bytes) -> None:
+def test_any_bytes_may_be_between_lines(lines: list[bytes], rubbish: bytes) -> None:
     same(b"\n".join([*lines, rubbish, *lines]))
 
 
@@ -45,7 +45,7 @@ def test_a_name_with_many_digits_does_not_hide_the_names_with_one() -> None:
 
 
 @pytest.mark.parametrize("form", ["clas", "ocr", "models", "nlp"])
-def test_bulk_reading_of_a_single_format(form: str) -> None:
+def test_a_single_format_is_read_in_bulk(form: str) -> None:
     rng = random.Random(7)
     same(b"\n".join(redrawn(line, rng) for line in LINES * 12), form)
 
@@ -72,7 +72,7 @@ def test_ranks_interleaved_give_exact_counts() -> None:
 
 
 @pytest.mark.full
-def test_a_million_lines_of_eight_ranks() -> None:
+def test_a_million_lines_of_eight_ranks_are_read() -> None:
     lines, kinds, losses = counted(interleaved(1_000_000))
     assert (lines, kinds) == (1_000_000, {"models": 900_000})
     assert losses == Counter(number % 8 for number in range(1_000_000) if number % 10 != 9)

@@ -40,12 +40,12 @@ def test_floods_within_a_line(head: bytes, unit: bytes) -> None:
     assert seconds(lambda: summarize_log([data])) < 0.5
 
 
-def test_a_progress_bar_of_many_states() -> None:
+def test_a_progress_bar_can_have_many_states() -> None:
     data = b"".join(b"\r%7d/1000000 [==>...]" % at for at in range(200_000)) + b"\n"
     assert seconds(lambda: summarize_log([data[at : at + 4096] for at in range(0, len(data), 4096)])) < 4
 
 
-def test_a_result_line_with_many_blanks() -> None:
+def test_a_result_line_can_have_many_blanks() -> None:
     line = "Run failed with command - " + " " * LONG + "x"
     assert seconds(lambda: parse_result(line)) < 0.5
     found = parse_result("  [33m Run failed with command - a - b !  ! [0m ")

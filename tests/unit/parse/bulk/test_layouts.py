@@ -103,13 +103,13 @@ def test_every_number_of_every_width_round_trips(sign: str, part: int) -> None:
 
 
 @pytest.mark.parametrize("other", [b"/", b":", b" ", b"\xff", b"\x00", b"\x1b", b"a", b"."])
-def test_lines_similar_to_a_layout(other: bytes) -> None:
+def test_lines_similar_to_a_layout_are_read_alone(other: bytes) -> None:
     line = b"[Epoch 10, iter: 1000] loss: 0.25, top1: 12.5, batch_cost: 0.25 sec\n"
     near = [line[:at] + other + line[at + 1 :] for at in range(len(line) - 1)]
     same(line * 10 + b"".join(near) + line * 10, piece=len(line) * 10)
 
 
-def test_lines_that_steer_among_lines_of_a_layout() -> None:
+def test_steering_lines_may_be_among_lines_of_a_layout() -> None:
     line = b"[2022/08/08 16:29:00] ppocr INFO: hmean:0.8670120239257812\n"
     ckpt = b"[2022/08/08 16:29:00] ppocr INFO: metric in ckpt ***************\n"
     best = b"[2022/08/08 16:29:00] ppocr INFO: metric eval ***************\n"

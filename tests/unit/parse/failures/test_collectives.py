@@ -51,7 +51,7 @@ def paddle_waits(rank: int, number: int, what: str = "start but not finish", gro
         ("", None),
     ],
 )
-def test_first_collective_that_timed_out(text: str, expected: Collective | None) -> None:
+def test_the_first_collective_that_timed_out_is_named(text: str, expected: Collective | None) -> None:
     assert timed_out_collective(text) == expected
 
 

@@ -56,7 +56,7 @@ def test_the_only_running_rank_is_behind_the_ranks_that_have_ended() -> None:
     assert behind({"a": {"logs": [log(0, 1), output]}}) is None, "the launcher's output belongs to no rank"
 
 
-def test_iterations_that_restart_in_every_epoch() -> None:
+def test_iterations_may_restart_in_every_epoch() -> None:
     found = behind({"a": {"logs": [log(0, 1, epoch=3)]}, "b": {"logs": [log(1, 40, epoch=2)]}})
     assert found is not None
     assert found.node == "b"
@@ -81,7 +81,7 @@ def test_the_rank_that_is_elsewhere_while_the_others_wait(stack: str) -> None:
     assert "prepare_batch" in found.why
 
 
-def test_the_rank_that_fell_silent_before_the_others() -> None:
+def test_the_first_silent_rank_is_named() -> None:
     seen = {"a": {"logs": [log(0, None, idle_s=120)]}, "b": {"logs": [log(1, None, idle_s=300)]}}
     found = behind(seen)
     assert found is not None

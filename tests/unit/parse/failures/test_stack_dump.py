@@ -22,7 +22,7 @@ def test_only_the_message_of_a_crash_remains() -> None:
     assert [line for line in without_stacks(FATAL.splitlines()) if line] == ["Fatal Python error: Aborted"]
 
 
-def test_a_traceback_and_output_remain() -> None:
+def test_a_traceback_and_output_are_kept() -> None:
     lines = [
         "Traceback (most recent call last):",
         '  File "a.py", line 1, in <module>',

@@ -39,7 +39,7 @@ def test_published_autolog_report_is_parsed() -> None:
     assert log.reporter == "unknown"
 
 
-def test_every_line_twice_and_a_value_over_two_lines() -> None:
+def test_lines_may_be_doubled_and_values_divided() -> None:
     (block,) = parse_inference(DOUBLED).blocks
     assert block.complete
     assert block.fields["CUDA_version"] == "13.0.88\nBuild cuda_13.0.r13.0/compiler.36424714_0"
@@ -49,7 +49,7 @@ def test_every_line_twice_and_a_value_over_two_lines() -> None:
     assert parse_inference(DOUBLED).reporter == "auto_log", "the package names its source file in the second copy"
 
 
-def test_recorded_output_of_autolog() -> None:
+def test_recorded_output_of_autolog_is_read() -> None:
     """Output of AutoLog 1.2.0 itself, recorded on 2026-11-23 with CPU Paddle 3.3.1 and Python 3.11.7.
 
     Machine: 2 virtual cores of an Intel Xeon (AVX512), 24 GB, Debian 12, CUDA toolkit 13.0 without a GPU.
@@ -94,7 +94,7 @@ def test_gpu_values_and_identifiers() -> None:
     assert parse_inference(text).autolog["model_name"] == "classification"
 
 
-def test_the_sample_suites_log() -> None:
+def test_the_sample_suites_log_is_read() -> None:
     log = parse_inference(SAMPLE)
     assert log.reporter == "tipcflow-sample"
     assert log.engine == {
@@ -111,7 +111,7 @@ def test_report_names_its_reporter() -> None:
     assert parse_inference("reporter: auto_log 1.2.0\n").reporter == "", "no report, no reporter"
 
 
-def test_engine_of_an_autolog_report() -> None:
+def test_the_engine_of_an_autolog_report_is_read() -> None:
     fields = parse_inference(PLAIN).autolog
     assert engine_from_autolog(fields) == {
         "device": "cpu", "onednn": "False", "tensorrt": "False", "threads": "1", "batch_size": "1",
@@ -122,7 +122,7 @@ def test_engine_of_an_autolog_report() -> None:
 @pytest.mark.parametrize(
     "text", ["", "engine: started", "my engine: onednn=True", "engine:", "engine: onednn = True"]
 )
-def test_no_engine_line(text: str) -> None:
+def test_other_lines_are_not_engine_lines(text: str) -> None:
     assert parse_engine(text) == {}
 
 

@@ -25,7 +25,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("suite", LINES)
-def test_the_class_of_a_suite_s_line(suite: str) -> None:
+def test_the_class_in_a_line_of_a_suite_is_read(suite: str) -> None:
     line, image, number, score = LINES[suite]
     rules = load_suite(suite, CONFIGS).predictions
     assert parse_predictions(f"a line\n{line}\n", rules) == {PredictionKey(image): (*[0.0] * number, score)}
@@ -70,7 +70,7 @@ RESULTS: dict[str, tuple[str, dict[str, tuple[float, ...]]]] = {
 
 
 @pytest.mark.parametrize("suite", RESULTS)
-def test_the_results_of_a_suite_s_lines(suite: str) -> None:
+def test_results_in_lines_of_a_suite_are_read(suite: str) -> None:
     text, results = RESULTS[suite]
     predictions = parse_predictions(text, load_suite(suite, CONFIGS).predictions)
     assert str({str(key): values for key, values in predictions.items()}) == str(results)

@@ -25,7 +25,7 @@ def test_peaks_by_rank_and_in_all() -> None:
     assert {one.attempt for one in made} == {2}
 
 
-def test_gpu_memory_of_processes_without_a_rank() -> None:
+def test_gpu_memory_can_belong_to_no_rank() -> None:
     """Inference and trainings without a launcher: no sum is kept of GPU memory, and there is only one."""
     known = {"run": "r", "step": "infer", "leg": "l", "node": "a", "reason": EndReason.EXITED, "exit_code": 0}
     alone = ExitRecord(**known, peak_rss_bytes={"": 5, "total": 6}, peak_gpu_bytes={"": 9})

@@ -75,7 +75,7 @@ def test_rule_needs_one_metric_of_each_set() -> None:
     assert not values(rule, "epoch 1 loss: 1, cost: 2")
 
 
-def test_prefix_unit_and_name_come_from_the_rule() -> None:
+def test_the_rule_has_prefix_unit_and_name() -> None:
     rule = PairsRule(HEAD, Phase.EVAL, prefix="best.", units={"cost": "s"}, names={"c": "cost"})
     assert values(rule, "epoch 1 c: 2.0") == [("best.cost", 2.0, "s", 1, -1)]
 

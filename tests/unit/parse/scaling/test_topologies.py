@@ -21,7 +21,7 @@ def test_other_names_are_refused(name: str) -> None:
         read_topology(name)
 
 
-def test_fewest_nodes_first_and_each_once() -> None:
+def test_fewest_nodes_are_first_and_each_is_listed_once() -> None:
     names = ("4n8g", "1n8g", "2n1g", "1n1g", "2n1g", "1n4g")
     ordered = in_order(read_topology(name) for name in names)
     assert [topology.name for topology in ordered] == ["1n1g", "1n4g", "1n8g", "2n1g", "4n8g"]
@@ -45,7 +45,7 @@ def test_default_topologies_fit_the_largest_cluster_of_the_published_table() -> 
     assert [name for name in DEFAULT if misfit(read_topology(name), cluster(8, 8, 8, 8))] == []
 
 
-def test_batch_size_per_device_of_a_topology() -> None:
+def test_batch_size_is_per_device() -> None:
     topology = read_topology("2n2g")
     assert batch_per_device(topology, per_device=128, in_total=0) == 128
     assert batch_per_device(topology, per_device=0, in_total=128) == 32

@@ -36,7 +36,7 @@ def report(data: bytes) -> str:
     return "\n".join(rows) + "\n"
 
 
-def test_sample_lines_of_all_suites() -> None:
+def test_sample_lines_of_all_suites_are_read() -> None:
     assert report(LOG) == (GOLDEN / "suites.txt").read_text()
 
 
@@ -94,7 +94,7 @@ def test_lines_without_measurements_are_not_recognized(line: str) -> None:
         "==> log/workerlog.3 <==\n",
     ],
 )
-def test_the_rank_in_front_of_a_line(prefix: str) -> None:
+def test_the_rank_before_a_line_is_read(prefix: str) -> None:
     for line in LINES:
         plain = list(parse_training(lines_of(line), "auto"))
         ranked = list(parse_training(lines_of(prefix + line), "auto"))

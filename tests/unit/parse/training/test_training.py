@@ -36,7 +36,7 @@ def test_every_field_of_the_line_of_the_models_dialect() -> None:
     assert read(LINE) == [Sample(name, value, unit, Phase.TRAIN, 1, 4780, 0) for name, value, unit in expected]
 
 
-def test_a_log_with_colors_bad_bytes_glued_and_foreign_lines() -> None:
+def test_colors_bad_bytes_and_foreign_lines_are_skipped() -> None:
     found = read(LOG)
     losses = [(one.epoch, one.iteration, one.value) for one in found if one.metric == "loss"]
     assert [loss[:2] for loss in losses] == [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]

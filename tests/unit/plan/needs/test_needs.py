@@ -57,7 +57,7 @@ def test_an_unknown_slot_is_one_error(plan: Make, short_text: str) -> None:
     assert "model" in str(raised.value).partition("expected")[2]
 
 
-def test_environment_and_data_come_before_everything(
+def test_environment_and_data_are_the_first_steps(
     plan: Make, cluster: Callable[..., Cluster], short_text: str
 ) -> None:
     data = Data(to="dataset", url="https://h/x.tar", sha256="0" * 64)

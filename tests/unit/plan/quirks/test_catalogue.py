@@ -65,7 +65,9 @@ def test_a_quantised_int8_leg_on_a_gpu_runs_in_spec_alone(plan: Make, norm_text:
     assert "legs-skipped" not in {each.id for each in plan(norm_text, "whole_infer").quirks}
 
 
-def test_several_nodes_each_infer(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
+def test_inference_on_several_nodes_is_a_quirk(
+    plan: Make, short_text: str, cluster: Callable[..., Cluster]
+) -> None:
     assert "every-node-infers" in {each.id for each in plan(short_text, cluster=cluster()).quirks}
 
 
@@ -88,7 +90,7 @@ def test_cuda_visible_devices_leaks_into_the_next_launch(plan: Make, norm_text: 
     assert "cuda-leak" not in quirks_of(plan(edited(text, "gpu_list", "0,1|3"), dialects=("PaddleVideo",)))
 
 
-def test_an_empty_line_before_the_to_static_section(plan: Make, norm_text: str) -> None:
+def test_an_empty_line_before_the_to_static_section_is_a_quirk(plan: Make, norm_text: str) -> None:
     tail = "=====to_static_train_benchmark_params=====\nto_static_train:--static\n"
     text = norm_text.rstrip("\n") + "\n" + tail + "=====more=====\n"
     shifted = text.replace("\n##\n", "\n\n##\n", 1)
@@ -108,7 +110,7 @@ def test_a_detection_list_with_a_gap_shifts_its_quantisation_words(plan: Make, n
     assert "quant-misaligned" not in quirks_of(plan(level, "whole_infer", dialects=("PaddleDetection",)))
 
 
-def test_a_listed_model_called_null(plan: Make, norm_text: str) -> None:
+def test_a_listed_model_called_null_is_a_quirk(plan: Make, norm_text: str) -> None:
     text = edited(norm_text, "infer_model", "null|./m/best")
     assert "null-model" in quirks_of(plan(text, "whole_infer"))
     assert "null-model" not in quirks_of(plan(norm_text, "whole_infer"))

@@ -40,7 +40,7 @@ def started(made: Plan, step: str, tmp_path: Path) -> list[tuple[list[str], dict
     return messages
 
 
-def test_launch_with_ips_on_every_node(
+def test_every_node_is_launched_with_ips(
     plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path
 ) -> None:
     made = plan(short_text, cluster=cluster(), start_port=20032)
@@ -51,7 +51,7 @@ def test_launch_with_ips_on_every_node(
         assert env == {"PADDLE_DISTRI_BACKEND": "gloo"}
 
 
-def test_launch_with_a_master_on_every_node(
+def test_every_node_is_launched_with_a_master(
     plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path
 ) -> None:
     made = plan(short_text, cluster=cluster(), start_port=20032, launch=Launch.MASTER)
@@ -64,7 +64,7 @@ def test_launch_with_a_master_on_every_node(
 
 
 @pytest.mark.parametrize(("device", "env"), [("cpu", {}), ("gpu", {"CUDA_VISIBLE_DEVICES": "0,1"})])
-def test_launch_with_torchrun_on_every_node(
+def test_every_node_is_launched_with_torchrun(
     plan: Make,
     short_text: str,
     cluster: Callable[..., Cluster],
@@ -81,7 +81,7 @@ def test_launch_with_torchrun_on_every_node(
         )  # fmt: skip
 
 
-def test_torchrun_on_one_node(
+def test_a_single_node_is_launched_with_torchrun(
     plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path
 ) -> None:
     text = short_text.replace("192.168.0.1,192.168.0.2;0,1", "0,1")

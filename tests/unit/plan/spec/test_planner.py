@@ -108,9 +108,7 @@ def test_repeats_have_their_own_ids_and_folders(
     assert {step.variant for step in trains} == {FLEET}
 
 
-def test_seed_and_diagnose_reach_training_alone(
-    plan: Make, short_text: str, cluster: Callable[..., Cluster]
-) -> None:
+def test_only_training_has_seed_and_diagnose(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
     made = plan(short_text, cluster=cluster(), seed=7, seed_argument="--seed={seed}", diagnose=True)
     for step in made.steps:
         for command in step.commands.values():

@@ -5,7 +5,7 @@ from tests.unit.report.overview.test_scaling import a_series, a_topology, listed
 from tipcflow_pages.charts.scaling import scaling_chart
 
 
-def test_measured_linear_and_previous() -> None:
+def test_measured_linear_and_previous_are_drawn() -> None:
     old = a_series(a_topology("1n1g", 1, 100.0), a_topology("1n2g", 2, 150.0))
     new = a_series(a_topology("1n1g", 1, 100.0), a_topology("1n2g", 2, 190.0), a_topology("2n1g", 2, 160.0))
     newest, first = listed({"old": old, "new": new}).series

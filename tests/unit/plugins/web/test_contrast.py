@@ -47,7 +47,7 @@ def test_contrast_formula_equals_known_values() -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", STATUS)
-def test_status_words_on_their_own_tint(name: str, theme: str) -> None:
+def test_status_words_have_contrast_on_their_tint(name: str, theme: str) -> None:
     (share,) = re.findall(r"background: color-mix\(in srgb, var\(--c\) (\d+)%, transparent\)", CSS)
     tone = color(name, theme)
     for below in BEHIND:

@@ -199,7 +199,7 @@ def test_a_dead_runners_container_is_ended_before_its_slot_is_used_again(bench, 
     assert not (job / "container").exists()
 
 
-def test_a_node_without_the_engine(bench):
+def test_a_missing_container_engine_is_reported(bench):
     record = bench.end_of("true", container="N1", container_engine="no-such-engine")
     assert record.exit_code == 0
     assert record.message == "container N1 was not removed: no-such-engine is not on this node"

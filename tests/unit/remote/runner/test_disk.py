@@ -36,7 +36,7 @@ def test_a_job_on_a_full_disk_can_be_stopped(small, how, wait):
     assert not small.ours()
 
 
-def test_not_even_an_empty_file(tmp_path, monkeypatch):
+def test_the_runner_is_interrupted_if_no_file_can_be_written(tmp_path, monkeypatch):
     """The job's runner then gets SIGINT, if it is running: SIGTERM would count as the node's shutdown."""
     sent = []
     (tmp_path / "lock").write_text("4711")

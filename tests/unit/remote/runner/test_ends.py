@@ -49,7 +49,7 @@ def test_exit_code_of_the_shell_is_recorded(bench):
     assert not record.ok
 
 
-def test_shell_killed_by_its_own_command(bench):
+def test_a_shell_can_be_killed_by_its_own_command(bench):
     record = bench.end_of("echo before; kill -9 $$; echo never")
     assert (record.reason, record.exit_code, record.signal) == (EndReason.SIGNALED, None, 9)
     assert record.message == "ended by signal 9"

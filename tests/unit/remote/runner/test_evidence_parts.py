@@ -24,7 +24,7 @@ def test_addresses_of_the_kernel_are_decoded():
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-def test_a_socket_with_unread_bytes(family, host):
+def test_a_socket_with_unread_bytes_is_reported(family, host):
     with socket.socket(family) as server:
         server.bind((host, 0))
         server.listen()
@@ -48,11 +48,11 @@ def test_a_socket_with_unread_bytes(family, host):
         ("oxide of something", False),
     ],
 )
-def test_messages_of_the_kernel_that_matter(line, expected):
+def test_relevant_messages_of_the_kernel_are_kept(line, expected):
     assert bool(TELLING.search(line)) == expected
 
 
-def test_kernel_messages_with_their_age(monkeypatch):
+def test_kernel_messages_have_an_age(monkeypatch):
     up = float(Path("/proc/uptime").read_text().split()[0])
     records = [b"6,1,%d,-;NVRM: Xid 79\n SUBSYSTEM=pci" % int((up - 60) * 1e6), b"6,2,0,-;harmless", b"torn"]
     monkeypatch.setattr(kmsg, "records", lambda: iter(records))

@@ -58,7 +58,7 @@ def test_facts_of_a_missing_workspace_include_the_free_space(bench, tmp_path):
     assert bench.call("facts", tmp_path / "not" / "yet", "--python", sys.executable)["disk_free_bytes"] > 0
 
 
-def test_peers_by_tcp_with_the_reason(bench):
+def test_peers_are_reached_by_tcp_or_have_a_reason(bench):
     with socket.socket() as server, socket.socket() as closed:
         for sock in (server, closed):
             sock.bind(("127.0.0.1", 0))
@@ -79,7 +79,7 @@ def test_python_that_does_not_work(bench):
     assert report["packages"] == {}
 
 
-def test_environment_with_two_frameworks(bench, tmp_path):
+def test_an_environment_can_have_two_frameworks(bench, tmp_path):
     for name, file, text in (("paddle", "version/__init__.py", PADDLE), ("torch", "version.py", TORCH)):
         path = tmp_path / name / file
         path.parent.mkdir(parents=True)
@@ -146,7 +146,7 @@ def test_framework_of_an_environment_is_read_without_an_import(bench, tmp_path, 
     assert (report["framework"], report["framework_version"], report["cuda"]) == ("paddle", "3.3.1", "12.6")
 
 
-def test_gpus_as_reported_by_nvidia_smi(monkeypatch):
+def test_gpus_are_read_from_nvidia_smi(monkeypatch):
     row = "NVIDIA H200, GPU-aaaa, 143771, 570.124.06, 9.0\n"
     monkeypatch.setattr(module, "output", lambda *command: row * 2)
     report = module.gpus()
@@ -167,7 +167,7 @@ def test_gpus_as_reported_by_nvidia_smi(monkeypatch):
     assert module.gpus() == {"gpus": [], "driver": ""}
 
 
-def test_newest_cuda_of_the_driver(monkeypatch):
+def test_the_newest_cuda_of_the_driver_is_read(monkeypatch):
     """The header of nvidia-smi 410.79, from the document that lists these facts."""
     header = "| NVIDIA-SMI 410.79       Driver Version: 410.79       CUDA Version: 10.0     |\n"
     rows = "Tesla P40, GPU-aaaa, 24451, 410.79, 6.1\n"
@@ -185,13 +185,13 @@ def test_newest_cuda_of_the_driver(monkeypatch):
         ({}, ""),
     ],
 )
-def test_version_of_a_cuda_toolkit(tmp_path, files, version):
+def test_the_version_of_a_cuda_toolkit_is_read(tmp_path, files, version):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert toolkit_version(str(tmp_path)) == version
 
 
-def test_version_of_a_cuda_compiler(tmp_path):
+def test_the_version_of_a_cuda_compiler_is_read(tmp_path):
     """The last lines of nvcc 13.0."""
     nvcc = tmp_path / "nvcc"
     nvcc.write_text(

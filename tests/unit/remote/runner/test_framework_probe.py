@@ -210,7 +210,7 @@ def test_the_job_has_the_reports_in_its_record(bench, tmp_path):
     assert record.processes == ()
 
 
-def test_the_class_of_each_row_of_an_output() -> None:
+def test_every_row_of_an_output_has_a_class() -> None:
     table = numpy.array([[0.1, 0.7, 0.2], [0.5, 0.5, 0.0], [0.0, float("nan"), 1.0]], dtype="float32")
     assert top_classes(table) == [1, -1, -1]
     assert top_classes(table[0]) == top_classes(table[:1].astype("int64")) == top_classes(table[:, :1]) == []

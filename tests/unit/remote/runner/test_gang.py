@@ -34,7 +34,7 @@ def test_member_without_go_ends_with_barrier_timeout(bench):
     assert not (bench.root / "ran").exists()
 
 
-def test_stop_while_staged(bench):
+def test_a_staged_job_can_be_stopped(bench):
     job = bench.job("touch ran", barrier=True)
     bench.call("start", job)
     bench.call("stop", job, "node b could not be staged")

@@ -43,7 +43,7 @@ def smi(tmp_path):
 
 
 @pytest.mark.process
-def test_memory_by_rank_and_use_by_gpu(bench, smi, wait):
+def test_memory_is_by_rank_and_use_by_gpu(bench, smi, wait):
     job = bench.job("PADDLE_TRAINER_ID=1 sleep 300")
     bench.call("start", job, env={"PATH": f"{smi}:{os.environ['PATH']}"})
     samples = job / "samples.jsonl"

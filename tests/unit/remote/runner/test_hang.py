@@ -115,7 +115,7 @@ def test_a_silent_command_is_ended_as_a_hang(bench):
 
 
 @ours
-def test_evidence_of_a_healthy_job(bench, wait):
+def test_evidence_is_collected_from_a_healthy_job(bench, wait):
     """Inspection harms no process, even one that does not respond."""
     python = f"{sys.executable} -I -c 'import time; print(1, flush=True); time.sleep(300)'"
     job = bench.job(python)

@@ -110,7 +110,7 @@ def test_a_record_that_is_too_long_is_marked(suite: Suite) -> None:
     assert suite.opened() == [MORE]
 
 
-def test_source_of_compiled_files() -> None:
+def test_compiled_files_have_a_source() -> None:
     assert source_of("a/__pycache__/b.cpython-311.opt-1.pyc") == "a/b.py"
     assert source_of("a/b.pyc") == "a/b.py"
     assert source_of("a/b.yaml") == "a/b.yaml"

@@ -17,7 +17,7 @@ from tipcflow.remote.runner.outputs import examine, is_secret
 pytestmark = pytest.mark.process
 
 
-def test_missing_fresh_and_stale(bench):
+def test_outputs_are_missing_fresh_or_stale(bench):
     (bench.root / "old.log").write_text("an older run's")
     os.utime(bench.root / "old.log", (time.time() - 100,) * 2)
     expects = ("model/best.pdparams", "old.log", "never", "*.json")

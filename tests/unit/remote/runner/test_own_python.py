@@ -64,7 +64,7 @@ def test_the_cause_is_in_pips_words(lines: list[str], cause: PipFailure | None) 
 
 
 @pytest.mark.process
-def test_a_real_pip_without_an_index(
+def test_pip_without_an_index_is_reported(
     tmp_path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     folder = str(tmp_path / "env")

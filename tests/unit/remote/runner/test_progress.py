@@ -43,7 +43,7 @@ def test_last_iteration_of_a_line_is_read(line, expected):
         ("Epoch 2 begins", (None, None)),
     ],
 )
-def test_epoch_of_the_last_iteration(text, expected):
+def test_the_epoch_of_the_last_iteration_is_read(text, expected):
     assert point_of(text.encode()) == expected
 
 
@@ -253,7 +253,7 @@ class Me:
         return ""
 
 
-def test_last_line_of_garbage(tmp_path):
+def test_the_last_line_of_garbage_is_read(tmp_path):
     file = tmp_path / "log"
     file.write_bytes(b"a\n" + b"x" * 100_000 + b"\rlast \xff one\r\n\n")
     assert last_line(str(file)) == "last � one"

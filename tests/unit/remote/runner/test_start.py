@@ -116,7 +116,7 @@ def test_lost_job_is_not_started_again(bench, wait):
     assert not bench.ours()
 
 
-def test_a_python_without_ctypes(bench):
+def test_python_may_lack_ctypes(bench):
     """Orphans are found by their marks alone then, and facts know a little less."""
     bench.call("list", bench.workspace)  # which unpacks the modules
     (bench.runner.with_suffix("") / "ctypes.py").write_text("raise ImportError('no _ctypes')")

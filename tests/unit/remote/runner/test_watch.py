@@ -22,7 +22,7 @@ def text(report, leg=""):
     return "".join(one["data"] for one in report if one["event"] == "log" and one["leg"] == leg)
 
 
-def test_whole_story_in_order(bench):
+def test_all_events_of_a_job_are_in_order(bench):
     job = bench.job("echo one; sleep 0.4; exit 3", "echo two", legs=True, keep_going=True, barrier=True)
     bench.call("start", job)
     watch = bench.popen("watch", job)
@@ -100,7 +100,7 @@ def test_watch_ends_with_its_reader(bench):
     bench.ended(job)
 
 
-def test_binary_garbage_and_cut_characters(bench):
+def test_binary_garbage_and_cut_characters_are_replaced(bench):
     data = bytes(range(256)) * 600 + "größe→😀\n".encode() * 9000 + b"\xf0\x9f"
     (bench.root / "data").write_bytes(data)
     job = bench.job("cat data")

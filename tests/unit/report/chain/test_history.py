@@ -19,7 +19,7 @@ def row(name: str, past: list[float], *values: float | None, leg: str = "") -> M
     return metric_history(key, values, known, past=ids, main=True, target=None, pinned=None, decisions=())
 
 
-def test_the_most_direct_speed_and_the_largest_rank() -> None:
+def test_main_metrics_are_direct_speed_and_largest_rank() -> None:
     names = ("batch_cost", "batch_cost.slowest", "ips", "reader_cost", "peak_rss.rank0", "peak_rss.rank1")
     last = {MetricKey(TRAIN, "", name): float(at) for at, name in enumerate((*names, "peak_rss.all", "eval.top1"))}
     last |= {MetricKey("v/infer", "cpu", name): 1.0 for name in ("inference_time", "preprocess_time")}
@@ -49,5 +49,5 @@ def test_last_value_decides_the_verdict(name: str, values: tuple[float | None, .
         ([0.2, 0.2002, 0.1998] * 4, "0.2 s ± 25.4 %"),
     ],
 )
-def test_the_baseline_as_text(past: list[float], text: str) -> None:
+def test_the_baseline_is_printed_as_text(past: list[float], text: str) -> None:
     assert baseline(row("batch_cost", past, 0.2), POLICY.detect.min_history) == text

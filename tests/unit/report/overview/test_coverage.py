@@ -33,7 +33,7 @@ def test_totals_gaps_and_reasons() -> None:
     ]  # fmt: skip
 
 
-def test_coverage_as_csv() -> None:
+def test_coverage_is_printed_as_csv() -> None:
     coverage = make_coverage([chain("s/some/a", Gap.NO_GOLDEN, Gap.LEGS, not_run={"no GPU": 1})], 1, at=0, days=14)
     assert csv_of(coverage).splitlines() == [
         "chain,suite,declared,lines,passing,legs,legs_ran,legs_passed,newest_run,newest_at,gaps,not_run",

@@ -47,7 +47,7 @@ def test_examples_are_pairs_of_neighbours_the_newest_first() -> None:
     ]
 
 
-def test_nodes_with_the_surest_problem_first() -> None:
+def test_nodes_are_sorted_by_the_surest_problem() -> None:
     counts = [
         (("a",), Status.PASS, 1), (("a",), Status.INFRA_FAILURE, 1),
         (("b", "c"), Status.INFRA_FAILURE, 30), (("b",), Status.PASS, 70),

@@ -6,7 +6,7 @@ from tipcflow.report.overview.matrix import Outcome, frequent_first, make_row, w
 P, R, F = Status.PASS, Status.REGRESSION, Status.FAILED
 
 
-def test_the_most_frequent_columns_by_name() -> None:
+def test_the_most_frequent_columns_are_sorted_by_name() -> None:
     assert frequent_first([["b", "b", "a"], ["c", "a"], ["c"]], 2) == ("a", "c")
 
 

@@ -54,7 +54,7 @@ def test_an_older_series_is_compared_with_but_not_listed() -> None:
     assert (series.run, series.previous, series.topologies[0].previous) == ("new", "old", 100.0)
 
 
-def test_a_series_stored_before_speeds_were() -> None:
+def test_a_series_may_lack_speeds() -> None:
     stored = {"topology": "1n1g", "batch_size_per_device": 4, "run": "r", "status": "pass", "reason": ""}
     document = ScalingDocument.load(
         "r", {"precision": "fp32", "repeats": 1, "rule": "printed", "skip": 0, "take": 1, "topologies": [stored]}

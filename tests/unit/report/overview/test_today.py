@@ -17,7 +17,7 @@ def problem(where: State, *, first: float = T0, suspects: tuple[str, ...] = ()) 
     return make_problem(where, run, None, begun, suspects, since=T0)
 
 
-def test_a_sentence_per_build() -> None:
+def test_every_build_has_a_sentence() -> None:
     states = [state(f"ok{number}") for number in range(912)]
     bad = [state(f"slow{number}", Status.REGRESSION) for number in range(6)]
     bad += [state(f"broken{number}", Status.FAILED) for number in range(3)]
@@ -56,7 +56,7 @@ def test_quarantined_chains_are_not_counted_as_passing() -> None:
     assert build.sentence == "1 of 4 chains pass on paddle 3.4.0.dev1122; 2 quarantined, 1 broken"
 
 
-def test_the_worst_come_first() -> None:
+def test_the_worst_chains_are_first() -> None:
     words = (Status.INFRA_FAILURE, Status.FAILED, Status.REGRESSION, Status.CONFIG_ERROR)
     problems = [problem(state(word.value, word)) for word in words]
     problems.append(problem(state("newer", Status.FAILED), first=T0 + 5))

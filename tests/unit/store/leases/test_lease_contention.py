@@ -51,7 +51,7 @@ def test_ten_runs_in_simulated_time_all_start_and_none_is_overtaken(lite: Store)
 
 
 @pytest.mark.full
-def test_the_same_on_both_databases(store: Store) -> None:
+def test_both_databases_have_the_same_result(store: Store) -> None:
     ten_runs(store)
 
 
@@ -284,7 +284,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("examples", [12, pytest.param(300, marks=pytest.mark.full)])
-def test_any_order_of_events(lite: Store, examples: int) -> None:
+def test_events_may_have_any_order(lite: Store, examples: int) -> None:
     machine = type("Machine", (QueueMachine,), {"store": lite})
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
     chosen = settings(max_examples=examples, stateful_step_count=25, deadline=None, suppress_health_check=slow)

@@ -45,7 +45,7 @@ def test_a_lease_is_held_by_one_run(two: Store) -> None:
     assert two.leases.all()[0].describe(NOW + 70).endswith("expired 10 s ago")
 
 
-def test_all_slots_or_none(two: Store) -> None:
+def test_all_slots_are_leased_or_none(two: Store) -> None:
     assert _take(two, "run-1", B0)
     assert _take(two, "run-2", A0, A1, B0) is None
     assert [(lease.node, lease.slot) for lease in two.leases.all()] == [B0]

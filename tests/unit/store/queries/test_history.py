@@ -80,7 +80,7 @@ def test_facts_come_from_the_last_attempt(store: Store) -> None:
     assert facts.reporter == "tipcflow-sample"
 
 
-def test_facts_of_an_unknown_run(store: Store) -> None:
+def test_an_unknown_run_has_no_facts(store: Store) -> None:
     for ask in (store.history.facts, store.history.past_run):
         with pytest.raises(ConfigError, match="no such run"):
             ask("unknown")

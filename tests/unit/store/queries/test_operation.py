@@ -66,7 +66,7 @@ def test_lost_nodes_are_counted_from_failures(queries: OperationQueries, store: 
     assert queries.numbers(DAY).node_lost == {"node-b": 1}
 
 
-def test_deliveries_that_wait(queries: OperationQueries, store: Store) -> None:
+def test_waiting_deliveries_are_counted(queries: OperationQueries, store: Store) -> None:
     for name in ("one", "two"):
         common = {"connection": "c", "repository": "r", "event": "push", "body": {}}
         store.outbox.add(delivery=name, body_sha256=name, **common)  # type: ignore[arg-type]

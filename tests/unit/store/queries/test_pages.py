@@ -76,7 +76,7 @@ def test_the_newest_run_of_a_chain_excludes_confirm_runs_and_bisections(
     assert [run.id for run in pages.pages.runs(RunFilter(), limit=3).rows] == ["r009", "r008", "r007"]
 
 
-def test_a_page_at_a_time(three_chains: None, pages: ReadonlyStore) -> None:
+def test_runs_are_divided_into_pages(three_chains: None, pages: ReadonlyStore) -> None:
     assert shown(pages, RunFilter(), limit=2) == [GAMMA, BETA]
     assert shown(pages, RunFilter(), limit=2, offset=2) == [ALPHA]
     assert shown(pages, RunFilter(), limit=2, offset=99) == []
@@ -91,7 +91,7 @@ def test_counts_ignore_the_status_filter(three_chains: None, pages: ReadonlyStor
     assert [run.id for run in listed.rows] == ["r005", "r003"]
 
 
-def test_the_worst_chains_first(three_chains: None, pages: ReadonlyStore) -> None:
+def test_the_worst_chains_are_first(three_chains: None, pages: ReadonlyStore) -> None:
     assert shown(pages, RunFilter(), worst_first=True) == [BETA, GAMMA, ALPHA]
     assert shown(pages, RunFilter(), worst_first=True, limit=1, offset=1) == [GAMMA]
 

@@ -89,7 +89,7 @@ def test_missing_database_is_reported_and_not_created(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists(), "looking makes nothing"
 
 
-def test_older_and_newer(store: Store, database_url: str) -> None:
+def test_older_and_newer_schemas_are_refused(store: Store, database_url: str) -> None:
     for revision, word, hint in (("", "older", "tipcflow db upgrade"), ("9999", "newer", "install the tipcflow")):
         with store.database.write() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
@@ -99,7 +99,7 @@ def test_older_and_newer(store: Store, database_url: str) -> None:
         assert hint in error.hint
 
 
-def test_files_other_than_databases(tmp_path: Path) -> None:
+def test_files_other_than_databases_are_refused(tmp_path: Path) -> None:
     (tmp_path / "tipcflow.db").write_text("a picture of a cat " * 100)
     assert "not a database" in result(f"sqlite:///{tmp_path}/tipcflow.db").message
     sqlite3.connect(tmp_path / "empty.db").close()

@@ -37,7 +37,7 @@ def test_empty_database_has_no_states(store: Store) -> None:
     assert store.states.active(5) == ([], 0)
 
 
-def test_the_newest_ended_run_of_each_chain_mode_and_environment(store: Store) -> None:
+def test_every_chain_mode_and_environment_has_a_newest_run(store: Store) -> None:
     put(store, 1)
     put(store, 2, Status.FAILED)
     put(store, 3, None)
@@ -65,7 +65,7 @@ def test_a_run_of_a_change_is_not_the_state(store: Store) -> None:
     assert states(store) == [("s/alpha/a", "r01")]
 
 
-def test_where_a_problem_began(store: Store) -> None:
+def test_the_run_where_a_problem_began_is_found(store: Store) -> None:
     put(store, 1)
     put(store, 2, Status.IMPROVEMENT)
     put(store, 3, Status.INFRA_FAILURE)
@@ -77,14 +77,14 @@ def test_where_a_problem_began(store: Store) -> None:
     assert (red.run.id, red.good and red.good.id, red.first.id) == ("r07", "r02", "r04")
 
 
-def test_a_chain_that_never_passed(store: Store) -> None:
+def test_a_chain_that_never_passed_has_no_green_run(store: Store) -> None:
     put(store, 1, Status.FAILED)
     put(store, 2, Status.CONFIG_ERROR)
     (red,) = store.states.reds(store.states.lines())
     assert (red.run.id, red.good, red.first.id) == ("r02", None, "r01")
 
 
-def test_many_reds_at_once(store: Store) -> None:
+def test_many_reds_are_found_at_once(store: Store) -> None:
     for number in range(1, 8):
         put(store, number, Status.FAILED, chain=f"s/m{number}/a")
     assert [red.run.id for red in store.states.reds(store.states.lines())] == [f"r{n:02}" for n in range(1, 8)]

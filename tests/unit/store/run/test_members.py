@@ -45,7 +45,7 @@ def test_member_states_are_visible_to_all_processes(begun: Store) -> None:
     assert begun.members.join(RUN, TRAIN, NODES, T0).members == {"node-a": here}
 
 
-def test_how_a_member_ended_is_reported_once(begun: Store) -> None:
+def test_the_end_of_a_member_is_reported_once(begun: Store) -> None:
     attempt = begun.members.join(RUN, TRAIN, NODES, T0).attempt
     ended = MemberState(node="node-a", record=a_record(RUN, exit_code=1), known_at=5.0, artefacts={"a": 3})
     assert begun.members.put(RUN, TRAIN, attempt, ended) == ended

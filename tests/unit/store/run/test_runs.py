@@ -6,7 +6,7 @@ from tipcflow.store import Store
 from tipcflow.store.schema import runs
 
 
-def test_run_and_plan_survive_a_round_trip(store: Store) -> None:
+def test_run_and_plan_are_equal_after_a_round_trip(store: Store) -> None:
     run = a_run(seed=7, suite_commit="abc", trigger="weekly", reason="möglich\n\x1b[31m", framework="paddle 3.3.1")
     plan = a_plan(seed=7)
     store.runs.create(run, plan)

@@ -71,7 +71,7 @@ SHORT = [0.5, -0.0, math.inf, -math.inf, math.nan, 1e-300, 1.0]
 
 @pytest.mark.parametrize("length", [1, 7, LONG, LONG + 1, 3 * LONG])
 @pytest.mark.parametrize("kind", ["decimal", "any", "broken"])
-def test_as_one_by_one(begun: Store, length: int, kind: str) -> None:
+def test_series_in_bulk_and_single_series_are_equal(begun: Store, length: int, kind: str) -> None:
     values = [round(7 / (1 + at), 5) for at in range(length)]
     if kind == "any":
         values = [math.sin(at) * 10.0 ** (at % 600 - 300) for at in range(length)]
@@ -107,7 +107,7 @@ def test_values_are_stored_once(begun: Store) -> None:
     assert begun.measurements.of(RUN)[-1].value == 0.25
 
 
-def test_all_or_none(begun: Store) -> None:
+def test_all_series_are_stored_or_none(begun: Store) -> None:
     def broken() -> Any:
         yield a_series([1.0, 2.0])
         raise RuntimeError("the log cannot be read")

@@ -49,7 +49,7 @@ def same(store: Store, most: int = 0) -> dict[LossKey, Any]:
 
 
 @pytest.mark.parametrize("most", [0, 600, 3_000, 100_000])
-def test_long_and_short_series_whole_and_thinned(begun: Store, most: int) -> None:
+def test_long_series_are_thinned_and_short_ones_whole(begun: Store, most: int) -> None:
     source = np.random.default_rng(1)
     values = source.random(5_000)
     values[[7, 3_001]] = [NAN, INF]

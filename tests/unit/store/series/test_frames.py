@@ -48,7 +48,7 @@ def test_history_is_filtered(report: Store) -> None:
     )
 
 
-def test_history_of_each_process(report: Store) -> None:
+def test_every_process_has_a_history(report: Store) -> None:
     found = report.frames.history(CHAIN, "train", "batch_cost", "cpu", each=True)
     assert list(found["rank"]) == [0, 1]
     assert list(found["median"]) == [0.3, 1.2]

@@ -72,7 +72,7 @@ def test_storing_again_adds_nothing_and_changes_nothing(begun: Store) -> None:
     assert [item.value for item in begun.measurements.of(RUN)] == [3.0, 2.0, 1.0, 0.5]
 
 
-def test_nothing_to_store(begun: Store) -> None:
+def test_an_empty_list_is_stored(begun: Store) -> None:
     assert begun.measurements.add([]) == 0
 
 
@@ -105,7 +105,7 @@ def a_status() -> Any:
     return Status.FAILED
 
 
-def test_all_or_none(begun: Store) -> None:
+def test_all_measurements_are_stored_or_none(begun: Store) -> None:
     """A series that is refused late leaves none of an earlier statement behind."""
     good = [losses(RUN, [1.0], metric=f"m{number}")[0] for number in range(BATCH + 1)]
     bad = good[-1].model_copy(update={"rank": -2})

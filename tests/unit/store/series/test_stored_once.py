@@ -101,7 +101,7 @@ def test_reading_the_same_logs_again_adds_nothing(training: Training) -> None:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_a_log_that_an_earlier_attempt_had_begun(training: Training, compressed: bool) -> None:
+def test_a_log_of_an_earlier_attempt_is_stored_once(training: Training, compressed: bool) -> None:
     text = training.write([3.0, 2.0])
     training.close()
     training.again()
