@@ -3,6 +3,7 @@
 It is an app of its own, so that no other route can be reached without a login.
 """
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -11,13 +12,14 @@ from time import monotonic
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
 
 from tipcflow.config.repository import Repositories, load_repositories
 from tipcflow.config.settings import settings
 from tipcflow.domain import TipcflowError
 from tipcflow.domain.masking import mask
 from tipcflow.github.webhook import Accepted, Headers, Refused, receive
-from tipcflow.github.webhook.delivery import LARGEST_BODY, too_large, unusable
+from tipcflow.github.webhook.delivery import LARGEST_BODY, cut_off, too_large, too_slow, unusable
 from tipcflow.store.engine import reachable
 from tipcflow.store.outbox import Outbox
 from tipcflow_pages.secrets import connection_password
@@ -26,6 +28,8 @@ _log = logging.getLogger(__name__)
 # A changed secret or configuration is in force after this time.
 FRESH_S = 15.0
 _LONGEST_ID = 64
+# GitHub ends a delivery after 10 s.
+BODY_S = 10.0
 
 
 @cache
@@ -45,22 +49,26 @@ async def github(request: Request) -> JSONResponse:
     """Receive one delivery: verify it, add it to the outbox, respond. Airflow does the rest."""
     headers = Headers.of(request.headers)
     refused = unusable(headers, request.headers.get("content-length", ""))
-    body = b"" if refused else await _body(request)
-    refused = refused or (too_large() if body is None else None)
-    if refused is None and body is not None:
-        return await run_in_threadpool(_handle, headers, body)
-    assert refused
-    return _refuse(headers, refused)
+    body = refused or await _body(request)
+    if isinstance(body, Refused):
+        return _refuse(headers, body)
+    return await run_in_threadpool(_handle, headers, body)
 
 
-async def _body(request: Request) -> bytes | None:
-    """The raw bytes; None as soon as there are too many, also without a Content-Length."""
+async def _body(request: Request) -> bytes | Refused:
+    """The raw bytes, or why they are not read to their end: until now, anyone may have sent them."""
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > LARGEST_BODY:
-            return None
-        parts.append(part)
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for part in request.stream():
+                size += len(part)
+                if size > LARGEST_BODY:
+                    return too_large()
+                parts.append(part)
+    except TimeoutError:
+        return too_slow(BODY_S)
+    except ClientDisconnect:
+        return cut_off()
     return b"".join(parts)
 
 

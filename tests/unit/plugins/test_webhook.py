@@ -1,7 +1,10 @@
 """The webhook's route: one outbox row per delivery, refusals logged without the body, no login."""
 
+import asyncio
+import copy
 import json
 import lzma
+import random
 import time
 import uuid
 from pathlib import Path
@@ -10,7 +13,12 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from starlette.requests import Request
+from tests.support.github.mutations import mutate
 
+from tipcflow.config.repository import Repositories, Repository
+from tipcflow.github.client import PullState
+from tipcflow.github.flow import handle
 from tipcflow.github.webhook.delivery import signature
 from tipcflow.store import Store
 from tipcflow_pages import webhook
@@ -21,10 +29,15 @@ ONE = "name: Codertocat/Hello-World\nconnection: hello_app\nsuite: toy\ncluster:
 
 
 @pytest.fixture(scope="session")
-def opened() -> dict[str, Any]:
+def examples() -> dict[str, list[dict[str, Any]]]:
     packed = (TESTS / "golden" / "github" / "webhooks-examples.json.xz").read_bytes()
-    found: list[dict[str, Any]] = json.loads(lzma.decompress(packed))["pull_request"]
-    return next(one for one in found if one["action"] == "opened")
+    found: dict[str, list[dict[str, Any]]] = json.loads(lzma.decompress(packed))
+    return found
+
+
+@pytest.fixture(scope="session")
+def opened(examples: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    return next(one for one in examples["pull_request"] if one["action"] == "opened")
 
 
 @pytest.fixture
@@ -44,6 +57,8 @@ def client(store: Store, config: Path, monkeypatch: pytest.MonkeyPatch) -> TestC
     # Airflow reads connections of its environment.
     monkeypatch.setenv("AIRFLOW_CONN_HELLO_APP", json.dumps({"conn_type": "generic", "password": SECRET.decode()}))
     webhook.configured.cache_clear()
+    # Airflow replaces the handlers of logging when it is imported, also that of caplog.
+    webhook.secret_of("hello_app")
     return TestClient(webhook.create_webhook(), raise_server_exceptions=False)
 
 
@@ -152,10 +167,8 @@ def test_a_delivery_takes_less_than_200_ms(client: TestClient, store: Store, ope
 
 
 def test_examples_of_github_pass_and_only_configured_repositories_are_stored(
-    client: TestClient, store: Store
+    client: TestClient, store: Store, examples: dict[str, list[dict[str, Any]]]
 ) -> None:
-    packed = (TESTS / "golden" / "github" / "webhooks-examples.json.xz").read_bytes()
-    examples: dict[str, list[dict[str, Any]]] = json.loads(lzma.decompress(packed))
     statuses = set()
     for event, bodies in examples.items():
         for payload in bodies:
@@ -166,3 +179,82 @@ def test_examples_of_github_pass_and_only_configured_repositories_are_stored(
     rows = store.outbox.rows(limit=1000)
     assert rows
     assert {row.repository for row in rows} <= {"Codertocat/Hello-World", ""}
+
+
+class Fork:
+    """GitHub's view of every pull request: the head is in a fork, and no user has a permission."""
+
+    def pull(self, number: int) -> PullState:
+        return PullState("f" * 40, "fork/Hello-World", "master", "author", True, False, (), 1)
+
+    def permission(self, login: str) -> str:
+        return "read"
+
+
+def test_mutated_deliveries_cause_no_server_error_and_no_run(
+    client: TestClient, store: Store, config: Path, examples: dict[str, list[dict[str, Any]]]
+) -> None:
+    """Signed bodies of all events, valid and mutated, of which none has a right to a run."""
+    chance = random.Random(16)
+    commands = (
+        "/tipc run",
+        "/tipc run whole",
+        "/re-run all-failed",
+        f"/tipc approve {'f' * 40}",
+        "/tipc accept a because b",
+    )
+    for event, bodies in examples.items():
+        for payload in bodies:
+            changed = copy.deepcopy(payload)
+            if event == "pull_request":
+                changed["pull_request"]["head"]["sha"] = "f" * 40
+                changed["pull_request"]["head"]["repo"] = {"full_name": "fork/Hello-World"}
+            if event == "issue_comment":
+                changed["issue"]["pull_request"] = {
+                    "url": "https://api.github.com/repos/Codertocat/Hello-World/pulls/2"
+                }
+                changed["comment"]["body"] = chance.choice(commands)
+            for number in range(2):
+                response = post(client, json.dumps(changed).encode(), **{"X-GitHub-Event": event})
+                assert response.status_code < 500, (event, number, response.text)
+                mutate(changed, chance)
+    repositories = Repositories(
+        {"hello": Repository(name="Codertocat/Hello-World", connection="hello_app", suite="toy", cluster="two")}
+    )
+    rows = store.outbox.take("test", limit=1000)
+    assert len({row.event for row in rows}) > 5
+    for row in rows:
+        handle(row, store, repositories, lambda _: Fork(), lambda *_: "")
+    held = store.pulls.newest(number=2)
+    assert {attempt.state for attempt in held} == {"held"}
+    # A merge group is a commit of the repository, which only a user with write permission queues.
+    assert [(attempt.number, attempt.body["why"]) for attempt in store.pulls.living()] in (
+        [],
+        [(0, "merge_group")],
+    )
+
+
+@pytest.mark.parametrize(("ends", "cause", "status"), [("never", "too_slow", 408), ("disconnected", "body", 400)])
+def test_a_body_that_never_ends_is_refused(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, ends: str, cause: str, status: int
+) -> None:
+    monkeypatch.setattr(webhook, "BODY_S", 0.1)
+    names = {
+        "X-GitHub-Event": "push",
+        "X-GitHub-Delivery": str(uuid.uuid4()),
+        "X-Hub-Signature-256": signature(SECRET, b"{"),
+        "Content-Type": "application/json",
+    }
+    parts = [{"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive() -> Any:
+        if parts:
+            return parts.pop()
+        if ends == "disconnected":
+            return {"type": "http.disconnect"}
+        return await asyncio.sleep(60)
+
+    raw = [(name.lower().encode(), value.encode()) for name, value in names.items()]
+    scope = {"type": "http", "method": "POST", "path": "/github", "headers": raw, "query_string": b""}
+    response = asyncio.run(webhook.github(Request(scope, receive)))
+    assert (response.status_code, json.loads(bytes(response.body))["cause"]) == (status, cause)

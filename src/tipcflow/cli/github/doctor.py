@@ -25,6 +25,8 @@ PERMISSIONS = {
     "pull_requests": "write",
     "contents": "read",
     "metadata": "read",
+    # Without it GitHub sends no event merge_group.
+    "merge_queues": "read",
 }
 EVENTS = ("pull_request", "push", "issue_comment", "check_run", "merge_group")
 # GitHub refuses App logins with a clock that is more than a minute ahead.
@@ -87,12 +89,16 @@ def _by_connection(name: str) -> dict[str, list["Repository"]]:
 
 def _login(connection: str, app_id: str, key: Path | None, secret: Path | None) -> tuple[str, str, str]:
     """(App id, private key, webhook secret) from the options, or from Airflow's variable of the connection."""
-    stored = _connection(os.environ.get(f"AIRFLOW_CONN_{connection.upper()}", ""))
+    stored = _connection(os.environ.get(_variable(connection), ""))
     return (
         app_id or str(stored.get("login") or ""),
         _text(key) if key else str(stored.get("private_key") or ""),
         _text(secret).strip() if secret else str(stored.get("password") or ""),
     )
+
+
+def _variable(connection: str) -> str:
+    return f"AIRFLOW_CONN_{connection.upper()}"
 
 
 def _connection(text: str) -> dict[str, Any]:
@@ -119,7 +125,10 @@ def check_app(
     from tipcflow.github.client.app import App
 
     if not app_id or not key:
-        text = f"set AIRFLOW_CONN_{connection.upper()} here, or give --app-id and --private-key"
+        variable = _variable(connection)
+        known = f"{variable} here is not JSON with login and extra.private_key: change it"
+        text = known if os.environ.get(variable) else f"set {variable} here"
+        text += ", or give --app-id and --private-key"
         return [Finding(where=connection, what="login", ok=False, found=text)]
     try:
         github_app = App.of(repositories[0].api_url, app_id, key)
@@ -166,6 +175,9 @@ def _about_installation(github_app: "App", repository: "Repository") -> list["Fi
     from tipcflow.cli.doctor.findings import Finding
 
     installed = github_app.installation(repository.name)
+    if installed.get("suspended_at"):
+        text = "unsuspend the App in the settings of the repository's owner"
+        return [Finding(where=repository.name, what="permissions", ok=False, found=text)]
     granted = dict(installed.get("permissions") or {})
     ranks = ("", "read", "write", "admin")
     lacking = [
@@ -173,8 +185,12 @@ def _about_installation(github_app: "App", repository: "Repository") -> list["Fi
         for name, level in PERMISSIONS.items()
         if ranks.index(str(granted.get(name, ""))) < ranks.index(level)
     ]
+    # The owner must accept permissions that the App got after its installation: until then, events are not sent.
+    unsent = sorted(set(EVENTS) - set(installed.get("events") or ()))
     text = f"grant {', '.join(lacking)}" if lacking else f"installation {installed.get('id')}"
-    return [Finding(where=repository.name, what="permissions", ok=not lacking, found=text)]
+    if unsent:
+        text += f"; this installation gets no events {', '.join(unsent)}: accept the App's new permissions"
+    return [Finding(where=repository.name, what="permissions", ok=not lacking and not unsent, found=text)]
 
 
 def _about_hook(where: str, github_app: "App", secret: str, *, ping: bool) -> list["Finding"]:
@@ -194,6 +210,9 @@ def _about_hook(where: str, github_app: "App", secret: str, *, ping: bool) -> li
     wrong = hook.get("content_type") != "json"
     text = "set the content type application/json" if wrong else "application/json"
     findings.append(Finding(where=where, what="content type", ok=not wrong, found=text))
+    if str(hook.get("insecure_ssl") or "0") != "0":
+        text = "enable SSL verification in the App's webhook"
+        findings.append(Finding(where=where, what="certificate", ok=False, found=text))
     recent = list(github_app.deliveries(time.time() - _RECENT_S))
     failed = [delivery for delivery in recent if not 200 <= delivery.status < 300]
     text = f"{len(failed)} of {len(recent)} deliveries of the last day failed"

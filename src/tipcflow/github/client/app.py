@@ -12,6 +12,7 @@ from github import Auth, Github
 
 from tipcflow.github.client.connect import api
 from tipcflow.github.client.errors import translated
+from tipcflow.github.client.key import require_key
 
 _PAGE = 100
 _MOST_PAGES = 50
@@ -41,9 +42,11 @@ class App:
         Args:
             url: address of the API.
             private_key: in PEM form.
+
+        Raises:
+            ConfigError: the key cannot be used.
         """
-        with translated("the App's key"):
-            return cls(api(url, Auth.AppAuth(app_id, private_key)))
+        return cls(api(url, Auth.AppAuth(app_id, require_key(private_key))))
 
     def about(self) -> tuple[dict[str, Any], float | None]:
         """(The App: slug, permissions, events; GitHub's time, seconds since the epoch)."""

@@ -7,6 +7,7 @@ from github import Auth, Github, GithubIntegration, GithubRetry, RateLimitExceed
 from tipcflow.config.repository import Repository
 from tipcflow.github.client.client import Client
 from tipcflow.github.client.errors import translated
+from tipcflow.github.client.key import require_key
 
 TIMEOUT_S = 15
 RETRIES = 5
@@ -43,11 +44,11 @@ def connect(repository: Repository, app_id: str, private_key: str) -> Client:
         private_key: its key in PEM form.
 
     Raises:
-        ConfigError: the key is wrong, or the App is not installed on the repository.
+        ConfigError: the key cannot be used or is another App's, or the App is not installed on the repository.
         InfraError: GitHub is unreachable.
     """
     owner, _, name = repository.name.partition("/")
-    auth = Auth.AppAuth(app_id, private_key)
+    auth = Auth.AppAuth(app_id, require_key(private_key))
     with translated(f"the App's installation on {repository.name}"):
         app = GithubIntegration(auth=auth, base_url=repository.api_url, timeout=TIMEOUT_S, retry=retry())
         installation = app.get_repo_installation(owner, name).id

@@ -30,6 +30,7 @@ class Cause(StrEnum):
 
     CONTENT_TYPE = "content_type"
     TOO_LARGE = "too_large"
+    TOO_SLOW = "too_slow"
     HEADERS = "headers"
     NO_SECRET = "no_secret"  # noqa: S105
     SIGNATURE = "signature"
@@ -110,6 +111,16 @@ def unusable(headers: Headers, length: str = "") -> Refused | None:
 def too_large() -> Refused:
     """The refusal of a body over the limit."""
     return Refused(Cause.TOO_LARGE, 413, f"body is larger than {size(LARGEST_BODY)}")
+
+
+def too_slow(limit_s: float) -> Refused:
+    """The refusal of a body that does not arrive in time; its sender is not verified, and keeps a connection."""
+    return Refused(Cause.TOO_SLOW, 408, f"body did not arrive within {limit_s:.0f} s")
+
+
+def cut_off() -> Refused:
+    """The refusal of a body whose sender closed the connection."""
+    return Refused(Cause.BODY, 400, "body ended early")
 
 
 def signature(secret: bytes, body: bytes) -> str:

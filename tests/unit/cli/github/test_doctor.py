@@ -48,7 +48,7 @@ def github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHub]:
         made.app = {
             f"{API}/app": {"slug": "tipcflow", "events": list(EVENTS)},
             f"{API}/app/hook/config": {"url": hook, "secret": "********", "content_type": "json"},
-            "installation": {"id": 5, "permissions": PERMISSIONS},
+            "installation": {"id": 5, "permissions": PERMISSIONS, "events": list(EVENTS)},
         }
         yield made
 
@@ -132,6 +132,37 @@ def test_everything_that_is_missing_is_named(github: GitHub, monkeypatch: pytest
     assert "1 of 1 deliveries" in bad["deliveries"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"suspended_at": "2026-11-01T00:00:00Z"}, "unsuspend"),
+        ({"events": ["push"]}, "gets no events check_run, issue_comment, merge_group, pull_request: accept"),
+    ],
+)
+def test_unusable_installation_is_named(github: GitHub, changes: dict[str, Any], words: str) -> None:
+    github.app["installation"] |= changes
+    code, found = look()
+    assert code == 2
+    ok, text = found["permissions"]
+    assert not ok
+    assert words in text
+
+
+def test_unverified_certificate_is_named(github: GitHub) -> None:
+    github.app[f"{API}/app/hook/config"]["insecure_ssl"] = "1"
+    code, found = look()
+    assert (code, found["certificate"][0]) == (2, False)
+
+
+@pytest.mark.parametrize("text", ["-----BEGIN RSA PRIVATE KEY-----\\n…", "other"])
+def test_unusable_key_is_named(github: GitHub, tmp_path: Path, text: str) -> None:
+    (tmp_path / "app.pem").write_text(text)
+    done = CliRunner().invoke(app, ["github", "doctor", "--json", "--private-key", str(tmp_path / "app.pem")])
+    (login,) = json.loads(done.stdout)["findings"]
+    assert (login["what"], login["ok"]) == ("login", False)
+    assert "the App's private key cannot be used" in login["found"]
+
+
 def test_another_secret_is_found_by_the_ping(github: GitHub, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("another\n")
     done = CliRunner().invoke(app, ["github", "doctor", "--json", "--secret", str(tmp_path / "secret.txt")])
@@ -145,3 +176,7 @@ def test_without_a_login_the_doctor_names_the_settings(github: GitHub, monkeypat
     code, found = look()
     assert code == 2
     assert found == {"login": (False, "set AIRFLOW_CONN_APP here, or give --app-id and --private-key")}
+    monkeypatch.setenv("AIRFLOW_CONN_APP", "generic://1:secret@?private_key=x")
+    code, found = look()
+    assert code == 2
+    assert "AIRFLOW_CONN_APP here is not JSON" in found["login"][1]

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.support.github.mutations import mutate
 
 from tipcflow.config.repository import Repositories
 from tipcflow.github.webhook import Accepted, Headers, Refused, receive
@@ -126,7 +127,7 @@ def test_mutated_examples_never_raise(payloads: Payloads, repositories: Reposito
         for payload in payloads[name]:
             for _ in range(6):
                 changed = copy.deepcopy(payload)
-                _mutate(changed, chance)
+                mutate(changed, chance)
                 body = json.dumps(changed).encode()
                 received = receive(headers(name, body), body, repositories, SECRETS)
                 if isinstance(received, Refused):
@@ -150,25 +151,3 @@ def _one_repository(name: str) -> Repositories:
     if "/" not in name:
         return Repositories({})
     return Repositories({"one": Repository(name=name, connection="app", suite="toy", cluster="two")})
-
-
-_VALUES: tuple[Any, ...] = (None, "", 0, -1, [], {}, "x" * 500, 1e308, True, [None], {"a": None}, "\ud800")
-
-
-def _mutate(value: Any, chance: random.Random) -> None:
-    """Change one to three places anywhere in a payload."""
-    for _ in range(chance.randint(1, 3)):
-        here = value
-        while True:
-            keys: list[Any] = list(here) if isinstance(here, dict) else list(range(len(here)))
-            if not keys:
-                break
-            key = chance.choice(keys)
-            if isinstance(here[key], dict | list) and here[key] and chance.random() < 0.7:
-                here = here[key]
-                continue
-            if chance.random() < 0.3:
-                del here[key]
-            else:
-                here[key] = copy.deepcopy(chance.choice(_VALUES))
-            break
