@@ -1,10 +1,24 @@
 """Shared base of the parts of a store: the engine and its transactions."""
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from sqlalchemy import Connection, Engine, Insert, RowMapping, Table, func, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Insert,
+    RowMapping,
+    Table,
+    Text,
+    any_,
+    bindparam,
+    func,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tipcflow.domain import ConfigError
@@ -66,6 +80,18 @@ class Part:
 
     def _write(self) -> AbstractContextManager[Connection]:
         return self._database.write()
+
+
+def among(connection: Connection, column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
+    """Whether a column is one of many values.
+
+    They are one parameter, so their number is not limited and does not change the statement, which both SQLAlchemy and
+    the database would otherwise process value by value.
+    """
+    if connection.dialect.name == "postgresql":
+        return column == any_(bindparam(None, list(values), postgresql.ARRAY(Text)))
+    listed = func.json_each(json.dumps(list(values))).table_valued("value")
+    return column.in_(select(listed.c.value))
 
 
 def clock(connection: Connection) -> float:

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from tipcflow.domain import CheckResult, Run
 from tipcflow.domain.run_documents import QuarantinedDocument
-from tipcflow.store.base import Part
+from tipcflow.store.base import Part, among
 from tipcflow.store.queries.states import is_state
 from tipcflow.store.schema import check_results, documents, runs
 
@@ -51,14 +51,9 @@ class CheckHistory(Part):
 
     def quarantined(self, run_ids: Collection[str]) -> set[str]:
         """Return those of these runs that have quarantined failures."""
-        wanted = sorted(run_ids)
-        quarantined: set[str] = set()
+        query = select(documents.c.run).where(documents.c.name == QuarantinedDocument.NAME)
         with self._read() as connection:
-            for start in range(0, len(wanted), _AT_ONCE):
-                own = documents.c.run.in_(wanted[start : start + _AT_ONCE])
-                query = select(documents.c.run).where(own, documents.c.name == QuarantinedDocument.NAME)
-                quarantined |= set(connection.execute(query).scalars())
-        return quarantined
+            return set(connection.execute(query.where(among(connection, documents.c.run, run_ids))).scalars())
 
 
 def _result(row: Mapping[Any, Any]) -> CheckResult:

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from tipcflow.domain import Status
-from tipcflow.store.base import Part
+from tipcflow.store.base import Part, among
 from tipcflow.store.queries.states import GREEN, Line, environments, is_state
 from tipcflow.store.schema import legs, runs
 
-_AT_ONCE = 500
+_STATUS = {status.value: status for status in Status}
 
 
 @dataclass(frozen=True)
@@ -29,36 +29,27 @@ class CoverageQueries(Part):
 
     def accepted(self, lines: Iterable[Line], enough: int) -> dict[str, tuple[bool, bool]]:
         """Return run of a line -> (whether the line ever passed, whether it has enough accepted runs)."""
-        lines = list(lines)
-        known: dict[str, tuple[bool, bool]] = {}
         with self._read() as connection:
-            for start in range(0, len(lines), _AT_ONCE):
-                query = _accepted(lines[start : start + _AT_ONCE], max(enough, 1))
-                known |= {run: (number > 0, number >= enough) for run, number in connection.execute(query)}
-        return known
+            counts = connection.execute(_accepted(connection, list(lines), max(enough, 1)))
+            return {run: (number > 0, number >= enough) for run, number in counts}
 
     def legs(self, run_ids: Sequence[str]) -> list[LegCount]:
         """Return the legs of runs in their last attempt, counted."""
-        counts: list[LegCount] = []
         later = legs.alias("later")
         same = [later.c[name] == legs.c[name] for name in ("run", "step", "leg")]
         is_last = ~select(later.c.leg).where(*same, later.c.attempt > legs.c.attempt).exists()
         reason = func.substr(legs.c.reason, 1, 200)
+        query = select(legs.c.run, legs.c.status, reason, func.count()).where(is_last)
+        query = query.group_by(legs.c.run, legs.c.status, reason)
         with self._read() as connection:
-            for start in range(0, len(run_ids), _AT_ONCE):
-                query = (
-                    select(legs.c.run, legs.c.status, reason, func.count())
-                    .where(legs.c.run.in_(run_ids[start : start + _AT_ONCE]), is_last)
-                    .group_by(legs.c.run, legs.c.status, reason)
-                )
-                counts += [
-                    LegCount(run, Status(status), why if status == Status.NOT_RUN else "", int(count))
-                    for run, status, why, count in connection.execute(query)
-                ]
-        return counts
+            counts = connection.execute(query.where(among(connection, legs.c.run, run_ids))).all()
+        return [
+            LegCount(run, _STATUS[status], why if status == Status.NOT_RUN else "", count)
+            for run, status, why, count in counts
+        ]
 
 
-def _accepted(lines: Sequence[Line], most: int) -> Select[Any]:
+def _accepted(connection: Connection, lines: Sequence[Line], most: int) -> Select[Any]:
     """Select (run, number of accepted runs of its line, at most `most`) of lines."""
     newest, own = runs.alias("newest"), runs.alias("own")
     accepted = (
@@ -70,4 +61,4 @@ def _accepted(lines: Sequence[Line], most: int) -> Select[Any]:
         .subquery()
     )
     count = select(func.count()).select_from(accepted).scalar_subquery()
-    return select(newest.c.id, count).where(newest.c.id.in_([line.run for line in lines]))
+    return select(newest.c.id, count).where(among(connection, newest.c.id, [line.run for line in lines]))

@@ -4,8 +4,10 @@ import sqlite3
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from tipcflow.config.settings import safe_url
 from tipcflow.domain import ConfigError, InfraError
@@ -17,13 +19,15 @@ from tipcflow.store.repository import Store
 
 # Query timeout of the pages, seconds; the database then cancels the query.
 WAIT_S = 10
+# Pages of the database that each connection to a SQLite file keeps in memory.
+_CACHE_KIB = 16 * 1024
 
 
 class ReadonlyStore(Store):
     """A store whose connections cannot write.
 
-    SQLite is opened with `mode=ro` and `query_only`, one connection per use, so that a replaced file is
-    detected; PostgreSQL with `default_transaction_read_only=on` and a limit per statement.
+    SQLite is opened with `mode=ro` and `query_only`; a connection is used again while its file is the same.
+    PostgreSQL with `default_transaction_read_only=on` and a limit per statement.
     """
 
     def __init__(self, engine: Engine, url: str) -> None:
@@ -71,11 +75,22 @@ class ReadonlyStore(Store):
 def _postgresql(url: URL) -> Engine:
     own = url.query.get("options", "")
     own_options = own if isinstance(own, str) else " ".join(own)
-    options = f"{own_options} -c default_transaction_read_only=on -c statement_timeout={WAIT_S}s".strip()
+    # Compiling a query of many small searches takes longer than the query.
+    limits = f"-c default_transaction_read_only=on -c statement_timeout={WAIT_S}s -c jit=off"
+    options = f"{own_options} {limits}".strip()
     connect = {**SERVER, "connect_timeout": WAIT_S, "application_name": "tipcflow pages", "options": options}
     without = url.difference_update_query(["options"])
     engine = create_engine(without, pool_pre_ping=True, hide_parameters=True, connect_args=connect)
     return engine.execution_options(tipcflow_waits=False)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file, None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _sqlite(url: URL) -> Engine:
@@ -93,12 +108,21 @@ def _sqlite(url: URL) -> Engine:
         return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S, check_same_thread=False)
 
     named = URL.create("sqlite", database=str(path))
-    engine = create_engine(named, creator=connect, poolclass=NullPool, hide_parameters=True)
+    engine = create_engine(
+        named, creator=connect, poolclass=QueuePool, max_overflow=-1, pool_use_lifo=True, hide_parameters=True
+    )
 
     @event.listens_for(engine, "connect")
-    def _configure(connection: sqlite3.Connection, _: object) -> None:
+    def _configure(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
         connection.isolation_level = None  # tipcflow issues BEGIN itself
         connection.execute("PRAGMA query_only=ON")
+        connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        record.info["file"] = _identity(path)
+
+    @event.listens_for(engine, "checkout")
+    def _refuse_other_file(_: object, record: ConnectionPoolEntry, __: object) -> None:
+        if record.info["file"] != _identity(path):
+            raise DisconnectionError("the file was replaced")  # the pool then opens the new one
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

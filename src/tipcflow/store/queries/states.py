@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, exists, func, or_, select, true, tuple_
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.run_documents import MergeBaseDocument
 from tipcflow.domain.triggers import SIDE_RUNS
-from tipcflow.store.base import Part
+from tipcflow.store.base import Part, among
 from tipcflow.store.schema import attempts, documents, lease_requests, runs
 
 GREEN = (Status.PASS, Status.IMPROVEMENT)
@@ -100,7 +100,7 @@ class States(Part):
     def lines(self) -> list[Line]:
         """Return the state of every line that has one."""
         with self._read() as connection:
-            lines = [_line(row) for row in connection.execute(_STATES)]
+            lines = [_line(row) for row in connection.execute(_STATES[connection.dialect.name])]
         return _without_unknown(lines)
 
     def of_version(self, version: str) -> list[Line]:
@@ -128,11 +128,9 @@ class States(Part):
     def reds(self, lines: Iterable[Line]) -> list[Red]:
         """Return the runs that explain the lines that do not pass, in the order of the lines."""
         red = [line for line in lines if line.status not in GREEN]
-        good: dict[str, str | None] = {}
         first: dict[str, list[str]] = {}
         with self._read() as connection:
-            for start in range(0, len(red), _AT_ONCE):
-                good |= {row[0]: row[1] for row in connection.execute(_green(red[start : start + _AT_ONCE]))}
+            good = {run: last for run, last in connection.execute(_green(connection, red))} if red else {}
             known = self._runs(
                 connection, sorted({line.run for line in red} | {run for run in good.values() if run})
             )
@@ -187,11 +185,8 @@ class States(Part):
 
     @staticmethod
     def _runs(connection: Any, ids: Sequence[str]) -> dict[str, Run]:
-        known = {}
-        for start in range(0, len(ids), _AT_ONCE):
-            query = select(runs).where(runs.c.id.in_(ids[start : start + _AT_ONCE]))
-            known.update({row["id"]: _run(row) for row in connection.execute(query).mappings()})
-        return known
+        rows = connection.execute(select(runs).where(among(connection, runs.c.id, ids))).mappings() if ids else ()
+        return {row["id"]: _run(row) for row in rows}
 
 
 def is_state(table: Any) -> list[ColumnElement[bool]]:
@@ -243,6 +238,22 @@ def _states() -> Select[Any]:
     return query.order_by(runs.c.chain, runs.c.mode, runs.c.environment)
 
 
+def _states_of_keys() -> Select[Any]:
+    """Select the same with lateral joins, which SQLite does not have: two searches in the index per line."""
+    key = [runs.c[name] for name in _KEY]
+    first = select(*key).order_by(*key).limit(1).subquery()
+    lines = select(*first.c).cte("lines", recursive=True)
+    after, own = runs.alias("after"), runs.alias("own")
+    columns = [after.c[name] for name in _KEY]
+    following = select(*columns).where(tuple_(*columns) > tuple_(*lines.c)).order_by(*columns).limit(1).lateral()
+    lines = lines.union_all(select(*following.c).select_from(lines.join(following, true())))
+    newest = select(own.c.id, *(own.c[name] for name in Line._fields[1:-1]))
+    newest = newest.where(*_same_line(own, lines), *is_state(own))
+    state = newest.order_by(own.c.created_at.desc(), own.c.id.desc()).limit(1).lateral()
+    query = select(*state.c).select_from(lines.join(state, true()))
+    return query.order_by(*(state.c[name] for name in _KEY))
+
+
 def _spent() -> Select[Any]:
     """Select the seconds of the newest complete runs of a `chain`, `mode` and `cluster`; NULL without a step."""
     names = ("chain", "mode", "cluster")
@@ -259,7 +270,8 @@ def _spent() -> Select[Any]:
 
 
 # Built at import: building them takes as long as executing them.
-_STATES, _SPENT = _states(), _spent()
+_STATES = {"sqlite": _states(), "postgresql": _states_of_keys()}
+_SPENT = _spent()
 
 
 def _without_unknown(lines: list[Line]) -> list[Line]:
@@ -283,7 +295,7 @@ def _without_unknown(lines: list[Line]) -> list[Line]:
     return list(merged.values())
 
 
-def _green(lines: Sequence[Line]) -> Select[Any]:
+def _green(connection: Connection, lines: Sequence[Line]) -> Select[Any]:
     """Select (run, its last green run) of lines."""
     newest, green = runs.alias("newest"), runs.alias("green")
     good = (
@@ -293,7 +305,8 @@ def _green(lines: Sequence[Line]) -> Select[Any]:
         .order_by(green.c.created_at.desc(), green.c.id.desc())
         .limit(1)
     )
-    return select(newest.c.id, good.scalar_subquery()).where(newest.c.id.in_([line.run for line in lines]))
+    own = among(connection, newest.c.id, [line.run for line in lines])
+    return select(newest.c.id, good.scalar_subquery()).where(own)
 
 
 def _first_of_kind(lines: Sequence[Line], kind: Sequence[Status], since: Mapping[str, float]) -> Select[Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import CTE, RowMapping, func, insert, select, update
+from sqlalchemy import Column, RowMapping, Select, func, insert, select, update
 
 from tipcflow.domain import ConfigError, Plan, Run, Status
 from tipcflow.store.base import Part
@@ -17,18 +17,16 @@ _LISTED = 5
 _AT_ONCE = 500
 
 
-def _chains() -> CTE:
-    """Select the names of chains, and NULL at the end: from name to name in an index, not over all runs."""
-    names = select(func.min(runs.c.chain).label("chain")).cte("names", recursive=True)
-    other = runs.alias("other")
-    following = select(func.min(other.c.chain)).where(other.c.chain > names.c.chain).scalar_subquery()
-    return names.union_all(select(following).where(names.c.chain.is_not(None)))
+def _names(column: Column[Any]) -> Select[Any]:
+    """Select the values of a column, and NULL at the end: from one to the next in an index, not over all runs."""
+    names = select(func.min(column).label("name")).cte("names", recursive=True)
+    other = runs.alias("other").c[column.name]
+    following = select(func.min(other)).where(other > names.c.name).scalar_subquery()
+    return select(names.union_all(select(following).where(names.c.name.is_not(None))).c.name)
 
 
-_CHAINS = _chains()
-# The suite of each chain: it is the same in all runs of a chain.
-_OWN = select(runs.c.suite).where(runs.c.chain == _CHAINS.c.chain).limit(1).correlate(_CHAINS)
-_SUITES = select(_OWN.scalar_subquery()).select_from(_CHAINS)
+_CHAINS = _names(runs.c.chain)
+_SUITES = _names(runs.c.suite)
 
 
 class Runs(Part):
@@ -171,9 +169,7 @@ class Runs(Part):
     def chains(self) -> list[str]:
         """Return the names of all chains with runs, sorted."""
         with self._read() as connection:
-            return sorted(
-                connection.execute(select(_CHAINS.c.chain).where(_CHAINS.c.chain.is_not(None))).scalars()
-            )
+            return sorted(set(connection.execute(_CHAINS).scalars()) - {None})
 
     def suites(self) -> list[str]:
         """Return the names of all suites with runs."""

@@ -112,7 +112,8 @@ runs = Table(
     CheckConstraint("id <> ''", name="id"),
     CheckConstraint("(status IS NULL) = (ended_at IS NULL)", name="ended"),
     Index(None, "created_at"),
-    Index(None, "chain", "mode", "environment", "created_at"),
+    Index(None, "chain", "mode", "environment", "created_at", "id"),  # the runs of a line (states.py)
+    Index(None, "suite", "created_at"),
     Index(None, "chain", "created_at", "id"),  # the newest runs of each chain (pages.py)
     Index(None, "framework", "created_at"),  # the newest framework builds
     # What is running. An index of all statuses would mislead SQLite, which has no statistics here, in queries of

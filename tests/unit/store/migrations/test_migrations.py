@@ -15,6 +15,9 @@ from tipcflow.store import Store, migrate
 from tipcflow.store.engine import make_engine, reading, writing
 from tipcflow.store.schema import metadata
 
+# PostgreSQL has it where an extension is installed; the schema does not know it.
+SEARCH = "ix_runs_search"
+
 pytestmark = pytest.mark.slow
 
 
@@ -68,7 +71,8 @@ def test_migrations_create_the_schema(empty_url: str) -> None:
     engine = _engine(empty_url)
     try:
         with reading(engine) as connection:
-            context = MigrationContext.configure(connection, opts={"compare_type": True})
+            options = {"compare_type": True, "include_name": lambda name, *_: name != SEARCH}
+            context = MigrationContext.configure(connection, opts=options)
             assert compare_metadata(context, metadata) == []
     finally:
         engine.dispose()
@@ -87,7 +91,7 @@ def test_migrations_make_the_same_constraints_as_the_schema(empty_url: str) -> N
                     sorted((one["name"], one["sqltext"]) for one in look.get_check_constraints(name)),
                     look.get_pk_constraint(name),
                     sorted((one["name"], one["referred_columns"]) for one in look.get_foreign_keys(name)),
-                    sorted(_index(one) for one in look.get_indexes(name)),
+                    sorted(_index(one) for one in look.get_indexes(name) if one["name"] != SEARCH),
                     [(one["name"], str(one["type"]), one["nullable"]) for one in look.get_columns(name)],
                 )
                 for name in metadata.tables

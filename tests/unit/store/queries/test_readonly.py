@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 from tests.support.postgres import Server
 from tests.support.stories import T0, TRAIN, a_run, record_run
@@ -135,3 +135,25 @@ def test_an_account_that_may_only_select(postgres_server: Server, postgres_templ
     finally:
         pages.close()
         postgres_server.drop(url)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_connection_is_used_again_until_its_file_is_replaced(
+    store: Store, pages: ReadonlyStore, database_url: str, tmp_path: Path, sqlite_template: Path
+) -> None:
+    run = record_run(store)
+    opened: list[object] = []
+    event.listen(pages.database.engine, "connect", lambda connection, _: opened.append(connection))
+    assert pages.runs.get(run.id) == pages.runs.get(run.id)
+    assert len(opened) == 1
+    store.close()
+    other = tmp_path / "other.db"
+    shutil.copy(sqlite_template, other)
+    with Store.open(f"sqlite:///{other}", migrate=False) as another:
+        record_run(another, a_run("of-the-other-file"))
+    file = Path(pages.database.engine.url.database or "")
+    for left in ("-wal", "-shm"):
+        file.with_name(file.name + left).unlink(missing_ok=True)
+    other.replace(file)
+    assert [each.id for each in pages.runs.newest()] == ["of-the-other-file"]
+    assert len(opened) == 2

@@ -124,7 +124,7 @@ def test_the_query_steps_through_an_index(store: Store) -> None:
     """A scan of all runs would cost as much as there are runs."""
     put(store, 1)
     with store.database.read() as connection:
-        sql = str(_STATES.compile(connection, compile_kwargs={"literal_binds": True}))
+        sql = str(_STATES["sqlite"].compile(connection, compile_kwargs={"literal_binds": True}))
         plan = [row[3] for row in connection.execute(text(f"EXPLAIN QUERY PLAN {sql}"))]
     assert not [step for step in plan if step.startswith("SCAN") and "runs" in step and "USING" not in step], plan
     steps = [step for step in plan if step.startswith("SEARCH before USING")]
