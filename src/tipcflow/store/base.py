@@ -85,8 +85,8 @@ class Part:
 def among(connection: Connection, column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
     """Whether a column is one of many values.
 
-    They are one parameter, so their number is not limited and does not change the statement, which both SQLAlchemy and
-    the database would otherwise process value by value.
+    They are one parameter, so their number is not limited and does not change the statement. Otherwise, SQLAlchemy
+    and the database process the statement value by value.
     """
     if connection.dialect.name == "postgresql":
         return column == any_(bindparam(None, list(values), postgresql.ARRAY(Text)))

@@ -15,8 +15,8 @@ from sqlalchemy import (
     and_,
     bindparam,
     collate,
-    literal_column,
     func,
+    literal_column,
     or_,
     select,
 )

@@ -11,7 +11,20 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, exists, func, or_, select, true, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+    tuple_,
+)
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.run_documents import MergeBaseDocument
@@ -130,7 +143,7 @@ class States(Part):
         red = [line for line in lines if line.status not in GREEN]
         first: dict[str, list[str]] = {}
         with self._read() as connection:
-            good = {run: last for run, last in connection.execute(_green(connection, red))} if red else {}
+            good = {row[0]: row[1] for row in connection.execute(_green(connection, red))} if red else {}
             known = self._runs(
                 connection, sorted({line.run for line in red} | {run for run in good.values() if run})
             )
