@@ -6,6 +6,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from tipcflow.domain import Status, exit_code
+from tipcflow.domain.numbers.units import percentage
 from tipcflow.domain.run.scaling import ScaledTopology
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.scaling.check import CHECK, series_of
@@ -80,5 +81,5 @@ def _line(result: "Measured", worst: Status) -> str:
         return f"{worst.value}: no run printed a speed"
     last = max(result.rows, key=lambda row: (row.devices, row.topology))
     gain = "" if last.speedup is None else f", speed-up {last.speedup:.2f}"
-    share = "" if last.efficiency is None else f", efficiency {last.efficiency:.1%}"
+    share = "" if last.efficiency is None else f", efficiency {percentage(last.efficiency)}"
     return f"{last.topology}: {last.median_speed:.2f} samples/s{gain}{share}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tipcflow.domain import ConfigError, Status
+from tipcflow.domain.numbers.units import percent
 
 if TYPE_CHECKING:
     from tipcflow.check.detect.series import Alert, Series
@@ -122,6 +123,6 @@ def _alert_text(series: "Series", alert: "Alert") -> str:
     by = "beyond the limit" if alert.confidence is None else f"confidence {alert.confidence:.4f}"
     proof = ", confirmed" if alert.confirmed else ""
     return (
-        f"{alert.direction} by {alert.size:+.1%} at point {alert.index} (run {run}), "
+        f"{alert.direction} by {percent(alert.size)} at point {alert.index} (run {run}), "
         f"since point {alert.since}; {by}{proof}"
     )

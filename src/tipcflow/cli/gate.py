@@ -8,6 +8,7 @@ from tipcflow.cli.output.chains import matching_chains, only_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError, Run, TipcflowError
+from tipcflow.domain.numbers.units import percentage
 
 if TYPE_CHECKING:
     from tipcflow.config.policy import Policy
@@ -90,7 +91,7 @@ def _cells(row: dict[str, Any], rules: "Policy") -> tuple[str, ...]:
         row["leg"],
         row["metric"],
         str(row["runs"]),
-        "-" if row["sigma"] is None else f"{row['sigma']:.2%}",
-        unknown if row["smallest"] is None else f"{row['smallest']:.1%}",
+        "-" if row["sigma"] is None else percentage(row["sigma"], 2),
+        unknown if row["smallest"] is None else percentage(row["smallest"]),
         false,
     )

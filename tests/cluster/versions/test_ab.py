@@ -78,7 +78,7 @@ def test_equal_commits_are_the_same(ab_nodes: LocalNodes, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
     assert "warm-up pair (A, B): " in done.stdout
     assert "pair 1 (B, A): " in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("same within 2.0%: 1 of 1 metrics; every metric is decided (")
+    assert done.stdout.splitlines()[-1].startswith("same within 2.0 %: 1 of 1 metrics; every metric is decided (")
 
 
 def test_ctrl_c_ends_the_comparison_with_the_known_results(ab_nodes: LocalNodes, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_equal_versions_pass_and_an_undecided_comparison_does_not(world: World) 
     world.conf = {"metric": ["batch_cost"], "pairs": 4}
     world.check()
     assert world.compare(lambda side: 1.0)["status"] == "pass"
-    assert world.verdict().startswith("same within 2.0%: 1 of 1 metrics")
+    assert world.verdict().startswith("same within 2.0 %: 1 of 1 metrics")
     # Cleared: the result is computed again, and nothing is started.
     assert isinstance(world.go_on(), dict)
     assert len(world.started) == 10

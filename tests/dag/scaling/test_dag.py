@@ -177,8 +177,8 @@ def test_topologies_are_trained_one_at_a_time_and_compared(
     ]
     conf = dict(world.started[-1][1])
     assert (conf["mode"], conf["repeats"], "seed" in conf) == ("benchmark_train", 2, False)
-    assert world.result() == "2n2g: 300.00 samples/s, speed-up 3.00, efficiency 75.0%"
-    assert world.notes == ["2n2g: 300.00 samples/s, speed-up 3.00, efficiency 75.0%"]
+    assert world.result() == "2n2g: 300.00 samples/s, speed-up 3.00, efficiency 75.0 %"
+    assert world.notes == ["2n2g: 300.00 samples/s, speed-up 3.00, efficiency 75.0 %"]
     printed = capsys.readouterr().out
     assert "| topology | devices |" in printed
     assert "4n8g: not_run: 4 nodes needed, cluster lab has 2" in printed
@@ -236,7 +236,7 @@ def test_a_broken_training_is_repeated_when_its_task_is_cleared(world: World) ->
     assert [child.rpartition("~")[2] for child, _ in world.started][1] == "2"
     world.end(0, 100.0)
     world.cases = world.cases[:1]
-    assert world.result() == "1n1g: 100.00 samples/s, speed-up 1.00, efficiency 100.0%"
+    assert world.result() == "1n1g: 100.00 samples/s, speed-up 1.00, efficiency 100.0 %"
 
 
 def test_result_fails_without_a_trained_topology(world: World) -> None:

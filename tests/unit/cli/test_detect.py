@@ -38,7 +38,7 @@ def test_detect_prints_a_line_per_series_in_order(tmp_path: Path) -> None:
     assert sorted(alert) == ["confidence", "direction", "index", "size"]
     assert (alert["index"], alert["direction"]) == (26, "worse")
     assert alert["size"] == pytest.approx(0.2, abs=0.02)
-    assert "worse by +20.5% at point 26 (run r26), since point 25" in detect(path)
+    assert "worse by +20.5 % at point 26 (run r26), since point 25" in detect(path)
 
 
 @pytest.mark.parametrize("confirm", [[], None])
@@ -115,7 +115,7 @@ def test_a_metric_is_judged_as_by_the_checks(tmp_path: Path) -> None:
     assert output("--metric", "batch_cost") == [([], []), ([], [])], "pr: 50 %"
     assert output("--metric", "peak_rss") == [([], [25, 26, 27, 28]), ([25], [])]
     assert "  unconfirmed: point 25 (run r25)\n" in detect(path, "--metric", "peak_rss")
-    assert "worse by +30.0% at point 25 (run r25), since point 25" in detect(path, "--metric", "peak_rss")
+    assert "worse by +30.0 % at point 25 (run r25), since point 25" in detect(path, "--metric", "peak_rss")
     with pytest.raises(ConfigError, match="does not evaluate this metric"):
         detect(path, "--metric", "nonsense")
 

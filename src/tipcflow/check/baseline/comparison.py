@@ -11,6 +11,7 @@ from tipcflow.check.select import format_amount
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import Status, plain_metric
 from tipcflow.domain.numbers.metrics import Better, Metric, metric
+from tipcflow.domain.numbers.units import percent, percentage
 
 # A confirm run that shows less than this share of a change refutes it.
 _AGREES = 0.5
@@ -180,10 +181,10 @@ class BaselineComparison:
         if worse > limit or (look.confirm_requested and worse > 0):
             return self._doubted(worse, limit)
         if worse >= -limit and not look.confirm_requested:
-            return Status.PASS, f"{self.shown}, within {limit:.1%}"
+            return Status.PASS, f"{self.shown}, within {percentage(limit)}"
         alone = self._level.gate is None or self._level.worse_before or self._level.exact
         if worse < -limit and alone:
-            return Status.IMPROVEMENT, f"{self.shown}; limit {limit:.1%}"
+            return Status.IMPROVEMENT, f"{self.shown}; limit {percentage(limit)}"
         return Status.PASS, f"{self.shown}, possible improvement; more runs required"
 
     def _confirmable(self, alert: Alert, worse: float) -> bool:
@@ -197,11 +198,11 @@ class BaselineComparison:
         self.values |= {"size": alert.size, "confidence": alert.confidence, "since": alert.since}
         how = "confirmed" if alert.confirmed else "over several runs"
         status = Status.REGRESSION if alert.direction == "worse" else Status.IMPROVEMENT
-        return status, f"{self.shown}; the level changed by {alert.size:+.1%}, {how}"
+        return status, f"{self.shown}; the level changed by {percent(alert.size)}, {how}"
 
     def _doubted(self, worse: float, limit: float) -> Judged:
         """Worse than noise explains: the confirm run decides; without one, the reason states it."""
-        noise = f"limit {limit:.1%}" if worse > limit else "more than this history's noise"
+        noise = f"limit {percentage(limit)}" if worse > limit else "more than this history's noise"
         beyond = f"{self.shown}; {noise}"
         if self.confirm.value is None:
             return self._unconfirmed(beyond, worse, limit)
@@ -212,8 +213,8 @@ class BaselineComparison:
         if again < _AGREES * worse:
             return Status.PASS, f"{self.shown}, but {measured}: not confirmed"
         if not self._strong(worse):
-            return Status.PASS, f"{self.shown}, and {measured}: both within {limit:.1%}"
-        return Status.UNCONFIRMED, f"{beyond}, and {measured}: only part of the change, {again:.1%} worse"
+            return Status.PASS, f"{self.shown}, and {measured}: both within {percentage(limit)}"
+        return Status.UNCONFIRMED, f"{beyond}, and {measured}: only part of the change, {percentage(again)} worse"
 
     def _unconfirmed(self, beyond: str, worse: float, limit: float) -> Judged:
         """Neither confirmed nor refuted: request a confirm run if one is available."""
@@ -224,13 +225,16 @@ class BaselineComparison:
                 return Status.UNCONFIRMED, f"{beyond}: {_AGAIN}"
         missing = missing or "no confirm run requested"
         if worse > _ALONE * limit:
-            return Status.REGRESSION, f"{beyond}; more than {_ALONE * limit:.1%} needs no confirm run ({missing})"
+            return (
+                Status.REGRESSION,
+                f"{beyond}; more than {percentage(_ALONE * limit)} needs no confirm run ({missing})",
+            )
         if worse > limit and self._level.exact and self.definition.family == "quality":
             return Status.REGRESSION, f"{beyond}; all {len(self._level.runs)} earlier runs are equal ({missing})"
         if self._confirmed_before():
             return Status.REGRESSION, f"{beyond}; previous run also beyond the limit ({missing})"
         if not self._strong(worse):
-            return Status.PASS, f"{self.shown}, within {limit:.1%}"
+            return Status.PASS, f"{self.shown}, within {percentage(limit)}"
         return Status.UNCONFIRMED, f"{beyond}; not confirmed: {missing}"
 
     def _strong(self, worse: float) -> bool:

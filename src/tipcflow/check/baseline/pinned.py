@@ -9,6 +9,7 @@ from tipcflow.config.policy import MetricRule
 from tipcflow.domain import CheckResult, Facts, MetricKey, Status, numbers_of, plain_metric
 from tipcflow.domain.keys import SLOWEST
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.numbers.units import percentage
 from tipcflow.domain.triggers import CONFIRM
 
 NAME = "baseline.pinned"
@@ -112,5 +113,5 @@ def _judged(key: MetricKey, value: float, pin: Pin, context: CheckContext, excus
         status = Status.INSUFFICIENT_DATA if known_node else Status.UNCONFIRMED
         return result(status, f"{shown}, {excuse}")
     if worse > floor:
-        return result(Status.REGRESSION, f"{shown}; limit {floor:.1%}")
+        return result(Status.REGRESSION, f"{shown}; limit {percentage(floor)}")
     return result(Status.IMPROVEMENT if worse < -floor else Status.PASS, shown)

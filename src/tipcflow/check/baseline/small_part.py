@@ -6,6 +6,7 @@ from statistics import median
 from tipcflow.check.context import CheckContext
 from tipcflow.config.policy import MetricRule
 from tipcflow.domain import MetricKey
+from tipcflow.domain.numbers.units import percentage
 
 # A change of a part counts when it is this share of what counts for the whole.
 _SHARE = 0.5
@@ -28,4 +29,4 @@ def negligible_reason(
     least = _SHARE * context.policy.floor_of(rule.part_of)
     if usual <= 0 or abs(change) >= least * usual:
         return ""
-    return f"the difference is {abs(change) / usual:.1%} of {rule.part_of}, less than {least:.1%}"
+    return f"the difference is {percentage(abs(change) / usual)} of {rule.part_of}, less than {percentage(least)}"

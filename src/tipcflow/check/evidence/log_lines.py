@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import passed, training_steps
 from tipcflow.domain import CheckResult, Facts, LogLines, Status, Step, without_repeat
+from tipcflow.domain.numbers.units import percentage
 
 NAME = "ran.log"
 # A training whose recognized lines are fewer than this share of what every earlier run had lost lines.
@@ -43,7 +44,7 @@ def _judged(step: Step, lines: LogLines, earlier: Sequence[LogLines]) -> CheckRe
     share = min(past.share for past in earlier)
     lost = least - lines.recognised
     now = f"{lines.recognised} of {lines.recognised + lines.unknown} log lines are recognized"
-    before = f"each of the last {len(earlier)} accepted runs has at least {least} ({share:.0%})"
+    before = f"each of the last {len(earlier)} accepted runs has at least {least} ({percentage(share, 0)})"
     values = {
         "recognised": lines.recognised,
         "unknown": lines.unknown,
@@ -58,8 +59,9 @@ def _judged(step: Step, lines: LogLines, earlier: Sequence[LogLines]) -> CheckRe
     if lost_most and lines.unknown - most_unknown >= _MOVED * lost:
         unread = lines.unknown - most_unknown
         return result(
-            Status.UNCONFIRMED, f"{now} ({lines.share:.0%}); {before}; {unread} more lines are unrecognized"
+            Status.UNCONFIRMED,
+            f"{now} ({percentage(lines.share, 0)}); {before}; {unread} more lines are unrecognized",
         )
     if lines.share < _COLLAPSED * share:
-        return result(Status.INSUFFICIENT_DATA, f"{now} ({lines.share:.0%}); {before}", gating=False)
-    return result(Status.PASS, f"{now} ({lines.share:.0%})")
+        return result(Status.INSUFFICIENT_DATA, f"{now} ({percentage(lines.share, 0)}); {before}", gating=False)
+    return result(Status.PASS, f"{now} ({percentage(lines.share, 0)})")

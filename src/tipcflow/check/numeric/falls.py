@@ -7,6 +7,7 @@ from math import isfinite, sqrt
 from statistics import mean, median, stdev
 
 from tipcflow.check.context import CheckContext
+from tipcflow.domain.numbers.units import percentage
 
 # An honest run is further below the mean of its predecessors in less than one of 10,000 cases.
 _SPREADS = 4.0
@@ -32,7 +33,7 @@ class UsualFall:
         return share < self.mean - _SPREADS * self.spread
 
     def __str__(self) -> str:
-        return f"{self.runs} earlier runs fell by {self.mean:.2%} ± {self.spread:.2%}"
+        return f"{self.runs} earlier runs fell by {percentage(self.mean, 2)} ± {percentage(self.spread, 2)}"
 
 
 def fall_of(curve: Sequence[float]) -> float:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.domain.numbers.units import counted, duration
+from tipcflow.domain.numbers.units import counted, duration, percentage
 from tipcflow.execute.bisection.loop import Bisection, Progress
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ def found_lines(bisection: Bisection, progress: Progress) -> list[str]:
     elif assessment.certain:
         names = [str(bisection.versions[version]) for version in assessment.best.versions]
         several = f"one of {counted(len(names), bisection.noun)}: " if len(names) > 1 else ""
-        lines.append(f"{assessment.best.probability:.0%}: {several}{', '.join(names)} ({work})")
+        lines.append(f"{percentage(assessment.best.probability, 0)}: {several}{', '.join(names)} ({work})")
         lines += _levels(bisection, progress)
     else:
         lines.append(f"undecided: {progress.why} ({work}); most probable:")
         for candidate in assessment.candidates[:_SHOWN]:
             names = [str(bisection.versions[version]) for version in candidate.versions]
-            lines.append(f"  {candidate.probability:.0%} {', '.join(names)}")
+            lines.append(f"  {percentage(candidate.probability, 0)} {', '.join(names)}")
     for version, why in sorted(measured.skipped.items()):
         lines.append(f"not measurable: {bisection.versions[version]}: {why}")
     return lines

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tipcflow.report.overview.scaling import ScalingList, ScalingSeries, TopologyRow
 
 
@@ -52,17 +54,19 @@ def _series_lines(series: "ScalingSeries", width: int | None) -> list[str]:
 
 
 def _row(row: "TopologyRow") -> tuple[str, ...]:
+    from tipcflow.domain.numbers.units import percent, percentage
+
     return (
         row.topology,
-        _figure(row.median_speed, ".2f"),
-        _figure(row.spread, ".1%"),
-        _figure(row.speedup, ".2f"),
-        _figure(row.efficiency, ".1%"),
-        _figure(row.change, "+.1%"),
+        _figure(row.median_speed, "{:.2f}".format),
+        _figure(row.spread, percentage),
+        _figure(row.speedup, "{:.2f}".format),
+        _figure(row.efficiency, percentage),
+        _figure(row.change, percent),
         row.status.value,
         row.run or "-",
     )
 
 
-def _figure(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+def _figure(value: float | None, form: "Callable[[float], str]") -> str:
+    return "-" if value is None else form(value)

@@ -120,6 +120,11 @@ def milliseconds(latency: float | None) -> str:
     return "" if latency is None else f"{latency:.2f}"
 
 
+def percentage(share: float, digits: int = 1) -> str:
+    """A share of a whole in percent: 0.031 is `3.1 %`."""
+    return f"{100 * share:.{digits}f} %"
+
+
 def percent(change: float | None) -> str:
     """A relative change: `+3.1 %`; '' for None."""
     if change is None:

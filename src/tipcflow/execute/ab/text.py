@@ -7,7 +7,7 @@ from typing import Any
 
 from tipcflow.ab import Outcome, Ratio
 from tipcflow.domain import MetricKey
-from tipcflow.domain.numbers.units import counted, duration
+from tipcflow.domain.numbers.units import counted, duration, percentage
 from tipcflow.domain.run.names import StepId
 from tipcflow.execute.ab.comparison import Side
 from tipcflow.execute.ab.metrics import better_of
@@ -25,8 +25,8 @@ def opening(a: Side, b: Side, limits: Limits) -> str:
     end = f"{limits.pairs} pairs" if limits.pairs else f"at most {limits.most_pairs} pairs"
     warm_up = f" after {limits.warm_ups} warm-up" if limits.warm_ups else ""
     return (
-        f"{a.request.suite} {a.request.params}: {end}{warm_up}, margin {limits.margin:.1%}, "
-        f"error {limits.error:.1%}\nA: {a.name}\nB: {b.name}"
+        f"{a.request.suite} {a.request.params}: {end}{warm_up}, margin {percentage(limits.margin)}, "
+        f"error {percentage(limits.error)}\nA: {a.name}\nB: {b.name}"
     )
 
 
@@ -86,7 +86,7 @@ def _verdict(limits: Limits, progress: Progress) -> str:
         )
     count = f"{outcomes.count(worst)} of {len(outcomes)} metrics"
     if worst is Outcome.SAME:
-        return f"same within {limits.margin:.1%}: {count}"
+        return f"same within {percentage(limits.margin)}: {count}"
     return f"{worst.value}: {count}"
 
 

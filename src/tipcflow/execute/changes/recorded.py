@@ -8,6 +8,7 @@ from tipcflow.config.repository import Repository
 from tipcflow.config.run_documents import SelectorDocument
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import InfraError, Run
+from tipcflow.domain.numbers.units import percentage
 from tipcflow.execute.changes.choose import Candidates, candidates, changed_between, choose
 from tipcflow.selection import Change
 from tipcflow.store import Store
@@ -144,7 +145,7 @@ class FalseGreen:
         share = len(self.missed) / self.regressions
         what = "regression" if self.regressions == 1 else "regressions"
         return (
-            f"false-green rate: {share:.0%}: the selection would have missed {len(self.missed)} of "
+            f"false-green rate: {percentage(share, 0)}: the selection would have missed {len(self.missed)} of "
             f"{self.regressions} {what} of full runs in the last {self.days} days"
         )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from tipcflow.domain.numbers.units import percentage
 from tipcflow.parse.scaling.scaling import Scaled
 
 # More devices may be faster than linear by caches and overlap, but not by more than this.
@@ -38,7 +39,10 @@ def doubts(rows: Iterable[Scaled]) -> list[str]:
 def _spreads(rows: Sequence[Scaled]) -> Iterable[str]:
     for row in rows:
         if (spread := spread_of(row)) > SPREAD:
-            yield f"the {row.repeats} repeats of {row.topology} differ by {spread:.0%}: repeat them on idle nodes"
+            yield (
+                f"the {row.repeats} repeats of {row.topology} differ by {percentage(spread, 0)}: "
+                "repeat them on idle nodes"
+            )
 
 
 def _steps(rows: Sequence[Scaled]) -> Iterable[str]:

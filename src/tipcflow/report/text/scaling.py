@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from tipcflow.domain.numbers.units import percentage
+
 if TYPE_CHECKING:
     from tipcflow.parse.scaling.scaling import Scaled
 
@@ -17,5 +19,5 @@ def scaling_cells(row: "Scaled") -> tuple[str, ...]:
         f"{row.average_speed:.2f}",
         f"{row.median_speed:.2f}",
         "-" if row.speedup is None else f"{row.speedup:.2f}",
-        "-" if row.efficiency is None else f"{row.efficiency:.1%}",
+        "-" if row.efficiency is None else percentage(row.efficiency),
     )

@@ -104,17 +104,17 @@ def test_higher_is_better(build: ModuleType) -> None:
 def test_the_reason_has_the_numbers(build: ModuleType) -> None:
     result = judged(build, 0.0605, (0.05,) * 5)
     shown = "0.0605 s, 1.210 x the baseline 0.05 s of"
-    assert result.reason == f"{shown} 5 runs; limit 20.0%: run again to confirm or refute it"
+    assert result.reason == f"{shown} 5 runs; limit 20.0 %: run again to confirm or refute it"
     result = judged(build, 0.0605, (*(0.05,) * 5, 0.0605), confirmation=ALONE)
     missing = "the confirm run child is not waited for"
-    assert result.reason == f"{shown} 6 runs; limit 20.0%; previous run also beyond the limit ({missing})"
+    assert result.reason == f"{shown} 6 runs; limit 20.0 %; previous run also beyond the limit ({missing})"
     result = judged(build, 0.0605, (0.05,) * 5, confirmation=ALONE)
-    assert result.reason == f"{shown} 5 runs; limit 20.0%; not confirmed: {missing}"
+    assert result.reason == f"{shown} 5 runs; limit 20.0 %; not confirmed: {missing}"
     result = judged(build, 0.0605, (0.05,) * 5, confirmation=Confirmation(run="child", medians={KEY: 0.057}))
-    measured = "the confirm run measured 0.057 s: only part of the change, 14.0% worse"
+    measured = "the confirm run measured 0.057 s: only part of the change, 14.0 % worse"
     assert (result.status, result.reason) == (
         Status.UNCONFIRMED,
-        f"{shown} 5 runs; limit 20.0%, and {measured}",
+        f"{shown} 5 runs; limit 20.0 %, and {measured}",
     )
 
 
@@ -241,8 +241,8 @@ def test_memory_is_compared_rank_by_rank(build: ModuleType, name: str) -> None:
     """One of two ranks needs more: the median of both would hide it, and so would a large sum."""
     (result,) = memory(build, (3.4e8, 0), (5e8, 1), (6.6e8, -1), name=name)
     assert (result.check, result.status) == (f"memory.{name}", Status.REGRESSION)
-    shown = "476.8 MiB, 1.471 x the baseline 324.2 MiB of 6 runs; limit 15.0%"
-    assert result.reason.startswith(f"rank 1 of 2: {shown}; more than 30.0% needs no confirm run")
+    shown = "476.8 MiB, 1.471 x the baseline 324.2 MiB of 6 runs; limit 15.0 %"
+    assert result.reason.startswith(f"rank 1 of 2: {shown}; more than 30.0 % needs no confirm run")
     assert result.values["ranks"] == {"0": 3.4e8, "1": 5e8}
     (less,) = memory(build, (1.7e8, 0), (3.4e8, 1), name=name)
     assert (less.status, less.reason.startswith("rank 0 of 2: 162.1 MiB")) == (Status.IMPROVEMENT, True)
@@ -304,8 +304,8 @@ def test_baseline_of_invalid_numbers_is_not_an_improvement(build: ModuleType) ->
             "needs no confirm run (not measurable in lite",
         ),
         ("top1", Phase.EVAL, 0.75, 0.73, Status.UNCONFIRMED, "not confirmed: not measurable in lite"),
-        ("top1", Phase.EVAL, 0.75, 0.75, Status.PASS, "within 2.0%"),
-        ("peak_rss", Phase.RESOURCE, 1e9, 2e9, Status.REGRESSION, "more than 10.0% needs no confirm run"),
+        ("top1", Phase.EVAL, 0.75, 0.75, Status.PASS, "within 2.0 %"),
+        ("peak_rss", Phase.RESOURCE, 1e9, 2e9, Status.REGRESSION, "more than 10.0 % needs no confirm run"),
         ("loss", Phase.TRAIN, 1.0, 1.2, Status.REGRESSION, "needs no confirm run"),
         ("batch_cost", Phase.TRAIN, 0.5, 0.8, Status.REGRESSION, "the confirm run measured"),
     ],

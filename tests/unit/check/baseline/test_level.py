@@ -38,7 +38,7 @@ def test_a_usual_run_passes(build: ModuleType) -> None:
 def test_a_slow_run_is_a_question_first(build: ModuleType) -> None:
     result = judged(build, 0.055)
     assert (result.status, result.values["confirm"]) == (Status.UNCONFIRMED, True)
-    assert result.reason.endswith("limit 5.3%: run again to confirm or refute it")
+    assert result.reason.endswith("limit 5.3 %: run again to confirm or refute it")
 
 
 def test_the_confirm_run_decides(build: ModuleType) -> None:

@@ -31,7 +31,7 @@ def test_nothing_is_pinned(build: ModuleType) -> None:
     ("past", "pinned", "status", "words"),
     [
         ([0.05, 0.05], 0.05, Status.PASS, "1.000 x what mia pinned (0.05 s, run r-old)"),
-        ([0.05, 0.05], 0.047, Status.REGRESSION, "1.064 x what mia pinned (0.047 s, run r-old); limit 5.0%"),
+        ([0.05, 0.05], 0.047, Status.REGRESSION, "1.064 x what mia pinned (0.047 s, run r-old); limit 5.0 %"),
         ([0.05, 0.05], 0.06, Status.IMPROVEMENT, "0.833 x"),
         ([0.04, 0.04], 0.04, Status.PASS, "1.000 x"),
         ([0.05], 0.04, Status.INSUFFICIENT_DATA, "1 more runs required"),

@@ -43,7 +43,7 @@ def test_run_with_unrecognized_lines_is_not_green(build: ModuleType) -> None:
     status, reason = verdict(facts, judge(facts, CheckContext(history=history)))
     assert status is Status.UNCONFIRMED
     assert (
-        "10 of 150 log lines are recognized (7%); each of the last 5 accepted runs has at least 100 (67%)"
+        "10 of 150 log lines are recognized (7 %); each of the last 5 accepted runs has at least 100 (67 %)"
         in reason
     )
 

@@ -53,7 +53,7 @@ def test_the_commit_is_found(tmp_path: Path) -> None:
     assessment = Assessment((Candidate((2,), 0.972), Candidate((1,), 0.028)), True, ())
     progress = Progress(measured(skipped={3: "failed: no data"}), assessment, None)
     assert found_lines(bisection(tmp_path), progress) == [
-        "97%: 22222222 'Change 2' (5 runs, 7:30)",
+        "97 %: 22222222 'Change 2' (5 runs, 7:30)",
         "batch_cost: 1 before, 1.2 since (1.200 x)",
         "not measurable: 33333333 'Change 3': failed: no data",
     ]
@@ -66,7 +66,7 @@ def test_the_commit_is_found(tmp_path: Path) -> None:
 def test_several_indistinguishable_commits(tmp_path: Path) -> None:
     assessment = Assessment((Candidate((2, 3), 0.99), Candidate((1,), 0.01)), True, ())
     lines = found_lines(bisection(tmp_path), Progress(measured(), assessment, None))
-    assert lines[0] == "99%: one of 2 commits: 22222222 'Change 2', 33333333 'Change 3' (5 runs, 7:30)"
+    assert lines[0] == "99 %: one of 2 commits: 22222222 'Change 2', 33333333 'Change 3' (5 runs, 7:30)"
 
 
 def test_output_of_an_undecided_search_has_the_candidates(tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_output_of_an_undecided_search_has_the_candidates(tmp_path: Path) -> Non
     )
     assert lines == [
         "undecided: the limit of 5 runs is reached (5 runs, 7:30); most probable:",
-        "  60% 22222222 'Change 2'",
-        "  40% 11111111 'Change 1'",
+        "  60 % 22222222 'Change 2'",
+        "  40 % 11111111 'Change 1'",
     ]
     nothing = Progress(measured(values={}), None, None, "run run-1 was cancelled")
     assert found_lines(bisection(tmp_path), nothing) == ["undecided: run run-1 was cancelled (0 runs, 0.0 s)"]

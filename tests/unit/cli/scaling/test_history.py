@@ -42,7 +42,7 @@ def test_series_are_listed_newest_first(tipcflow: Callable[..., Any], database: 
         "STATUS",
         "RUN",
     ]
-    assert lines[2].split() == ["1n1g", "110.00", "1.0%", "1.00", "100.0%", "+10.0%", "pass", "new"]
+    assert lines[2].split() == ["1n1g", "110.00", "1.0", "%", "1.00", "100.0", "%", "+10.0", "%", "pass", "new"]
     assert lines[4:6] == ["4n8g: not_run: 4 nodes needed, cluster lab has 2", "note: note"]
 
 

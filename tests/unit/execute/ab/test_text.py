@@ -48,10 +48,10 @@ NOISY = compared(LEG, (5.0, 5.5), (5.0, 4.6), (5.0, 5.1), (5.0, 4.9))
 
 def test_opening_names_both_sides_and_the_limits() -> None:
     assert opening(A, B, Limits()) == (
-        "toy f.txt: at most 20 pairs after 1 warm-up, margin 2.0%, error 2.0%\n"
+        "toy f.txt: at most 20 pairs after 1 warm-up, margin 2.0 %, error 2.0 %\n"
         "A: v1 (11111111)\nB: main (22222222)"
     )
-    assert "toy f.txt: 8 pairs, margin 5.0%" in opening(A, B, Limits(pairs=8, warm_ups=0, margin=0.05))
+    assert "toy f.txt: 8 pairs, margin 5.0 %" in opening(A, B, Limits(pairs=8, warm_ups=0, margin=0.05))
 
 
 def test_every_pair_has_a_line() -> None:
@@ -78,7 +78,7 @@ def test_undecided_metrics_are_not_hidden_by_decided_ones() -> None:
     lines = result(progress(SAME, NOISY, why="the limit of 4 pairs is reached"))
     assert lines[-1].startswith("undecided: 1 of 2 metrics; the limit of 4 pairs is reached")
     same = result(progress(SAME, why="every metric is decided"))
-    assert same[-1].startswith("same within 2.0%: 1 of 1 metrics; every metric is decided")
+    assert same[-1].startswith("same within 2.0 %: 1 of 1 metrics; every metric is decided")
 
 
 def test_a_metric_that_one_side_lacks_leaves_the_result_undecided() -> None:

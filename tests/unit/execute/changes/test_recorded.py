@@ -132,7 +132,7 @@ def test_regression_that_the_selection_misses_is_a_false_green(world: World) -> 
     rate = false_green(world.store, days=100_000)
     assert (rate.missed, rate.regressions) == (((CHAIN, "r2"),), 2)
     assert rate.line == (
-        "false-green rate: 50%: the selection would have missed 1 of 2 regressions of full runs in the last "
+        "false-green rate: 50 %: the selection would have missed 1 of 2 regressions of full runs in the last "
         "100000 days"
     )
     assert false_green(world.store, "other/name", days=100_000).regressions == 0

@@ -31,7 +31,7 @@ EARLIER = {
     "clas/old/train": Earlier(Status.REGRESSION),
 }
 SELECTOR = Selector(
-    "false-green rate: 50%: the selection would have missed 1 of 2 regressions of full runs in the last 182 days",
+    "false-green rate: 50 %: the selection would have missed 1 of 2 regressions of full runs in the last 182 days",
     (("clas/lost/train", "owner/models", "missed: a pull request would not have run it"),),
 )
 NOTHING = Selector("false-green rate: no regression of a full run was measured in the last 182 days")

@@ -30,7 +30,7 @@ def test_the_spread_of_the_repeats_is_allowed_for() -> None:
 def test_repeats_that_differ_are_reported() -> None:
     one = [speed(value, repeat=number) for number, value in enumerate((80.0, 100.0, 101.0))]
     assert doubts(scaled(one, 128)) == [
-        "r50: the 3 repeats of 1n1g differ by 21%: repeat them on idle nodes",
+        "r50: the 3 repeats of 1n1g differ by 21 %: repeat them on idle nodes",
     ]
 
 

@@ -8,6 +8,6 @@ def test_a_topology_without_a_base_has_no_speedup() -> None:
         speedup=14.4, efficiency=0.9, repeats=5, speeds={1: 100.0},
     )  # fmt: skip
     assert len(COLUMNS) == len(scaling_cells(known))
-    assert scaling_cells(known) == ("2n8g", "16", "5", "99.50", "100.00", "14.40", "90.0%")
+    assert scaling_cells(known) == ("2n8g", "16", "5", "99.50", "100.00", "14.40", "90.0 %")
     unknown = known.model_copy(update={"speedup": None, "efficiency": None})
     assert scaling_cells(unknown)[-2:] == ("-", "-")
