@@ -62,7 +62,8 @@ def test_a_stricter_policy_finds_the_slow_run(strict: str, database: Path, tipcf
     (check,) = [one for one in slow["differs"] if one["check"] == "speed.batch_cost"]
     assert (check["step"], check["metric"]) == (TRAIN, "batch_cost")
     assert (check["stored"]["status"], check["now"]["status"]) == ("pass", "regression")
-    assert "limit 10.0 %; more than 20.0 % needs no confirm run (no confirm run was made)" in check["now"]["reason"]
+    expected = "limit 10.0 %; more than 20.0 % needs no confirm run (no confirm run was made)"
+    assert expected in check["now"]["reason"]
     for name in {*found} - {slow["run"]}:
         assert found[name]["now"]["status"] == "pass", found[name]
         assert found[name]["differs"] == [], "a run is judged by the runs before it, never by later ones"
