@@ -23,6 +23,7 @@ from tipcflow.store.github.attempts import (
     HELD,
     NEW,
     RUNNING,
+    SELECTION,
     SKIPPED,
     UNCONCERNED,
     PullAttempt,
@@ -118,7 +119,7 @@ def put_off(attempt: PullAttempt, store: Store, problem: str, *, state: str) -> 
     if state != NEW or store.now() - attempt.created_at <= GIVE_UP_S:
         store.pulls.started(attempt, attempt.chains, _later(attempt, store), state=state)
         return
-    chains = attempt.chains or (StartedChain(chain="selection"),)
+    chains = attempt.chains or (StartedChain(chain=SELECTION),)
     failed = {"problem": problem, "status": Status.INFRA_FAILURE.value}
     rows = [chain if chain.status else chain.model_copy(update=failed) for chain in chains]
     store.pulls.started(attempt, rows, attempt.body, state=RUNNING)
@@ -129,7 +130,7 @@ def _cancelled(attempt: PullAttempt, store: Store) -> str:
     if attempt.chains:
         store.pulls.started(attempt, attempt.chains, attempt.body, state=RUNNING)
     else:
-        none = StartedChain(chain="selection", problem=attempt.cancel, status=Status.CANCELLED.value)
+        none = StartedChain(chain=SELECTION, problem=attempt.cancel, status=Status.CANCELLED.value)
         store.pulls.started(attempt, (none,), attempt.body, state=DONE)
     return f"cancelled before its start: {attempt.cancel}"
 
@@ -147,7 +148,7 @@ class _Chosen:
 def _none(attempt: PullAttempt, error: TipcflowError) -> _Chosen:
     """An attempt whose chains cannot be selected has one row with the reason; it never passes."""
     status = error.status.value
-    return _Chosen((StartedChain(chain="selection", problem=error.message, status=status),), attempt.body)
+    return _Chosen((StartedChain(chain=SELECTION, problem=error.message, status=status),), attempt.body)
 
 
 def _selected(
@@ -171,9 +172,10 @@ def _selected(
     if not change.chains:
         candidate_set = with_opened(candidate_set, change, repository, store, config_dir, cache=cache, mode=mode)
     choice = choose(candidate_set, change, repository)
-    body = {**attempt.body, "mode": mode}
-    if change.chains and not choice.chosen:
-        raise ConfigError("no chain matches the command", found=" ".join(change.chains))
+    if change.chains and choice.problems:
+        # Not only the chains that match: the user would take the result for that of all named chains.
+        raise ConfigError("; ".join(choice.problems), expected="globs of chains that support this mode")
+    body = {**attempt.body, "mode": mode, "problems": list(choice.problems)}
     chosen = list(choice.chosen)
     if attempt.body.get("failed"):
         passed = _passed(attempt, store)

@@ -73,10 +73,16 @@ class Work:
                     self.report(f"{_name(attempt)}: {stop_attempt(attempt, self.store, self.runs)}")
 
     def _starts(self) -> None:
-        now = self.store.now()
-        for attempt in self.store.pulls.living():
-            repository = self._repository(attempt)
-            if attempt.state != NEW or repository is None or not (attempt.cancel or due(attempt, now)):
+        for waiting in self.store.pulls.living():
+            if waiting.state != NEW:
+                continue
+            # A start may take minutes: a newer push stops its older runs, and a command gets its reaction, before.
+            self._respond()
+            attempt = self.store.pulls.get(waiting.key)
+            repository = self._repository(waiting)
+            if attempt is None or attempt.state != NEW or repository is None:
+                continue
+            if not (attempt.cancel or due(attempt, self.store.now())):
                 continue
             self._count("starts")
             with self._isolated(attempt, state=NEW):
@@ -91,6 +97,13 @@ class Work:
                 )
                 self.report(f"{_name(attempt)}: {done}")
         self._stops()
+
+    def _respond(self) -> None:
+        """Handle deliveries that arrived since, as far as that is a matter of seconds."""
+        if self.store.outbox.ready():
+            self._deliveries()
+            self._stops()
+            self._send()
 
     def _reports(self) -> None:
         for attempt in self.store.pulls.living():

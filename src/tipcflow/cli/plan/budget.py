@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from tipcflow.budget import Fit, Limits, PlannedChain, Samples, fit, planned_chain
+from tipcflow.budget import Fit, Limits, PlannedChain, PlannedStep, Samples, fit, planned_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.cli.plan.durations import database_missing
 from tipcflow.config.repository import Budget, load_repository
@@ -62,11 +62,29 @@ def as_dict(chain: PlannedChain, result: Fit, limits: Limits) -> dict[str, objec
         "predicted_s": result.total_s,
         "node_s": sum(fitted.node_seconds for fitted in result.chains),
         "runs": bool(result.chains),
+        "steps": [_step_as_dict(step) for step in chain.steps],
         "unknown": list(chain.unknown),
         "dropped_legs": [vars(leg) for leg in result.legs],
         "dropped_chains": [vars(dropped) for dropped in result.dropped],
         "unproven": list(result.unproven),
     }
+
+
+def _step_as_dict(step: PlannedStep) -> dict[str, object]:
+    """A step with its legs: predicted seconds, these with spread, and node-seconds."""
+    legs = [
+        {"leg": leg.id, **_times(leg.estimate.seconds, leg.estimate.planned, step.nodes, leg.estimate.runs)}
+        for leg in step.legs
+    ]
+    return {
+        "step": step.id,
+        **_times(step.expected_s, step.planned_s, step.nodes, step.estimate.runs),
+        "legs": legs,
+    }
+
+
+def _times(expected_s: float, planned_s: float, nodes: int, runs: int) -> dict[str, float]:
+    return {"predicted_s": expected_s, "planned_s": planned_s, "node_s": planned_s * nodes, "runs": runs}
 
 
 @dataclass(frozen=True)
@@ -95,15 +113,24 @@ def past_of(plan: Plan, settings: Settings) -> Past:
         return Past(Samples({}, {}))
 
 
+def _row(name: str, nodes: int, expected_s: float, planned_s: float, runs: int) -> tuple[str, ...]:
+    times = (minutes(expected_s), minutes(planned_s), minutes(planned_s * nodes))
+    return (name, str(nodes), *times, str(runs))
+
+
 def _print(chain: PlannedChain, result: Fit, limits: Limits) -> None:
-    rows = [
-        (step.id, str(step.nodes), minutes(step.planned_s), str(step.estimate.runs), str(len(step.legs) or ""))
-        for step in chain.steps
-    ]
-    echo_lines(columns(("STEP", "NODES", "MINUTES", "PAST RUNS", "LEGS"), rows, width=terminal_width()))
+    rows: list[tuple[str, ...]] = []
+    for step in chain.steps:
+        rows.append(_row(step.id, step.nodes, step.expected_s, step.planned_s, step.estimate.runs))
+        for leg in step.legs:
+            estimate = leg.estimate
+            rows.append(_row(f"  {leg.id}", step.nodes, estimate.seconds, estimate.planned, estimate.runs))
+    head = ("STEP AND LEG", "NODES", "MINUTES", "WITH SPREAD", "NODE-MINUTES", "PAST RUNS")
+    echo_lines(columns(head, rows, width=terminal_width()))
     limit = min(limits.chain_s, limits.total_s - limits.reserve_s)
     reserve = f"; {minutes(limits.reserve_s)} min are kept for a confirm run" if limits.reserve_s else ""
-    typer.echo(f"\npredicted {minutes(chain.planned_s)} min with spread, budget {minutes(limit)} min{reserve}")
+    predicted = f"{minutes(chain.planned_s)} min with spread, {minutes(chain.node_s)} node-minutes"
+    typer.echo(f"\npredicted {predicted}, budget {minutes(limit)} min{reserve}")
     if chain.unknown:
         typer.echo(f"no history, {minutes(limits.unknown_s)} min assumed: {', '.join(chain.unknown)}")
     for line in result.unproven:

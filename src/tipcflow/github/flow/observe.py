@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from tipcflow.config.repository import Repository
 from tipcflow.domain import CheckResult, Plan, Run, Status, StepKind, is_accuracy
@@ -26,7 +27,7 @@ from tipcflow.github.report import (
 from tipcflow.github.trust import RunKey
 from tipcflow.github.trust.decisions import Why
 from tipcflow.store import Store
-from tipcflow.store.github.attempts import HELD, NEW, SKIPPED, UNCONCERNED, PullAttempt, StartedChain
+from tipcflow.store.github.attempts import HELD, NEW, SELECTION, SKIPPED, UNCONCERNED, PullAttempt, StartedChain
 
 _NOTED = frozenset(
     {Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED, Status.INFRA_FAILURE, Status.IMPROVEMENT}
@@ -101,7 +102,8 @@ def certified(store: Store, attempt: PullAttempt) -> Certified:
     known = {seen.chain.chain for seen in chains}
     for other in reversed(earlier):
         for seen in seen_chains(store, other):
-            if seen.chain.chain not in known:
+            # A command that selected nothing says nothing about the commit.
+            if seen.chain.chain not in known and not (seen.chain.chain == SELECTION and _is_part(other)):
                 known.add(seen.chain.chain)
                 selected = f"attempt {other.attempt}: {seen.chain.selected}"
                 chains.append(replace(seen, chain=seen.chain.model_copy(update={"selected": selected})))
@@ -181,9 +183,10 @@ def facts_of(
         start_s=min(starts, default=None),
         partial=known.partial,
         unproven=known.unproven,
+        problems=tuple(body.get("problems") or ()),
         accuracy=tuple(_accuracy(store, chains)) if state is State.DONE else (),
         command=_command(attempt, repository, chains) if state is State.DONE else "",
-        url=_page(chains[0], site) if len(chains) == 1 else "",
+        url=_page(chains[0], site) if len(chains) == 1 else _pages(attempt, site) if chains else "",
     )
 
 
@@ -278,6 +281,12 @@ def _command(attempt: PullAttempt, repository: Repository, chains: list[SeenChai
 
 def _page(seen: SeenChain, site: str) -> str:
     return f"{site.rstrip('/')}/certification/runs/{seen.run.id}" if site and seen.run else ""
+
+
+def _pages(attempt: PullAttempt, site: str) -> str:
+    """The page of all attempts of the pull request."""
+    query = urlencode({"repository": attempt.repository, "number": attempt.number})
+    return f"{site.rstrip('/')}/certification/pulls?{query}" if site else ""
 
 
 def as_json(check: CheckRun) -> dict[str, Any]:

@@ -176,7 +176,10 @@ def _summary(facts: PullFacts, repository: Repository) -> str:
     findings = findings_table(facts.chains)
     if findings:
         parts += ["### Findings", findings]
-    return "\n\n".join([*parts, *lists(facts)]) + "\n"
+    parts += lists(facts)
+    if facts.problems:
+        parts.append("### Selection\n\n" + "\n".join(f"- {cell(problem)}" for problem in facts.problems))
+    return "\n\n".join(parts) + "\n"
 
 
 def _annotations(chains: Sequence[ChainFacts]) -> Iterator[Annotation]:

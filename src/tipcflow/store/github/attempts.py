@@ -19,6 +19,8 @@ RUNNING = "running"
 DONE = "done"
 UNCONCERNED = "unconcerned"
 _WAITING = (HELD, SKIPPED)
+# Name of the row that reports why no chain could be selected; names of chains have slashes.
+SELECTION = "selection"
 _LIVING = (NEW, RUNNING)
 
 

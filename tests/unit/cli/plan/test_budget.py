@@ -40,11 +40,20 @@ def test_past_runs_predict_and_a_short_budget_drops_legs(plan: Callable[..., Any
         store.runs.finish("r", Status.PASS, "", 999.0)
     full = json.loads(plan("--budget", "600", "--json").out)
     assert not set(full["unknown"]) & {step.id for step in made.steps}
+    assert full["node_s"] == pytest.approx(sum(step["node_s"] for step in full["steps"]))
+    legs = [leg for step in full["steps"] for leg in step["legs"]]
+    assert legs
+    assert all(leg["node_s"] >= leg["planned_s"] > 0 for leg in legs)
     short = json.loads(plan("--budget", f"{full['full_s'] / 60 - 1:.2f}", "--json").out)
     assert short["dropped_legs"]
     assert short["predicted_s"] < full["full_s"]
     text = plan("--budget", f"{full['full_s'] / 60 - 1:.2f}")
     assert "dropped: leg " in text.out
+    head, *rows = text.out.splitlines()
+    assert head.split("  ")[0] == "STEP AND LEG"
+    assert "NODE-MINUTES" in head
+    assert all(any(row.startswith(f"  {leg['leg']}  ") for row in rows) for leg in legs)
+    assert "node-minutes, budget" in text.out
     assert "does not run: the chain takes more than" in text.out
     none = plan("--budget", "0.5")
     assert "dropped: chain" in none.out

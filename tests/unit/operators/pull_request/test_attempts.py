@@ -83,6 +83,47 @@ def test_only_named_chains_prove_nothing_about_the_others(world: World) -> None:
     )  # fmt: skip
 
 
+def test_command_with_a_mistyped_chain_starts_none_and_is_forgotten(world: World) -> None:
+    """A typo must neither hide that a named chain did not run, nor fail the commit after the corrected command."""
+    world.pull_request("opened")
+    world.work()
+    world.end(Status.INFRA_FAILURE, "node b is unreachable")
+    world.comment(f"/tipc run {CHAIN} toy/typo/*")
+    world.settle()
+    assert len(world.dag_runs.started) == 1
+    assert world.check(2)["conclusion"] == "action_required"
+    assert "command: no chain matches toy/typo/" in world.check(2)["output"]["summary"]
+    world.comment(f"/tipc run {CHAIN}")
+    world.work()
+    finish_chains(world, {CHAIN: Status.PASS}, attempt=3)
+    world.settle()
+    assert world.check(3)["conclusion"] == "success", world.check(3)["output"]
+
+
+def test_failed_selection_of_the_change_stays_after_named_chains(world: World) -> None:
+    world.repository = world.repository.model_copy(update={"chains": ("typo/**",)})
+    world.pull_request("opened")
+    world.settle()
+    world.repository = world.repository.model_copy(update={"chains": ("**",)})
+    world.comment(f"/tipc run {CHAIN}")
+    world.work()
+    finish_chains(world, {CHAIN: Status.PASS}, attempt=2)
+    world.settle()
+    assert world.check(2)["conclusion"] == "action_required"
+
+
+def test_check_names_globs_without_a_chain_and_links_all_chains(world: World) -> None:
+    add_chain(world, "other/train_infer_python")
+    rules = world.repository.selection.model_copy(update={"globs": {"docs/**": ("toy/typo/*",)}})
+    world.repository = world.repository.model_copy(update={"selection": rules})
+    world.pull_request("opened")
+    world.settle()
+    check = world.check()
+    assert "### Selection" in check["output"]["summary"]
+    assert "no chain matches toy/typo/" in check["output"]["summary"]
+    assert check["details_url"] == "https://airflow.test/certification/pulls?repository=o%2Fr&number=7"
+
+
 def test_check_without_candidate_chains_requires_action(world: World) -> None:
     world.repository = world.repository.model_copy(update={"chains": ("typo/**",)})
     world.pull_request("opened")

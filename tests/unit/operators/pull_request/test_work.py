@@ -1,5 +1,7 @@
 """Deliveries become runs and reports: each run once, in every order, after every failure."""
 
+from typing import Any
+
 import pytest
 from tests.support.github.world import CHAIN, World
 from tests.support.stories import a_run, record_run
@@ -195,7 +197,7 @@ def test_command_with_an_unknown_chain_requires_action(world: World) -> None:
     world.settle()
     assert world.dag_runs.started == {}
     assert world.check()["conclusion"] == "action_required"
-    assert "no chain matches the command" in world.check()["output"]["summary"]
+    assert "command: no chain matches toy/none/" in world.check()["output"]["summary"]
 
 
 def test_an_outage_of_github_loses_and_doubles_nothing(world: World) -> None:
@@ -331,6 +333,28 @@ def test_200_deliveries_of_20_pull_requests_are_20_runs(world: World) -> None:
     shown = {one["external_id"] for one in world.github.checks}
     assert shown == {f"{number}/1" for number in range(1, 21)}
     assert len(world.github.checks) == 20
+
+
+def test_deliveries_are_handled_between_the_starts_of_many_pull_requests(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starts may take minutes: what is closed meanwhile does not start, and a command gets its reaction."""
+    for number in (8, 9, 7):
+        world.pull_request("opened", number=number)
+    begin = world.dag_runs.start
+    reactions: list[int] = []
+
+    def start(dag_id: str, run_id: str, *rest: Any) -> None:
+        reactions.append(len(world.github.reactions))
+        begin(dag_id, run_id, *rest)
+        if len(reactions) == 1:
+            world.comment("/tipc help")
+            world.pull_request("closed")
+
+    monkeypatch.setattr(world.dag_runs, "start", start)
+    world.work()
+    assert {run for _, run in world.dag_runs.started} == {world.run_id(number=number) for number in (8, 9)}
+    assert reactions == [0, 1]
 
 
 def test_an_accepted_metric_is_a_baseline_with_its_user_and_reason(world: World) -> None:
