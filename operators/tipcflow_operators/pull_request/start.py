@@ -14,7 +14,6 @@ from tipcflow.execute.changes import Candidates, candidates, changed_between, ch
 from tipcflow.execute.changes.choose import folder_of, inside, lines_of
 from tipcflow.github.client import PullState
 from tipcflow.github.flow.observe import seen_chains
-from tipcflow.github.flow.waiting import RETRY_AT, STOPPED
 from tipcflow.github.trust import RunKey
 from tipcflow.selection import Change, Choice
 from tipcflow.store import Store
@@ -29,6 +28,7 @@ from tipcflow.store.github.attempts import (
     PullAttempt,
     StartedChain,
 )
+from tipcflow.store.github.decision import AttemptDecision
 
 WHOLE = "whole_train_whole_infer"
 # After this time a chain that Airflow does not start, or a suite that cannot be fetched, is an infra_failure.
@@ -94,7 +94,7 @@ def start_attempt(
                 store.pulls.started(attempt, (), _later(attempt, store), state=NEW)
                 return f"cannot select chains: {error.message}"
             chosen = _none(attempt, error)
-        if not chosen.chains and chosen.body.get("unproven"):
+        if not chosen.chains and chosen.body.unproven:
             store.pulls.started(attempt, (), chosen.body, state=DONE)
             return "no chain fits the budget"
         if not chosen.chains:
@@ -108,7 +108,7 @@ def start_attempt(
     if waits:
         store.pulls.started(attempt, chains, _later(attempt, store), state=NEW)
     else:
-        store.pulls.started(attempt, chains, {**attempt.body, RETRY_AT: 0.0}, state=RUNNING)
+        store.pulls.started(attempt, chains, attempt.body.later(0.0), state=RUNNING)
     return f"{len(chains) - len(waits)} of {len(chains)} chains started" + (
         f": {waits[0].problem}" if waits else ""
     )
@@ -135,14 +135,14 @@ def _cancelled(attempt: PullAttempt, store: Store) -> str:
     return f"cancelled before its start: {attempt.cancel}"
 
 
-def _later(attempt: PullAttempt, store: Store) -> dict[str, Any]:
-    return {**attempt.body, RETRY_AT: store.now() + RETRY_S}
+def _later(attempt: PullAttempt, store: Store) -> AttemptDecision:
+    return attempt.body.later(store.now() + RETRY_S)
 
 
 @dataclass(frozen=True)
 class _Chosen:
     chains: tuple[StartedChain, ...]
-    body: dict[str, Any]
+    body: AttemptDecision
 
 
 def _none(attempt: PullAttempt, error: TipcflowError) -> _Chosen:
@@ -159,7 +159,7 @@ def _selected(
     config_dir: Path,
     cache: Path,
 ) -> _Chosen:
-    mode = WHOLE if attempt.body.get("whole") else repository.mode
+    mode = WHOLE if attempt.body.whole else repository.mode
     candidate_set = candidates(repository, attempt.head_sha, config_dir, cache=cache, mode=mode)
     if not candidate_set.chains:
         raise ConfigError(
@@ -175,17 +175,19 @@ def _selected(
     if change.chains and choice.problems:
         # Not only the chains that match: the user would take the result for that of all named chains.
         raise ConfigError("; ".join(choice.problems), expected="globs of chains that support this mode")
-    body = {**attempt.body, "mode": mode, "problems": list(choice.problems)}
-    chosen = list(choice.chosen)
-    if attempt.body.get("failed"):
+    body = attempt.body.model_copy(update={"mode": mode, "problems": tuple(choice.problems)})
+    chosen, why_none = list(choice.chosen), ""
+    if attempt.body.failed:
         passed = _passed(attempt, store)
         chosen = [selected for selected in chosen if selected.chain not in passed]
         if not chosen:
-            body["unconcerned"] = "every chain of the last attempt passed"
+            why_none = "every chain of the last attempt passed"
     elif not chosen:
-        body["unconcerned"] = _why_none(choice, change)
+        why_none = _why_none(choice, change)
+    if why_none:
+        body = body.model_copy(update={"unconcerned": why_none})
     rows = tuple(_row(selected.chain, selected.reason, attempt, candidate_set) for selected in chosen)
-    if attempt.body.get("whole") or not rows:
+    if attempt.body.whole or not rows:
         return _Chosen(rows, body)
     names = [row.chain for row in rows]
     fitted = fit_chains(
@@ -194,7 +196,7 @@ def _selected(
     return _within(rows, body, fitted)
 
 
-def _within(rows: tuple[StartedChain, ...], body: dict[str, Any], fitted: Fit | None) -> _Chosen:
+def _within(rows: tuple[StartedChain, ...], body: AttemptDecision, fitted: Fit | None) -> _Chosen:
     """The chains that fit, in the order of their start, without the dropped legs."""
     if fitted is None:
         return _Chosen(rows, body)
@@ -208,9 +210,8 @@ def _within(rows: tuple[StartedChain, ...], body: dict[str, Any], fitted: Fit | 
         )
         for planned in fitted.chains
     )
-    return _Chosen(
-        fitting_rows, {**body, "unproven": list(fitted.unproven), "predicted_s": round(fitted.total_s, 1)}
-    )
+    facts = {"unproven": fitted.unproven, "predicted_s": round(fitted.total_s, 1)}
+    return _Chosen(fitting_rows, body.model_copy(update=facts))
 
 
 def _why_none(choice: Choice, change: Change) -> str:
@@ -222,15 +223,12 @@ def _change(
     attempt: PullAttempt, repository: Repository, client: Callable[[], Reader], config_dir: Path, cache: Path
 ) -> Change:
     """What changed: as GitHub lists it for a pull request, else by git."""
-    labels = tuple(attempt.body.get("labels") or ())
-    globs = tuple(attempt.body.get("chains") or ())
+    labels, globs = attempt.body.labels, attempt.body.chains
     if globs:
         return Change(labels=labels, chains=globs)
     suite = load_suite(repository.suite, config_dir)
     if not attempt.number:
-        paths, complete = changed_between(
-            suite, str(attempt.body.get("base_sha") or ""), attempt.head_sha, cache=cache
-        )
+        paths, complete = changed_between(suite, attempt.body.base_sha, attempt.head_sha, cache=cache)
         return Change(paths=paths, complete=complete, labels=labels)
     try:
         reader = client()
@@ -280,15 +278,15 @@ def _started(
     if chain.status:
         return chain
     conf: dict[str, Any] = {
-        "mode": attempt.body.get("mode") or repository.mode,
+        "mode": attempt.body.mode or repository.mode,
         "suite_ref": attempt.head_sha,
         "cluster": repository.cluster,
         "policy": repository.policy,
     }
     if chain.drop:
         conf["drop"] = list(chain.drop)
-    if attempt.body.get("base"):
-        conf["base"] = attempt.body["base"]
+    if attempt.body.base:
+        conf["base"] = attempt.body.base
     where = f"pull request {attempt.number}" if attempt.number else "a push or merge group"
     note = f"{where} of {attempt.repository}, commit {attempt.head_sha[:8]}, attempt {attempt.attempt}"
     try:
@@ -312,7 +310,7 @@ def stop_attempt(attempt: PullAttempt, store: Store, runs: Runs) -> str:
     if problem:
         store.pulls.started(attempt, attempt.chains, _later(attempt, store), state=RUNNING)
         return f"cannot stop the run: {problem}"
-    store.pulls.started(attempt, attempt.chains, {**attempt.body, STOPPED: True}, state=RUNNING)
+    store.pulls.started(attempt, attempt.chains, attempt.body.model_copy(update={"stopped": True}), state=RUNNING)
     return f"stopped: {attempt.cancel}"
 
 

@@ -13,7 +13,7 @@ from tipcflow.domain import TipcflowError
 from tipcflow.domain.masking import mask
 from tipcflow.domain.numbers.units import rough
 from tipcflow.github.flow import deliver, handle, report
-from tipcflow.github.flow.waiting import STOPPED, changed, due
+from tipcflow.github.flow.waiting import changed, due
 from tipcflow.store import Store
 from tipcflow.store.github.attempts import NEW, RUNNING, PullAttempt
 from tipcflow_operators.pull_request.accept import accept
@@ -67,7 +67,7 @@ class Work:
     def _stops(self) -> None:
         now = self.store.now()
         for attempt in self.store.pulls.living():
-            if attempt.state != NEW and attempt.cancel and not attempt.body.get(STOPPED) and due(attempt, now):
+            if attempt.state != NEW and attempt.cancel and not attempt.body.stopped and due(attempt, now):
                 self._count("stops")
                 with self._isolated(attempt, state=RUNNING):
                     self.report(f"{_name(attempt)}: {stop_attempt(attempt, self.store, self.runs)}")

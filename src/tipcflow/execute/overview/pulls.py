@@ -49,7 +49,7 @@ def _row(
     names = ("repository", "number", "head_sha", "attempt", "state", "created_at", "ended_at")
     return PullRow(
         **{name: getattr(attempt, name) for name in names},
-        why=attempt.cancel or str(attempt.body.get("reason") or attempt.body.get("unconcerned") or ""),
+        why=attempt.cancel or attempt.body.reason or attempt.body.unconcerned,
         chains=tuple(chains),
     )
 

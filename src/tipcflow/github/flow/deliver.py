@@ -10,6 +10,7 @@ from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.masking import mask
 from tipcflow.github.client.errors import LimitedError
 from tipcflow.github.flow.observe import from_json
+from tipcflow.github.flow.outgoing import MessageKind, ReactionBody, TextBody
 from tipcflow.github.report import CheckRun, marker
 from tipcflow.store import Store
 from tipcflow.store.github.messages import Message
@@ -107,15 +108,17 @@ def wait_s(tries: int, error: InfraError) -> float:
 
 
 def _send(client: Writer, message: Message, repository: Repository) -> None:
-    body = message.body
-    if message.kind == "check":
-        client.publish(from_json(body))
-    elif message.kind == "comment":
-        client.comment(int(body["number"]), marker(repository), str(body["text"]))
-    elif message.kind == "reaction":
-        client.react(int(body["comment"]), str(body["content"]))
-    elif message.kind == "reply":
+    if message.kind == MessageKind.CHECK:
+        client.publish(from_json(message.body))
+    elif message.kind == MessageKind.COMMENT:
+        comment = TextBody.of(message)
+        client.comment(comment.number, marker(repository), comment.text)
+    elif message.kind == MessageKind.REACTION:
+        reaction = ReactionBody.of(message)
+        client.react(reaction.comment, reaction.content)
+    elif message.kind == MessageKind.REPLY:
         mark = f"<!-- tipcflow:{repository.check}:reply:{message.subject} -->"
-        client.comment(int(body["number"]), mark, f"{mark}\n{body['text']}\n")
+        reply = TextBody.of(message)
+        client.comment(reply.number, mark, f"{mark}\n{reply.text}\n")
     else:
         raise ConfigError("unknown kind of message", found=message.kind)

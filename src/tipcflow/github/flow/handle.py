@@ -11,6 +11,7 @@ from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.masking import mask
 from tipcflow.github.client import PullState
 from tipcflow.github.commands import Accept, Help, Wrong, parse
+from tipcflow.github.flow.outgoing import MessageKind, ReactionBody, TextBody
 from tipcflow.github.trust import Decision, Do, Known, Previous, decide
 from tipcflow.github.trust.decide import number_of
 from tipcflow.github.webhook import (
@@ -24,6 +25,7 @@ from tipcflow.github.webhook import (
 )
 from tipcflow.store import Store
 from tipcflow.store.github.attempts import HELD, NEW, SKIPPED, PullAttempt
+from tipcflow.store.github.decision import AttemptDecision
 from tipcflow.store.outbox import OutboxRow
 
 # Pauses before a delivery that could not be handled is taken again, and when that ends.
@@ -106,7 +108,7 @@ def known_facts(event: Event, row: OutboxRow, store: Store, repository: Reposito
             attempt.head_sha,
             attempt.attempt,
             attempt.request,
-            tuple(attempt.body.get("labels") or ()),
+            attempt.body.labels,
             cancelled=bool(attempt.cancel),
         )
         for attempt in store.pulls.of(repository.name, number, head_sha="" if number else _head(event))
@@ -208,9 +210,11 @@ def _accepted(
 def _answer(store: Store, repository: Repository, event: CommentEvent, reply: str, reaction: str) -> None:
     subject = str(event.comment)
     if reaction:
-        store.messages.put(repository.name, "reaction", subject, {"comment": event.comment, "content": reaction})
+        body = ReactionBody(comment=event.comment, content=reaction)
+        store.messages.put(repository.name, MessageKind.REACTION, subject, body.stored())
     if reply:
-        store.messages.put(repository.name, "reply", subject, {"number": event.number, "text": reply})
+        text = TextBody(number=event.number, text=reply)
+        store.messages.put(repository.name, MessageKind.REPLY, subject, text.stored())
 
 
 def _attempt(decision: Decision, event: Event, known: Known, store: Store, state: str) -> PullAttempt:
@@ -225,17 +229,17 @@ def _attempt(decision: Decision, event: Event, known: Known, store: Store, state
     elif isinstance(event, PushEvent):
         base, base_sha = "", event.before
     elif earlier:
-        base, base_sha = str(earlier.body.get("base") or ""), str(earlier.body.get("base_sha") or "")
-    body = {
-        "why": decision.why.value,
-        "reason": decision.reason,
-        "chains": list(decision.chains),
-        "whole": decision.whole,
-        "failed": decision.failed,
-        "labels": list(decision.labels or known.labels),
-        "base": base,
-        "base_sha": base_sha,
-    }
+        base, base_sha = earlier.body.base, earlier.body.base_sha
+    body = AttemptDecision(
+        why=decision.why.value,
+        reason=decision.reason,
+        chains=decision.chains,
+        whole=decision.whole,
+        failed=decision.failed,
+        labels=decision.labels or known.labels,
+        base=base,
+        base_sha=base_sha,
+    )
     return PullAttempt(
         repository=key.repository,
         number=key.number,

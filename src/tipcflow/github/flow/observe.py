@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from tipcflow.config.repository import Repository
 from tipcflow.domain import CheckResult, Plan, Run, Status, StepKind, is_accuracy
 from tipcflow.domain.run.names import ChainName
+from tipcflow.github.flow.outgoing import MessageKind, TextBody
 from tipcflow.github.flow.queue import Forecast, forecast_waits
 from tipcflow.github.report import (
     Action,
@@ -91,8 +92,8 @@ def certified(store: Store, attempt: PullAttempt) -> Certified:
     A command may name chains: its attempt alone does not cover the others.
     """
     chains = seen_chains(store, attempt)
-    unproven = tuple(attempt.body.get("unproven") or ())
-    if attempt.state in (HELD, SKIPPED) or not _is_part(attempt):
+    unproven = attempt.body.unproven
+    if attempt.state in (HELD, SKIPPED) or not attempt.body.is_part:
         return Certified(chains, unproven)
     earlier = [
         other
@@ -103,19 +104,14 @@ def certified(store: Store, attempt: PullAttempt) -> Certified:
     for other in reversed(earlier):
         for seen in seen_chains(store, other):
             # A command that selected nothing says nothing about the commit.
-            if seen.chain.chain not in known and not (seen.chain.chain == SELECTION and _is_part(other)):
+            if seen.chain.chain not in known and not (seen.chain.chain == SELECTION and other.body.is_part):
                 known.add(seen.chain.chain)
                 selected = f"attempt {other.attempt}: {seen.chain.selected}"
                 chains.append(replace(seen, chain=seen.chain.model_copy(update={"selected": selected})))
-        unproven += tuple(line for line in other.body.get("unproven") or () if line not in unproven)
-        if not _is_part(other):
+        unproven += tuple(line for line in other.body.unproven if line not in unproven)
+        if not other.body.is_part:
             return Certified(chains, unproven)
-    return Certified(chains, unproven, partial=bool(attempt.body.get("chains")))
-
-
-def _is_part(attempt: PullAttempt) -> bool:
-    """Whether an attempt leaves out chains that the change affects."""
-    return bool(attempt.body.get("chains") or attempt.body.get("failed"))
+    return Certified(chains, unproven, partial=bool(attempt.body.chains))
 
 
 def digest(attempt: PullAttempt, chains: Iterable[SeenChain]) -> str:
@@ -139,15 +135,18 @@ def report(store: Store, attempt: PullAttempt, repository: Repository, *, site: 
     facts = facts_of(store, attempt, repository, known, site=site)
     ended = facts.state not in (State.QUEUED, State.RUNNING)
     check = check_run(facts, repository)
-    store.messages.put(repository.name, "check", check_subject(attempt), as_json(check), final=ended)
+    store.messages.put(repository.name, MessageKind.CHECK, check_subject(attempt), as_json(check), final=ended)
     if attempt.number and _is_newest(store, attempt):
         subject = str(attempt.number)
         text = comment(
-            facts, repository, existing=store.messages.get(repository.name, "comment", subject) is not None
+            facts,
+            repository,
+            existing=store.messages.get(repository.name, MessageKind.COMMENT, subject) is not None,
         )
         if text:
-            body = {"number": attempt.number, "text": text}
-            store.messages.put(repository.name, "comment", subject, body, rank=attempt.created_at, final=ended)
+            body = TextBody(number=attempt.number, text=text).stored()
+            rank = attempt.created_at
+            store.messages.put(repository.name, MessageKind.COMMENT, subject, body, rank=rank, final=ended)
     store.pulls.saw(attempt, digest(attempt, known.chains), ended=ended)
     return ended
 
@@ -167,9 +166,9 @@ def facts_of(
     """The facts of the report."""
     body, chains = attempt.body, known.chains
     state = _state(attempt, chains)
-    reason = attempt.cancel or str(body.get("reason") or "")
+    reason = attempt.cancel or body.reason
     if state is State.UNCONCERNED:
-        reason = str(body.get("unconcerned") or "the change affects no chain")
+        reason = body.unconcerned or "the change affects no chain"
     waits = [seen.waits for seen in chains if seen.waits]
     first = min(waits, key=lambda wait: wait.place, default=None)
     starts = [wait.start_s for wait in waits if wait.start_s is not None]
@@ -177,13 +176,13 @@ def facts_of(
         key=RunKey(attempt.repository, attempt.number, attempt.head_sha, attempt.attempt),
         state=state,
         chains=tuple(_chain_facts(store, seen, done=state is State.DONE, site=site) for seen in chains),
-        why=Why(body["why"]) if body.get("why") in set(Why) else None,
+        why=Why(body.why) if body.why in set(Why) else None,
         reason=reason,
         place=first.place if first else 0,
         start_s=min(starts, default=None),
         partial=known.partial,
         unproven=known.unproven,
-        problems=tuple(body.get("problems") or ()),
+        problems=body.problems,
         accuracy=tuple(_accuracy(store, chains)) if state is State.DONE else (),
         command=_command(attempt, repository, chains) if state is State.DONE else "",
         url=_page(chains[0], site) if len(chains) == 1 else _pages(attempt, site) if chains else "",
@@ -271,7 +270,7 @@ def _command(attempt: PullAttempt, repository: Repository, chains: list[SeenChai
         return ""
     worst = max(ran, key=lambda seen: seen.status.severity if seen.status else 0)
     params = f"{ChainName.parse(worst.chain.chain).in_suite}.txt"
-    mode = attempt.body.get("mode") or repository.mode
+    mode = attempt.body.mode or repository.mode
     drop = "".join(f" --drop {shlex.quote(part)}" for part in worst.chain.drop)
     return (
         f"tipcflow run {params} --suite {repository.suite} --mode {mode} --cluster {repository.cluster} "

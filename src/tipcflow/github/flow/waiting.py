@@ -4,10 +4,6 @@ from tipcflow.github.flow.observe import certified, digest
 from tipcflow.store import Store
 from tipcflow.store.github.attempts import NEW, PullAttempt
 
-# Keys of an attempt's body: whether its DAG runs were stopped; when a failed start or stop is repeated.
-STOPPED = "stopped"
-RETRY_AT = "retry_at"
-
 
 def work_waits(store: Store) -> bool:
     """Whether a delivery, a changed run, an end without a report or a message waits."""
@@ -22,12 +18,12 @@ def acts(attempt: PullAttempt, now: float) -> bool:
     """Whether DAG runs of an attempt are to be started or stopped now."""
     if attempt.state == NEW:
         return bool(attempt.cancel) or due(attempt, now)
-    return bool(attempt.cancel) and not attempt.body.get(STOPPED) and due(attempt, now)
+    return bool(attempt.cancel) and not attempt.body.stopped and due(attempt, now)
 
 
 def due(attempt: PullAttempt, now: float) -> bool:
     """Whether a failed start or stop may be repeated."""
-    return float(attempt.body.get(RETRY_AT) or 0.0) <= now
+    return attempt.body.retry_at <= now
 
 
 def changed(store: Store, attempt: PullAttempt) -> bool:

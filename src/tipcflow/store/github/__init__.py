@@ -1,4 +1,4 @@
 """Attempts of commits on GitHub, approvals, and the outgoing messages.
 
-Public: `attempts`, `messages`.
+Public: `attempts`, `decision`, `messages`.
 """

@@ -1,6 +1,6 @@
 """Attempts of commits on GitHub: one row is one run of the selected chains."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import RowMapping, delete, insert, select, update
@@ -8,6 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tipcflow.domain import Frozen
 from tipcflow.store.base import Part, clock
+from tipcflow.store.github.decision import AttemptDecision
 from tipcflow.store.schema import approvals, pull_attempts
 
 # Nothing runs; a later request may start this attempt.
@@ -67,7 +68,7 @@ class PullAttempt(Frozen):
     attempt: int
     request: str = ""
     state: str = NEW
-    body: dict[str, Any] = {}
+    body: AttemptDecision = AttemptDecision()
     chains: tuple[StartedChain, ...] = ()
     cancel: str = ""
     observed: str = ""
@@ -97,7 +98,8 @@ class PullAttempts(Part):
                     .mappings()
                     .first()
                 )
-                row = attempt.model_dump() | {"chains": list(attempt.chains), "created_at": now, "observed": ""}
+                row = attempt.model_dump(exclude={"body", "chains"}) | {"created_at": now, "observed": ""}
+                row |= {"body": attempt.body.stored(), "chains": list(attempt.chains)}
                 row["ended_at"] = now if attempt.state in _WAITING else None
                 if old is None:
                     connection.execute(insert(pull_attempts), row)
@@ -189,10 +191,10 @@ class PullAttempts(Part):
             return connection.execute(update(pull_attempts).where(*which).values(cancel=reason)).rowcount
 
     def started(
-        self, attempt: PullAttempt, chains: Sequence[StartedChain], body: Mapping[str, Any], *, state: str
+        self, attempt: PullAttempt, chains: Sequence[StartedChain], body: AttemptDecision, *, state: str
     ) -> None:
         """Record the chains of an attempt, and whether they all were started."""
-        values: dict[str, Any] = {"chains": list(chains), "body": dict(body), "state": state, "observed": ""}
+        values: dict[str, Any] = {"chains": list(chains), "body": body.stored(), "state": state, "observed": ""}
         with self._write() as connection:
             if state not in _LIVING:
                 values["ended_at"] = clock(connection)

@@ -9,7 +9,9 @@ from tipcflow.config.repository import Repositories
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.github.client.errors import LimitedError
 from tipcflow.github.flow.deliver import LONGEST_WAIT_S, REFUSED_S, deliver, wait_s
+from tipcflow.github.flow.outgoing import MessageKind, ReactionBody, TextBody
 from tipcflow.store import Store
+from tipcflow.store.github.messages import Message
 
 NAME = "Codertocat/Hello-World"
 
@@ -120,7 +122,7 @@ def test_defect_of_one_message_does_not_stop_the_others(
     found = deliver(store, repositories, lambda _: client)
     assert (found.sent, found.failed) == (1, 1)
     (left,) = store.messages.waiting()
-    assert left.error.startswith("internal error: KeyError")
+    assert left.error == "internal error: ValueError(\"the stored comment has no valid field 'number'\")"
 
 
 def test_message_of_an_unconfigured_repository_is_dropped(
@@ -143,3 +145,22 @@ def test_message_of_an_unconfigured_repository_is_dropped(
 )
 def test_pause_is_doubled_and_at_least_as_github_requests(tries: int, error: InfraError, seconds: float) -> None:
     assert wait_s(tries, error) == seconds
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (TextBody(number=7, text="t"), {"number": 7, "text": "t"}),
+        (ReactionBody(comment=8, content="+1"), {"comment": 8, "content": "+1"}),
+    ],
+)
+def test_body_of_a_message_is_stored_with_its_former_keys(
+    body: TextBody | ReactionBody, expected: dict[str, Any]
+) -> None:
+    assert body.stored() == expected
+    message = Message(repository=NAME, kind="comment", subject="7", body={**expected, "urgency": 3})
+    assert type(body).of(message) == body
+
+
+def test_kinds_of_messages_keep_their_stored_names() -> None:
+    assert [kind.value for kind in MessageKind] == ["check", "comment", "reaction", "reply"]

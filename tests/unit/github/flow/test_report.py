@@ -6,7 +6,7 @@ from tipcflow.config.repository import Repository
 from tipcflow.domain import Status
 from tipcflow.github.flow import report, work_waits
 from tipcflow.github.flow.observe import as_json, check_subject, digest, from_json, seen_chains
-from tipcflow.github.flow.waiting import RETRY_AT, STOPPED, acts, changed, due
+from tipcflow.github.flow.waiting import acts, changed, due
 from tipcflow.github.report import Action, Annotation, CheckRun, Conclusion
 from tipcflow.store import Store
 from tipcflow.store.github.attempts import HELD, NEW, PullAttempt, StartedChain
@@ -29,16 +29,16 @@ def test_new_attempt_is_unfinished_work_until_started(store: Store, repository: 
 
 
 def test_failed_start_waits_for_its_time(repository: Repository) -> None:
-    new = attempt(repository, body={RETRY_AT: 100.0})
+    new = attempt(repository, body={"retry_at": 100.0})
     assert (due(new, 99.0), due(new, 100.0)) == (False, True)
     assert (acts(new, 99.0), acts(new, 100.0)) == (False, True)
-    assert acts(attempt(repository, body={RETRY_AT: 100.0}, cancel="newer push"), 99.0)
+    assert acts(attempt(repository, body={"retry_at": 100.0}, cancel="newer push"), 99.0)
 
 
 def test_cancelled_attempt_is_stopped_once(repository: Repository) -> None:
     started = attempt(repository, "started", cancel="newer push")
     assert acts(started, 0.0)
-    assert not acts(started.model_copy(update={"body": {STOPPED: True}}), 0.0)
+    assert not acts(attempt(repository, "started", cancel="newer push", body={"stopped": True}), 0.0)
     assert not acts(attempt(repository, "started"), 0.0)
 
 
