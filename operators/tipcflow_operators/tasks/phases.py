@@ -221,7 +221,7 @@ class JudgeOperator(RunOperator):
 
     def _report_suspicions(self, ctx: "TaskContext") -> None:
         for result in ctx.store.checks.results(ctx.run_id):
-            if result.values.get("confirm"):
+            if result.measured.needs_confirm:
                 self.log.info(
                     "suspected regression: %s %s %s  %s", result.check, result.step, result.leg, result.reason
                 )

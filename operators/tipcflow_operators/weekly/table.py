@@ -54,42 +54,40 @@ def accuracies(
         before: (step, metric) -> the value of an earlier run, as returned by `values_of`.
         since: label of the earlier run.
     """
-    judged = [result for result in results if _is_judged(result)]
-    aimed = {(result.step, result.metric) for result in judged if "target" in result.values}
+    judged = [(result, value) for result in results if (value := _accuracy(result)) is not None]
+    aimed = {(result.step, result.metric) for result, _ in judged if result.measured.target is not None}
     phrases = []
-    for result in judged:
+    for result, value in judged:
         quiet = result.status in (Status.PASS, Status.INSUFFICIENT_DATA)
-        if "target" not in result.values and quiet and (result.step, result.metric) in aimed:
+        if result.measured.target is None and quiet and (result.step, result.metric) in aimed:
             continue
-        value = result.values["value"]
         compared = _against(result)
         if (last := before.get((result.step, result.metric))) is not None:
             change = format_number(value - last) if value < last else "+" + format_number(value - last)
             compared.append(f"{since} {format_number(last)}, {change}")
-        shown = f"{format_number(value)} %" if result.values.get("unit") == "%" else format_number(value)
+        shown = f"{format_number(value)} %" if result.measured.unit == "%" else format_number(value)
         details = f" ({'; '.join(compared)})" if compared else ""
         marked = "" if result.status in (Status.PASS, Status.IMPROVEMENT) else f" {result.status.value}"
         phrases.append(f"{result.metric} {shown}{details}{marked}")
     return tuple(phrases)
 
 
-def _is_judged(result: CheckResult) -> bool:
-    return is_accuracy(result.check) and isinstance(result.values.get("value"), int | float)
+def _accuracy(result: CheckResult) -> float | None:
+    """Return the value of an accuracy check; None for other results, or without a value."""
+    return result.measured.value if is_accuracy(result.check) else None
 
 
 def _against(result: CheckResult) -> list[str]:
     """Return what the value was compared with: a target or a baseline."""
-    values = result.values
-    if "target" in values:
-        return [f"target {format_number(values['target'])} ± {format_number(values['tolerance'])}"]
-    return [f"baseline {format_number(values['baseline'])}"] if "baseline" in values else []
+    measured = result.measured
+    if measured.target is not None:
+        return [f"target {format_number(measured.target)} ± {format_number(measured.tolerance or 0.0)}"]
+    return [] if measured.baseline is None else [f"baseline {format_number(measured.baseline)}"]
 
 
 def values_of(results: Iterable[CheckResult]) -> dict[tuple[str, str], float]:
     """Return the checked accuracies: (step, metric) -> value."""
-    return {
-        (result.step, result.metric): float(result.values["value"]) for result in results if _is_judged(result)
-    }
+    return {(result.step, result.metric): value for result in results if (value := _accuracy(result)) is not None}
 
 
 def counted(rows: Sequence[Row]) -> str:

@@ -34,6 +34,7 @@ from tipcflow.domain import (
 )
 from tipcflow.domain.generated import GeneratedDocument
 from tipcflow.domain.keys import AttemptKey
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.domain.run_documents import Document, FailuresDocument, MergeBaseDocument
 from tipcflow.execute.verdict.judge import load_policy
@@ -298,7 +299,10 @@ def _checks(chain: SampleChain, outcome: Outcome) -> Iterator[CheckResult]:
     if outcome.check:
         metric, ratio = next(iter(outcome.factors.items()), ("", 1.0))
         alerts = outcome.status in (Status.REGRESSION, Status.IMPROVEMENT)
-        values = {"ratio": ratio, "value": ratio * chain.step_s if metric == "batch_cost" else ratio * chain.level}
+        values = {
+            ValueKey.RATIO: ratio,
+            ValueKey.VALUE: ratio * chain.step_s if metric == "batch_cost" else ratio * chain.level,
+        }
         about: dict[str, Any] = {"metric": metric, "values": values} if alerts else {}
         yield CheckResult(
             check=outcome.check,
@@ -318,7 +322,11 @@ def _target(chain: SampleChain, measurements: Iterable[Measurement]) -> Iterator
     """Yield the comparison of the accuracy with the target of the model, which all runs reach."""
     for measured in measurements:
         if measured.phase is Phase.EVAL:
-            target = {"value": measured.value, "target": round(chain.level, 3), "tolerance": _TOLERANCE}
+            target: dict[str, Any] = {
+                ValueKey.VALUE: measured.value,
+                ValueKey.TARGET: round(chain.level, 3),
+                ValueKey.TOLERANCE: _TOLERANCE,
+            }
             yield CheckResult(
                 check=TARGET_CHECK, status=Status.PASS, reason="within the tolerance of the target",
                 step=measured.step, metric=measured.metric, values=target,

@@ -20,7 +20,7 @@ from tipcflow.check.proof.engine import ran_engine
 from tipcflow.check.proof.environment import NAME as ENVIRONMENT
 from tipcflow.check.proof.environment import environment_class
 from tipcflow.check.proof.group import ran_group
-from tipcflow.check.proof.steps import SUMMARY, executed_steps, ran_steps
+from tipcflow.check.proof.steps import executed_steps, ran_steps
 from tipcflow.check.proof.training import ran_training
 from tipcflow.check.proof.weights import ran_weights
 from tipcflow.check.proof.world import ran_world_size
@@ -115,7 +115,7 @@ def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
     has_problems = bool(problems)
     for result in results:
         # A summary only repeats the problems of steps, if there are any.
-        repeats = has_problems and bool(result.values.get(SUMMARY))
+        repeats = has_problems and result.measured.is_summary
         if result.gating and result.status in _BAD and not repeats:
             about = " ".join(part for part in (result.step, result.leg) if part)
             problems.append(

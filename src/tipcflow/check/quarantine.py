@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from textwrap import shorten
 
 from tipcflow.domain import CheckResult
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.quarantine.entry import Quarantine
-from tipcflow.domain.quarantine.signature import NUMBER, SIGNATURE, signature_of
+from tipcflow.domain.quarantine.signature import signature_of
 
 _SHOWN = 3
 _WIDTH = 300
@@ -23,12 +24,12 @@ def with_quarantines(results: Sequence[CheckResult], quarantines: Iterable[Quara
 
 def quarantined(results: Iterable[CheckResult]) -> tuple[int, ...]:
     """Return the numbers of the quarantines that cover results, sorted."""
-    return tuple(sorted({int(result.values[NUMBER]) for result in results if NUMBER in result.values}))
+    return tuple(sorted({number for result in results if (number := result.measured.quarantine) is not None}))
 
 
 def quarantine_reasons(results: Iterable[CheckResult]) -> list[str]:
     """Return the part of a verdict about quarantined failures: the first three, and the number of the others."""
-    covered = [result for result in results if NUMBER in result.values]
+    covered = [result for result in results if result.measured.quarantine is not None]
     if not covered:
         return []
     parts = [_part(result) for result in covered[:_SHOWN]]
@@ -45,6 +46,6 @@ def _part(result: CheckResult) -> str:
 def _applied(result: CheckResult, quarantine: Quarantine | None) -> CheckResult:
     if quarantine is None:
         return result
-    values = {**result.values, NUMBER: quarantine.number, SIGNATURE: signature_of(result)}
+    values = {**result.values, ValueKey.QUARANTINE: quarantine.number, ValueKey.SIGNATURE: signature_of(result)}
     reason = f"{quarantine.label}: {result.reason}"
     return result.model_copy(update={"gating": False, "reason": reason, "values": values})

@@ -24,15 +24,15 @@ def summary(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
 
 def _too_short(result: CheckResult) -> bool:
     """Whether a result lacks earlier runs."""
-    n, needed = result.values.get("n"), result.values.get("needed")
-    return isinstance(n, int) and isinstance(needed, int) and n < needed
+    known = result.measured.earlier_runs
+    return known is not None and known[0] < known[1]
 
 
 def _young(open_: Iterable[CheckResult]) -> list[str]:
     young = [result for result in open_ if _too_short(result)]
     if not young:
         return []
-    most, needed = max((result.values["n"], result.values["needed"]) for result in young)
+    most, needed = max(result.measured.earlier_runs or (0, 0) for result in young)
     history = f"{most} of {needed} earlier runs" if most else "no earlier runs"
     families = ((family_of(result.check), result) for result in young)
     names = (family.value if family in _FAMILIES and family else result.metric for family, result in families)

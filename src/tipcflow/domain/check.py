@@ -10,6 +10,7 @@ from tipcflow.domain.base import Frozen
 from tipcflow.domain.keys import LegKey, PartKey, PredictionKey
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.node import NodeFacts
+from tipcflow.domain.numbers.measured import Measured
 from tipcflow.domain.numbers.measurement import Measurement
 from tipcflow.domain.plan import Plan
 from tipcflow.domain.run.exit_record import ExitRecord
@@ -45,7 +46,7 @@ class CheckResult(Frozen):
         step, leg, metric: scope of the result; '' for the whole run.
         reason: reason in one sentence, with the numbers.
         gating: whether the result affects the run's status.
-        values: the values that the check evaluated, for the page and the certificate.
+        values: the values that the check evaluated, for the page and the certificate (`ValueKey`).
     """
 
     schema_version: int = 1
@@ -57,6 +58,11 @@ class CheckResult(Frozen):
     metric: str = ""
     gating: bool = True
     values: dict[str, Any] = {}
+
+    @property
+    def measured(self) -> Measured:
+        """Typed access to `values`."""
+        return Measured(self.values)
 
 
 class RankReport(Frozen):

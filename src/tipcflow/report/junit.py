@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from tipcflow.domain import CheckResult, Facts, Failure, LegKey, Run, Status
-from tipcflow.domain.quarantine.signature import NUMBER
 from tipcflow.report.rows import LegRow, StepRow, leg_rows, step_rows
 
 # JUnit has three outcomes other than passed. Blocked or never started work is skipped; its cause is the failure.
@@ -94,7 +93,7 @@ def _suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Element
 
 def _check_case(suite: str, result: CheckResult, neutral: bool) -> ElementTree.Element:
     about = " ".join(part for part in (result.check, result.step, result.leg) if part)
-    if NUMBER in result.values:
+    if result.measured.quarantine is not None:
         case = _case(suite, about, Status.PASS, "")
         message = _clean(f"quarantined: {result.status}: {result.reason}")
         ElementTree.SubElement(case, "skipped", message=message, type="quarantined")

@@ -12,6 +12,7 @@ from tipcflow.check.select import format_amount, passed, records, repeats_of
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import CheckResult, Facts, MetricKey, Status, StepKind, numbers_of
 from tipcflow.domain.keys import ALL, SLOWEST
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.numbers.metrics import Scope, by_iteration, is_loss, objective, scope_of, training_speed
 from tipcflow.domain.numbers.units import duration
 
@@ -35,7 +36,7 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
     A regression is suspected if the change exceeds both the floor and `z` robust standard deviations of the
     earlier runs, or, with enough history, if the change-point detector reports it. A suspected regression
-    requests a confirm run (`values["confirm"]`) and is `unconfirmed` until that run confirms or refutes it.
+    requests a confirm run (`ValueKey.CONFIRM`) and is `unconfirmed` until that run confirms or refutes it.
     Without a confirm run only a change beyond twice the limit is a regression.
     With too few runs the status is `insufficient_data`, with the ratio to the last run for information. Failed
     steps and legs are not compared, because their work differs from that of the baseline. Slowdowns
@@ -114,18 +115,18 @@ def _worst(results: list[CheckResult]) -> CheckResult:
     def bad(result: CheckResult) -> tuple[int, bool, float]:
         return (
             result.status.severity,
-            "slowest" not in result.values,
-            float(result.values.get("ratio", result.values["value"])),
+            not result.measured.is_of_slowest,
+            float(result.values.get(ValueKey.RATIO, result.values[ValueKey.VALUE])),
         )
 
     worst = max(results, key=bad)
-    if "rank" not in worst.values:
+    if worst.measured.rank is None:
         # The median over ranks and the mean of the slowest rank; the former if both have the same status.
-        confirm = any(result.values.get("confirm") for result in results)
-        return worst.model_copy(update={"values": worst.values | ({"confirm": True} if confirm else {})})
-    ranks = {str(result.values["rank"]): result.values["value"] for result in results}
+        confirm = any(result.measured.needs_confirm for result in results)
+        return worst.model_copy(update={"values": worst.values | ({ValueKey.CONFIRM: True} if confirm else {})})
+    ranks = {str(result.measured.rank): result.values[ValueKey.VALUE] for result in results}
     counted = [result for result in results if result.status is not Status.PASS]
-    reason = f"rank {worst.values['rank']} of {len(results)}: {worst.reason}" if counted else worst.reason
+    reason = f"rank {worst.measured.rank} of {len(results)}: {worst.reason}" if counted else worst.reason
     return worst.model_copy(update={"reason": reason, "values": {**worst.values, "ranks": ranks}})
 
 
@@ -144,20 +145,20 @@ def _judged(
     if _is_loss(key.plain_metric, context):
         comparison.better = "lower"
     if key.rank is not None:
-        comparison.values["rank"] = key.rank
+        comparison.values[ValueKey.RANK] = key.rank
     status, reason = comparison.judge()
     if key.metric.endswith(SLOWEST):
-        comparison.values["slowest"] = True
+        comparison.values[ValueKey.SLOWEST] = True
         reason = f"slowest rank, mean: {reason}"
     if status in (*_WORSE, Status.IMPROVEMENT):
         small = negligible_reason(key, value - comparison.base, rule, numbers, context)
         if small:
-            comparison.values.pop("confirm", None)
+            comparison.values.pop(ValueKey.CONFIRM, None)
             status, reason = Status.PASS, f"{comparison.shown}, {small}"
     if status in _WORSE:
-        excuse = excuses.node(key, comparison.cost, comparison.values["limit"])
+        excuse = excuses.node(key, comparison.cost, comparison.values[ValueKey.LIMIT])
         if excuse:
-            comparison.values.pop("confirm", None)
+            comparison.values.pop(ValueKey.CONFIRM, None)
             comparison.values["explained_by"] = "node_health"
             # If a slow node does not make the run an infra_failure, the explained metric remains unknown.
             gating = context.policy.node_health.gating
@@ -168,8 +169,8 @@ def _judged(
         status = Status.INSUFFICIENT_DATA
         amount = format_amount(value, comparison.definition.unit)
         reason = f"{amount}; ran {duration(seconds)}; too short for a peak value"
-        comparison.values.pop("confirm", None)
-    if status in _WORSE and (changed := changed_since(key, facts, context, comparison.values.get("since"))):
+        comparison.values.pop(ValueKey.CONFIRM, None)
+    if status in _WORSE and (changed := changed_since(key, facts, context, comparison.values.get(ValueKey.SINCE))):
         comparison.values["changed"] = changed
         reason = f"{reason}; {changed}"
     evaluated = scope_of(key.metric) is Scope.EVALUATION

@@ -10,6 +10,7 @@ from tipcflow.check.detect import Alert
 from tipcflow.check.select import format_amount
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import Status, plain_metric
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.numbers.metrics import Better, Metric, metric
 from tipcflow.domain.numbers.units import percent, percentage
 
@@ -111,7 +112,12 @@ class BaselineComparison:
     def judge(self) -> Judged:
         """(status, reason)."""
         past, needed = self._level.past, self.policy.min_history
-        self.values |= {"value": self.value, "unit": self.definition.unit, "n": len(past), "needed": needed}
+        self.values |= {
+            ValueKey.VALUE: self.value,
+            ValueKey.UNIT: self.definition.unit,
+            ValueKey.N: len(past),
+            ValueKey.NEEDED: needed,
+        }
         if self._no_measurement():
             return Status.FAILED, f"{self.now} is not a measurement: {self.definition.name} is above 0"
         if not past:
@@ -120,14 +126,14 @@ class BaselineComparison:
             ratio = f"{self.value / past[-1]:.3f} x the last run" if past[-1] else "previous value was 0"
             return Status.INSUFFICIENT_DATA, f"{self.now}, {ratio}; {len(past)} of {needed} earlier runs"
         level, base = self._level, self.base
-        self.values["n"] = len(level.runs)
+        self.values[ValueKey.N] = len(level.runs)
         if base == 0:
             return self._from_zero()
-        self.values |= {"baseline": base, "last": past[-1], "ratio": self.value / base}
+        self.values |= {ValueKey.BASELINE: base, ValueKey.LAST: past[-1], ValueKey.RATIO: self.value / base}
         worse, limit = self._worse(self.value), level.limit
         if not (math.isfinite(worse) and math.isfinite(limit)):
             return Status.INSUFFICIENT_DATA, f"{self.shown}: values that cannot be compared"
-        self.values["limit"] = limit
+        self.values[ValueKey.LIMIT] = limit
         return self._judged(worse, limit)
 
     def _from_zero(self) -> Judged:
@@ -144,10 +150,10 @@ class BaselineComparison:
         if abs(self.value) <= limit:
             return Status.INSUFFICIENT_DATA, f"{self.shown}, and its runs differ"
         shown = self.shown if exact else f"{self.shown}, and at most {self._amount(limit)}"
-        self.values["limit"] = 0.0
+        self.values[ValueKey.LIMIT] = 0.0
         again, missing = self.confirm.value, self.confirm.missing
         if again is None and not self.confirm.impossible:
-            self.values["confirm"] = True
+            self.values[ValueKey.CONFIRM] = True
             if not missing and self.rule.gating:
                 return Status.UNCONFIRMED, f"{shown}: {_AGAIN}"
         if again is None:
@@ -195,7 +201,11 @@ class BaselineComparison:
 
     def _moved(self, alert: Alert) -> Judged:
         """The change-point detector reports a change."""
-        self.values |= {"size": alert.size, "confidence": alert.confidence, "since": alert.since}
+        self.values |= {
+            ValueKey.SIZE: alert.size,
+            ValueKey.CONFIDENCE: alert.confidence,
+            ValueKey.SINCE: alert.since,
+        }
         how = "confirmed" if alert.confirmed else "over several runs"
         status = Status.REGRESSION if alert.direction == "worse" else Status.IMPROVEMENT
         return status, f"{self.shown}; the level changed by {percent(alert.size)}, {how}"
@@ -220,7 +230,7 @@ class BaselineComparison:
         """Neither confirmed nor refuted: request a confirm run if one is available."""
         missing = self.confirm.missing
         if not self.confirm.impossible:
-            self.values["confirm"] = True
+            self.values[ValueKey.CONFIRM] = True
             if not missing and self.rule.gating:
                 return Status.UNCONFIRMED, f"{beyond}: {_AGAIN}"
         missing = missing or "no confirm run requested"

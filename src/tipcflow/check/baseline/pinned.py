@@ -8,6 +8,7 @@ from tipcflow.check.select import format_amount, passed, repeats_of
 from tipcflow.config.policy import MetricRule
 from tipcflow.domain import CheckResult, Facts, MetricKey, Status, numbers_of, plain_metric
 from tipcflow.domain.keys import SLOWEST
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.numbers.metrics import metric
 from tipcflow.domain.numbers.units import percentage
 from tipcflow.domain.triggers import CONFIRM
@@ -51,7 +52,7 @@ def _missing(facts: Facts, key: MetricKey, pin: Pin, context: CheckContext) -> C
         leg=key.leg,
         metric=definition.name,
         gating=_rule(key.metric, context).gating,
-        values={"pinned": pin.value, "run": pin.run, "who": pin.who, "why": pin.why, "key": str(key)},
+        values={ValueKey.PINNED: pin.value, "run": pin.run, "who": pin.who, "why": pin.why, "key": str(key)},
     )
 
 
@@ -75,12 +76,12 @@ def _judged(key: MetricKey, value: float, pin: Pin, context: CheckContext, excus
     floor = context.policy.floor_of(key.metric)
     recent = [*context.past(key)[-(RUNS - 1) :], value]
     values = {
-        "pinned": pin.value,
+        ValueKey.PINNED: pin.value,
         "run": pin.run,
         "who": pin.who,
         "why": pin.why,
         "runs": len(recent),
-        "limit": floor,
+        ValueKey.LIMIT: floor,
     }
 
     def result(status: Status, reason: str) -> CheckResult:
@@ -99,7 +100,7 @@ def _judged(key: MetricKey, value: float, pin: Pin, context: CheckContext, excus
     if len(recent) < RUNS or not pin.value:
         missing = f"{RUNS - len(recent)} more runs required" if pin.value else "the pinned value is 0"
         return result(Status.INSUFFICIENT_DATA, f"{format_amount(value, definition.unit)}; {missing}")
-    now = values["value"] = median(recent)
+    now = values[ValueKey.VALUE] = median(recent)
     change = (now - pin.value) / abs(pin.value)
     worse = {"lower": change, "higher": -change}.get(definition.better, 0.0)
     shown = (

@@ -9,6 +9,7 @@ from tipcflow.check.baseline.level import level_of
 from tipcflow.check.detect import Alert, Point, Series
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import ConfigError, Status, plain_metric
+from tipcflow.domain.numbers.measured import Measured
 from tipcflow.domain.numbers.metrics import METRICS, Better, metric
 
 # Runs that a later run is never compared with.
@@ -109,23 +110,28 @@ class _Judge:
 
         question = compare(Confirm())
         status, reason = question.judge()
-        confirm = point.confirm if question.values.get("confirm") else None
-        if question.values.get("confirm"):
+        confirm = point.confirm if Measured(question.values).needs_confirm else None
+        if Measured(question.values).needs_confirm:
             question = compare(Confirm(confirm, "" if confirm is not None else _NO_SAMPLE))
             status, reason = question.judge()
-        details = question.values
-        ratio = details.get("ratio", math.nan)
+        measured = Measured(question.values)
+        ratio = math.nan if measured.ratio is None else measured.ratio
         change = None
         # One run that is better than the limit does not make a new level: the detector decides when it lasts.
-        lasting = "since" in details or bool(values and level.exact)
+        lasting = measured.since is not None or bool(values and level.exact)
         if status is Status.REGRESSION or (status is Status.IMPROVEMENT and lasting):
-            since = details.get("since", len(past))
+            since = len(past) if measured.since is None else measured.since
             change = Alert(
                 index=index,
                 since=past[since][0] if since < len(past) else index,
                 direction="worse" if status is Status.REGRESSION else "better",
-                size=details.get("size", (value - level.base) / abs(level.base) if level.base else 1.0),
-                confidence=details.get("confidence"),
+                size=_size(value, level.base) if measured.size is None else measured.size,
+                confidence=measured.confidence,
                 confirmed=confirm is not None,
             )
         return JudgedPoint(index, status, ratio if math.isfinite(ratio) else None, reason, change)
+
+
+def _size(value: float, base: float) -> float:
+    """Return a relative change; 1 for a change from 0."""
+    return (value - base) / abs(base) if base else 1.0

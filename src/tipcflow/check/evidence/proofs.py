@@ -10,8 +10,6 @@ from tipcflow.domain import CheckResult, Evidence, EvidenceKey, Expectation, Fac
 # Checks of what was computed, by what the framework or the network reported. Connections that were seen from
 # outside are not among them: a short training may end between two looks.
 _PROOFS = frozenset({"parity.chain", "ran.group", "ran.weights"})
-# In the values of a result that depends on chance.
-OBSERVED = "seen_from_outside"
 
 
 def proven_by(results: Iterable[CheckResult]) -> frozenset[EvidenceKey]:
@@ -20,7 +18,7 @@ def proven_by(results: Iterable[CheckResult]) -> frozenset[EvidenceKey]:
     for result in results:
         if result.check in _PROOFS and result.step:
             key = _key(result).without_repeat()
-            good = result.status is Status.PASS and not result.values.get(OBSERVED)
+            good = result.status is Status.PASS and not result.measured.is_seen_from_outside
             proven[key] = proven.get(key, True) and good
     return frozenset(key for key, good in proven.items() if good)
 

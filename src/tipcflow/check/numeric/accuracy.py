@@ -17,8 +17,9 @@ from tipcflow.domain import (
     StepKind,
     last_attempts,
 )
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.numbers.units import first_names
-from tipcflow.domain.quarantine.signature import CODE, ReasonCode
+from tipcflow.domain.quarantine.signature import ReasonCode
 from tipcflow.domain.run.names import ChainName, ModeName
 from tipcflow.domain.triggers import CONFIRM
 from tipcflow.params.modes import BENCHMARK
@@ -92,7 +93,7 @@ def _without_variant(
         status=Status.FAILED if is_removed else Status.INSUFFICIENT_DATA,
         reason=reason,
         metric=target.metric,
-        values={"target": target.target, "variant": name, "known": measured},
+        values={ValueKey.TARGET: target.target, "variant": name, "known": measured},
     )
 
 
@@ -106,9 +107,9 @@ def _is_partial(facts: Facts, context: CheckContext) -> bool:
 def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext) -> CheckResult:
     last = _last_evaluation(facts, target.metric, variant)
     values: dict[str, object] = {
-        "target": target.target,
-        "tolerance": target.tolerance,
-        "unit": target.unit,
+        ValueKey.TARGET: target.target,
+        ValueKey.TOLERANCE: target.tolerance,
+        ValueKey.UNIT: target.unit,
         "because": target.because,
     }
     step = last.step if last else ""
@@ -135,7 +136,7 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
             Status.FAILED, f"{target.metric} {format_number(beyond)} is not in the declared unit; {limit}"
         )
     value = _in_unit(last, target.unit, facts, declared)
-    values["value"] = value
+    values[ValueKey.VALUE] = value
     if not math.isfinite(value):
         return result(Status.FAILED, f"{target.metric} is {value}")
     better = value - target.target if metric(target.metric).better != "lower" else target.target - value
@@ -143,11 +144,11 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
     shown = f"{target.metric} {format_number(value)}, target {limits}"
     # A value exactly at the limit passes, whatever the last bit of the subtraction.
     if better < -target.tolerance - 1e-9:
-        values[CODE] = ReasonCode.BEYOND_TARGET
+        values[ValueKey.CODE] = ReasonCode.BEYOND_TARGET
         return result(Status.FAILED, f"{shown}: too low" if metric(target.metric).better != "lower" else shown)
     if better > context.policy.accuracy.too_good * max(target.tolerance, 1e-12):
         if not declared and _may_be_per_cent(last, target.unit, facts):
-            values[CODE] = ReasonCode.AMBIGUOUS_UNIT
+            values[ValueKey.CODE] = ReasonCode.AMBIGUOUS_UNIT
             printed = format_number(last.value)
             both = f"{printed} is {format_number(value)} % as a share and {printed} % as per cent"
             hint = 'the log prints no unit; a target with unit "1" marks it as a share'

@@ -5,8 +5,9 @@ import math
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import format_number, training_steps
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, last_attempts
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.numbers.metrics import Scope, scope_of
-from tipcflow.domain.quarantine.signature import CODE, ReasonCode
+from tipcflow.domain.quarantine.signature import ReasonCode
 from tipcflow.parse import metric
 
 NAME = "accuracy.evaluation"
@@ -56,9 +57,14 @@ def _judged(step: str, name: str, own: list[Measurement], logged: list[Measureme
     floor = _RANGE * (100.0 if higher and _is_per_cent([*own, *logged], declared) else 1.0)
     behind = worst - value if higher else value - worst
     far = behind > max((_SHARE if higher else 1.0) * abs(worst), floor)
-    values: dict[str, object] = {"value": value, "worst": worst, "last": own[-1].value, "evaluations": len(own)}
+    values: dict[str, object] = {
+        ValueKey.VALUE: value,
+        ValueKey.WORST: worst,
+        ValueKey.LAST: own[-1].value,
+        "evaluations": len(own),
+    }
     if far:
-        values[CODE] = ReasonCode.FAR_WORSE
+        values[ValueKey.CODE] = ReasonCode.FAR_WORSE
     shown = f"{name} {format_number(value)}, the training's own {format_number(own[-1].value)}"
     return CheckResult(
         check=NAME,

@@ -9,9 +9,10 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.numeric.falls import fall_of, usual_fall
 from tipcflow.check.select import format_number, loss_names, losses, matches_any, passed, training_steps
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.numbers.metrics import Scope, objective, scope_of
 from tipcflow.domain.numbers.metrics import metric as definition_of
-from tipcflow.domain.quarantine.signature import CODE, ReasonCode
+from tipcflow.domain.quarantine.signature import ReasonCode
 from tipcflow.domain.run.names import ModeName
 from tipcflow.params.modes import BENCHMARK
 
@@ -174,7 +175,12 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
         return result(Status.INSUFFICIENT_DATA, "not evaluated: non-finite losses (loss.finite)")
     if all(len(set(points)) == 1 for points in curves):
         reason = f"the loss does not fall: it is {format_number(curve[0])} in all {len(curve)} iterations"
-        known = {"first": curve[0], "last": curve[0], "iterations": len(curve), CODE: ReasonCode.CONSTANT_LOSS}
+        known = {
+            "first": curve[0],
+            ValueKey.LAST: curve[0],
+            "iterations": len(curve),
+            ValueKey.CODE: ReasonCode.CONSTANT_LOSS,
+        }
         return result(Status.FAILED, reason, **known)
     if not main:
         return result(
@@ -184,7 +190,7 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     first, last = median(curve[:quarter]), median(curve[-quarter:])
     medians = format_number(first), format_number(last)
     numbers = f"median of the first {quarter} iterations {medians[0]}, of the last {quarter} {medians[1]}"
-    values: dict[str, object] = {"first": first, "last": last, "iterations": len(curve)}
+    values: dict[str, object] = {"first": first, ValueKey.LAST: last, "iterations": len(curve)}
     status = trend(curve)
     usual = usual_fall(context, step.id, main, len(curve))
     if usual:
@@ -195,7 +201,9 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     if status is Status.PASS:
         return result(Status.PASS, numbers, **values)
     if status is Status.FAILED:
-        return result(Status.FAILED, f"the loss does not fall: {numbers}", **values, **{CODE: ReasonCode.NO_FALL})
+        return result(
+            Status.FAILED, f"the loss does not fall: {numbers}", **values, **{ValueKey.CODE: ReasonCode.NO_FALL}
+        )
     few = f"inconclusive after {len(curve)} iterations: change within noise"
     return result(Status.INSUFFICIENT_DATA, f"{numbers}; {few}", **values)
 

@@ -10,7 +10,8 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.numeric.curves import Curves, Divergence, first_divergence, learn
 from tipcflow.check.select import training_steps
 from tipcflow.domain import CheckResult, CurveKey, Facts, PastRun, Status, Step, losses_of, without_repeat
-from tipcflow.domain.quarantine.signature import CODE, ReasonCode
+from tipcflow.domain.numbers.measured import ValueKey
+from tipcflow.domain.quarantine.signature import ReasonCode
 
 NAME = "loss.reproducible"
 # `floor` compares with the policy's floor, because too few trainings are known to learn from.
@@ -199,7 +200,7 @@ def _compared(
 def _diverged(
     facts: Facts, step: Step, context: CheckContext, divergence: Divergence, name: str, tolerance: float
 ) -> CheckResult:
-    values = _values(divergence, name) | {"tolerance": tolerance}
+    values = _values(divergence, name) | {ValueKey.TOLERANCE: tolerance}
     if not _ended_well(facts, step):
         status = facts.step_status.get(step.id)
         word = status.value if status else "not at its end"
@@ -207,14 +208,14 @@ def _diverged(
         reason = f"the training is {word}: {same or f'differs from {name} from iteration {divergence.at} on'}"
         return _result(step, context, Status.INSUFFICIENT_DATA, reason, **values)
     reason = f"differs from {name} from iteration {divergence.at} on ({divergence.where}): {divergence.what}"
-    values[CODE] = ReasonCode.OTHER_LENGTH if divergence.by_length else ReasonCode.OTHER_LOSSES
+    values[ValueKey.CODE] = ReasonCode.OTHER_LENGTH if divergence.by_length else ReasonCode.OTHER_LOSSES
     return _result(step, context, Status.FAILED, reason, **values)
 
 
 def _values(divergence: Divergence, name: str) -> dict[str, object]:
     return {
-        "compared_with": name,
-        "first_divergent": divergence.at,
+        ValueKey.COMPARED_WITH: name,
+        ValueKey.FIRST_DIVERGENT: divergence.at,
         "where": divergence.where.removeprefix("node "),
     }
 

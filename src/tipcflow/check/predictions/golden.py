@@ -6,6 +6,7 @@ from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.goldens import GoldenPredictions
 from tipcflow.config.policy import budget_of
 from tipcflow.domain import CheckResult, Facts, GoldenKey, Leg, Status, Step
+from tipcflow.domain.numbers.measured import ValueKey
 
 NAME = "golden.results"
 
@@ -84,7 +85,7 @@ def _judged(facts: Facts, step: Step, leg: Leg, golden: GoldenPredictions, conte
 
     def result(status: Status, reason: str, **values: object) -> CheckResult:
         recorded = context.goldens.run if context.goldens else ""
-        values |= {"golden": recorded, "golden_leg": golden.leg, "rtol": allowed.rtol, "atol": allowed.atol}
+        values |= {"golden": recorded, ValueKey.GOLDEN_LEG: golden.leg, "rtol": allowed.rtol, "atol": allowed.atol}
         return CheckResult(
             check=NAME, status=status, reason=reason, step=step.id, leg=leg.id, gating=rule.gating, values=values
         )

@@ -12,6 +12,7 @@ from tipcflow.check.proof.engine import actual_settings, switch
 from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.policy import ParityRule
 from tipcflow.domain import CheckResult, Facts, Leg, Status, Step
+from tipcflow.domain.numbers.measured import ValueKey
 
 NAME = "parity.onednn"
 
@@ -36,7 +37,7 @@ def _pairs(step: Step) -> list[tuple[Leg, Leg]]:
 
 def _judged(facts: Facts, step: Step, on: Leg, off: Leg, rule: ParityRule) -> CheckResult:
     def result(status: Status, reason: str, **values: object) -> CheckResult:
-        values |= {"compared_with": off.id, "rtol": rule.rtol, "atol": rule.atol}
+        values |= {ValueKey.COMPARED_WITH: off.id, "rtol": rule.rtol, "atol": rule.atol}
         return CheckResult(check=NAME, status=status, reason=reason, step=step.id, leg=on.id, values=values)
 
     open_question = _incomparable(facts, step, on, off)

@@ -12,6 +12,7 @@ from tipcflow.check.predictions.scores import (
 from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.policy import budget_of
 from tipcflow.domain import CheckResult, Facts, LegKey, Status, Step, StepKind
+from tipcflow.domain.numbers.measured import ValueKey
 
 NAME = "parity.chain"
 
@@ -85,7 +86,7 @@ def _compared(
     allowed = budget_of(context.policy.chain, leg, precision)
 
     def result(status: Status, reason: str, **values: object) -> CheckResult:
-        values |= {"compared_with": source, "rtol": allowed.rtol, "atol": allowed.atol}
+        values |= {ValueKey.COMPARED_WITH: source, "rtol": allowed.rtol, "atol": allowed.atol}
         return CheckResult(check=NAME, status=status, reason=reason, step=step.id, leg=leg, values=values)
 
     if not scores:

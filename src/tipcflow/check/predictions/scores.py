@@ -8,7 +8,8 @@ from typing import Any
 from tipcflow.check.evidence.predictors import is_class_only
 from tipcflow.config.policy import Tolerance
 from tipcflow.domain.keys import PredictionKey
-from tipcflow.domain.quarantine.signature import CODE, ReasonCode
+from tipcflow.domain.numbers.measured import ValueKey
+from tipcflow.domain.quarantine.signature import ReasonCode
 
 Scores = Mapping[PredictionKey, tuple[float, ...]]
 
@@ -105,10 +106,10 @@ def comparison_values(worst: Distance, expected: Scores) -> dict[str, Any]:
     """Return the values of a comparison, for the page and the certificate."""
     return {
         "images": len(expected),
-        "max_abs": worst.absolute,
+        ValueKey.MAX_ABS: worst.absolute,
         "max_rel": worst.relative,
         "classes": class_count(expected),
-        **({CODE: worst.code} if worst.code else {}),
+        **({ValueKey.CODE: worst.code} if worst.code else {}),
     }
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.evidence.proofs import OBSERVED
 from tipcflow.check.select import records, training_steps
 from tipcflow.domain import CheckResult, ExitRecord, Facts, ObservedRank, ProcessReport, Status, Step
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.numbers.units import first_names, plural, rough
 
 NAME = "ran.group"
@@ -70,7 +70,7 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
     ]
     if len(step.nodes) > 1 and not missing:
         reason = f"ranks on {first_names(list(step.nodes))} held connections with each other"
-        return result(Status.PASS, reason, **{OBSERVED: True})
+        return result(Status.PASS, reason, **{ValueKey.SEEN_FROM_OUTSIDE: True})
     where = f"no connection of {first_names(missing)} with another node observed" if missing else "one node"
     return result(Status.INSUFFICIENT_DATA, f"{where}; not proven that the ranks trained together")
 

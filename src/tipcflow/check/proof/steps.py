@@ -3,11 +3,10 @@
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import iterations, leg_key, records, trained, training_steps
 from tipcflow.domain import CheckResult, Facts, LegKey, Status, Step, StepKind
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.numbers.units import first_names
 
 NAME = "ran.steps"
-# Key of `values`: the result summarizes the statuses of steps and legs.
-SUMMARY = "summary"
 
 # Statuses of executed steps and legs, successful or not.
 EXECUTED = frozenset({Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESSION, Status.FAILED})
@@ -57,7 +56,7 @@ def _no_leg_ran(facts: Facts) -> bool:
 
 
 def _result(status: Status, reason: str, counts: dict[str, int], *, summary: bool = False) -> CheckResult:
-    values = {"counts": counts} | ({SUMMARY: True} if summary else {})
+    values: dict[str, object] = {"counts": counts} | ({ValueKey.SUMMARY: True} if summary else {})
     return CheckResult(check=NAME, status=status, reason=reason, values=values)
 
 

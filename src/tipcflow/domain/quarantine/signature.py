@@ -4,24 +4,23 @@ import math
 from enum import StrEnum
 
 from tipcflow.domain.check import CheckFamily, CheckResult, family_of
+from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.status import Status
 
-# Keys of `CheckResult.values`: the `ReasonCode` that a check sets, and what a quarantine sets.
-CODE, NUMBER, SIGNATURE = "code", "quarantine", "quarantine_signature"
 RED = (Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED)
 _HISTORY = "accuracy.history"
 # Checks of a measured value -> the key of `values` that shows that the value was measured, and the keys of the
 # reason code's parameters. All other checks prove that the declared work was done, or that a node was at fault.
-_MEASURED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "loss.falling": ("last", ()),
-    "loss.reproducible": ("first_divergent", ()),
-    "accuracy.final": ("value", ()),
-    "accuracy.evaluation": ("value", ()),
-    _HISTORY: ("value", ()),
-    "parity.onednn": ("max_abs", ("compared_with",)),
-    "parity.chain": ("max_abs", ("compared_with",)),
-    "golden.results": ("max_abs", ("golden_leg",)),
-    "baseline.pinned": ("value", ()),
+_MEASURED: dict[str, tuple[ValueKey, tuple[ValueKey, ...]]] = {
+    "loss.falling": (ValueKey.LAST, ()),
+    "loss.reproducible": (ValueKey.FIRST_DIVERGENT, ()),
+    "accuracy.final": (ValueKey.VALUE, ()),
+    "accuracy.evaluation": (ValueKey.VALUE, ()),
+    _HISTORY: (ValueKey.VALUE, ()),
+    "parity.onednn": (ValueKey.MAX_ABS, (ValueKey.COMPARED_WITH,)),
+    "parity.chain": (ValueKey.MAX_ABS, (ValueKey.COMPARED_WITH,)),
+    "golden.results": (ValueKey.MAX_ABS, (ValueKey.GOLDEN_LEG,)),
+    "baseline.pinned": (ValueKey.VALUE, ()),
 }
 _FAMILIES = (CheckFamily.SPEED, CheckFamily.MEMORY, CheckFamily.BASELINE)
 
@@ -59,7 +58,7 @@ def refusal(result: CheckResult) -> str:
         return f"the result is {result.status.value}"
     if not may_be_quarantined(result.check):
         return "the check proves that the declared work was done"
-    if not result.gating and NUMBER not in result.values:
+    if not result.gating and result.measured.quarantine is None:
         return "the result does not affect the run's status"
     if not _is_measured(result):
         return "the run did not measure the value, and missing evidence is never accepted"
@@ -75,18 +74,18 @@ def signature_of(result: CheckResult) -> str:
     All changes for the worse against earlier runs have one signature, whether and how they were confirmed; their
     size is limited (`size_of`). '' for a result without a code: it has no failure that a later one could equal.
     """
-    known = result.values.get(SIGNATURE)
-    if isinstance(known, str):
+    known = result.measured.signature
+    if known is not None:
         return current_signature(known)
     from_earlier = family_of(result.check) in _FAMILIES or result.check == _HISTORY
     if result.status in (Status.REGRESSION, Status.UNCONFIRMED) and from_earlier:
         return ReasonCode.WORSE.value
-    code = result.values.get(CODE)
-    if not isinstance(code, str):
+    code = result.measured.code
+    if not code:
         return ""
-    _, parameters = _MEASURED.get(result.check, ("", ()))
+    _, parameters = _MEASURED.get(result.check, (ValueKey.VALUE, ()))
     given = [f"{name}={result.values[name]}" for name in parameters if result.values.get(name)]
-    return " ".join([str(code), *given])
+    return " ".join([code, *given])
 
 
 def current_signature(stored: str) -> str:
@@ -99,20 +98,18 @@ def size_of(result: CheckResult) -> float | None:
 
     A relative change is its natural logarithm (twice as slow: 0.69), others are absolute differences.
     """
-    values = {
-        key: float(number)
-        for key, number in result.values.items()
-        if isinstance(number, int | float) and not isinstance(number, bool)
-    }
-    if "ratio" in values:
-        return _log(values["ratio"])
-    if "pinned" in values and "value" in values and values["pinned"]:
-        return _log(values["value"] / values["pinned"])
-    if "max_abs" in values:
-        return abs(values["max_abs"])
-    for reference in ("target", "worst"):
-        if reference in values and "value" in values:
-            return abs(values["value"] - values[reference])
+    measured = result.measured
+    value, pinned = measured.value, measured.number(ValueKey.PINNED)
+    if measured.ratio is not None:
+        return _log(measured.ratio)
+    if value is not None and pinned:
+        return _log(value / pinned)
+    difference = measured.number(ValueKey.MAX_ABS)
+    if difference is not None:
+        return abs(difference)
+    for reference in (measured.target, measured.number(ValueKey.WORST)):
+        if reference is not None and value is not None:
+            return abs(value - reference)
     return None
 
 
@@ -121,5 +118,5 @@ def _log(ratio: float) -> float:
 
 
 def _is_measured(result: CheckResult) -> bool:
-    key, _ = _MEASURED.get(result.check, ("value", ()))
+    key, _ = _MEASURED.get(result.check, (ValueKey.VALUE, ()))
     return key in result.values

@@ -97,13 +97,12 @@ def _judged(run: Run, results: Iterable[CheckResult]) -> _Judged:
 
 
 def _moved(run: Run, result: CheckResult) -> Moved:
-    ratio = result.values.get("ratio")
     return Moved(
         check=result.check,
         step=without_repeat(result.step),
         leg=result.leg,
         metric=result.metric,
-        ratio=float(ratio) if isinstance(ratio, int | float) else None,
+        ratio=result.measured.ratio,
         first=run.id,
         reason=result.reason,
     )

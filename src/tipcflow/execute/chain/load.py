@@ -163,12 +163,11 @@ def _targets(
         targets = {}
         for result in results:
             key = MetricKey(without_repeat(result.step), "", f"{EVAL}{result.metric}")
-            value, target = result.values.get("value"), result.values.get("target")
+            value, target = result.measured.value, result.measured.target
             printed = numbers[run.id].get(key)
             if value and target is not None and printed:
-                scale = printed / float(value)
-                tolerance = float(result.values.get("tolerance", 0.0))
-                targets[key] = Target(float(target) * scale, tolerance * scale)
+                scale = printed / value
+                targets[key] = Target(target * scale, (result.measured.tolerance or 0.0) * scale)
         if results:
             return targets
     return {}

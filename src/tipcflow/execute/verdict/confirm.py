@@ -18,7 +18,6 @@ from tipcflow.config.policy import Policy
 from tipcflow.domain import CheckResult, LegKey, PartKey, Plan, Run, Status, StepKind, without_repeat
 from tipcflow.domain.numbers.metrics import by_iteration
 from tipcflow.domain.numbers.units import minutes
-from tipcflow.domain.quarantine.signature import NUMBER
 from tipcflow.domain.run_documents import ConfirmationDocument
 from tipcflow.domain.triggers import CONFIRM
 from tipcflow.execute.progress import Event, Kind, Listener
@@ -43,7 +42,9 @@ def suspected(results: Iterable[CheckResult]) -> tuple[PartKey, ...]:
     keys = {
         LegKey(result.step, result.leg).part
         for result in results
-        if result.values.get("confirm") and (result.gating or NUMBER in result.values) and result.step
+        if result.measured.needs_confirm
+        and result.step
+        and (result.gating or result.measured.quarantine is not None)
     }
     return tuple(sorted(keys))
 

@@ -224,17 +224,16 @@ def _chain_facts(store: Store, seen: SeenChain, *, done: bool, site: str) -> Cha
 
 
 def _finding(result: CheckResult, plan: Plan | None, chain: StartedChain | None) -> Finding:
-    values = result.values
-    unit = str(values.get("unit") or "")
+    measured = result.measured
     file, line = _place(result, plan, chain)
     return Finding(
         metric=result.metric or result.check,
         where=" ".join(part for part in (result.step, result.leg) if part),
         status=result.status,
         reason=result.reason,
-        now=_number(values.get("value"), unit),
-        before=_number(values.get("baseline"), unit),
-        noise=_number(values.get("sigma"), unit),
+        now=_number(measured.value, measured.unit),
+        before=_number(measured.baseline, measured.unit),
+        noise=_number(measured.sigma, measured.unit),
         file=file,
         line=line,
     )
@@ -248,8 +247,8 @@ def _place(result: CheckResult, plan: Plan | None, chain: StartedChain | None) -
     return chain.file, chain.lines.get(LINE_KEYS.get(kind, "") if kind else "", 1)
 
 
-def _number(value: Any, unit: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+def _number(value: float | None, unit: str) -> str:
+    if value is None or not math.isfinite(value):
         return ""
     return f"{value:.6g} {unit}".strip()
 
@@ -258,7 +257,7 @@ def _accuracy(store: Store, chains: list[SeenChain]) -> Iterator[str]:
     """Results of accuracy checks with a target."""
     for seen in chains:
         for result in store.checks.results(seen.run.id) if seen.run else ():
-            value, target = (_number(result.values.get(name), "") for name in ("value", "target"))
+            value, target = _number(result.measured.value, ""), _number(result.measured.target, "")
             if is_accuracy(result.check) and value and target:
                 yield f"{seen.chain.chain}: {result.metric} {value}, target {target}: {result.status.value}"
 

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from tipcflow.domain import Status
+from tipcflow.domain.numbers.measured import Measured
 from tipcflow.store.base import Part
 from tipcflow.store.queries.states import is_state
 from tipcflow.store.schema import baselines, check_results, runs
@@ -127,5 +128,4 @@ class Alerts(Part):
 
 
 def _ratio(details: Any) -> float | None:
-    value = details.get("ratio") if isinstance(details, Mapping) else None
-    return float(value) if isinstance(value, int | float) else None
+    return Measured(details).ratio if isinstance(details, Mapping) else None
