@@ -1,11 +1,21 @@
 """The comment on a pull request: a single comment, edited in place, and only if it has content."""
 
 from tipcflow.config.repository import Repository
-from tipcflow.domain import Status
+from tipcflow.domain.numbers.units import counted
 from tipcflow.github.commands import FORMS
 from tipcflow.github.report.check_run import LONGEST_TEXT, Conclusion, check_run
 from tipcflow.github.report.facts import PullFacts, State
-from tipcflow.github.report.words import cell, chains_table, code, findings_table, link, lists, short, within
+from tipcflow.github.report.words import (
+    cell,
+    chains_table,
+    code,
+    findings_table,
+    folded,
+    link,
+    lists,
+    short,
+    within,
+)
 
 _HEADS = {
     Conclusion.SUCCESS: "pass",
@@ -45,10 +55,12 @@ def comment(facts: PullFacts, repository: Repository, *, existing: bool = False)
     findings = findings_table(facts.chains)
     if findings:
         parts.append(findings)
-    good = (Status.PASS, Status.IMPROVEMENT)
-    bad = [chain for chain in facts.chains if chain.status not in good or chain.quarantined]
-    if bad and facts.state is State.DONE:
-        parts.append(chains_table(bad))
+    if facts.state is State.DONE:
+        noted = [chain for chain in facts.chains if not chain.is_plain_pass]
+        passed = [chain for chain in facts.chains if chain.is_plain_pass]
+        parts += [chains_table(noted)] if noted else []
+        # The reader has to see that these ran, too, and why.
+        parts += [folded(f"Passed: {counted(len(passed), 'chain')}", chains_table(passed))] if passed else []
     parts += lists(facts)
     parts.append(
         " · ".join(part for part in (link("All results", facts.url) if facts.url else "", _next(facts)) if part)

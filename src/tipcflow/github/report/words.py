@@ -10,6 +10,7 @@ from tipcflow.report.text.plain import one_line
 
 _LONGEST_CELL = 300
 _TOP = 10
+_OPEN, _CLOSE = "<details>", "</details>"
 CUT = "\n\n… truncated; the page of the run has the rest.\n"
 
 
@@ -105,9 +106,16 @@ def lists(facts: PullFacts) -> list[str]:
     return parts
 
 
+def folded(title: str, text: str) -> str:
+    """A part that is shown on request; the text is Markdown."""
+    return f"{_OPEN}<summary>{cell(title)}</summary>\n\n{text}\n\n{_CLOSE}"
+
+
 def within(text: str, limit: int) -> str:
     """The text within a limit of characters, cut at the end of a line."""
     if len(text) <= limit:
         return text
-    kept = text[: limit - len(CUT)]
-    return kept[: kept.rfind("\n")] + CUT
+    kept = text[: limit - len(CUT) - len(_CLOSE) - 2]
+    kept = kept[: kept.rfind("\n")]
+    end = f"\n\n{_CLOSE}" if kept.count(_OPEN) > kept.count(_CLOSE) else ""
+    return kept + end + CUT

@@ -2,19 +2,16 @@
 
 import json
 import os
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 import yaml
 from tests.support.github.api import GitHub, serving
 from tests.support.github.tls import make_certificate
+from tests.support.github.webhook import serving_webhook
 from typer.testing import CliRunner
 
 from tipcflow.cli.github.doctor import EVENTS, PERMISSIONS
@@ -42,7 +39,7 @@ def github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHub]:
         (tmp_path / folder / f"{name}.yaml").touch()
     (tmp_path / "repositories").mkdir()
     made = GitHub()
-    with serving(made, certificate=(certificate, key)) as url, webhook() as hook:
+    with serving(made, certificate=(certificate, key)) as url, serving_webhook() as hook:
         own = {"name": "o/r", "connection": "app", "suite": "toy", "cluster": "local", "api_url": url}
         (tmp_path / "repositories" / "r.yaml").write_text(yaml.safe_dump(own))
         made.app = {
@@ -51,33 +48,6 @@ def github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHub]:
             "installation": {"id": 5, "permissions": PERMISSIONS, "events": list(EVENTS)},
         }
         yield made
-
-
-class webhook:  # noqa: N801
-    """The webhook's app on a free port."""
-
-    def __enter__(self) -> str:
-        from tipcflow_pages.secrets import connection_password
-        from tipcflow_pages.webhook import configured, create_webhook
-
-        configured.cache_clear()
-        # The first read of a connection imports much of Airflow: on a busy machine for longer than the ping waits.
-        connection_password("app")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.server = uvicorn.Server(uvicorn.Config(create_webhook(), port=port, log_level="error"))
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
-        self.thread.start()
-        until = time.monotonic() + 60
-        while not self.server.started and time.monotonic() < until:
-            time.sleep(0.05)
-        assert self.server.started
-        return f"http://127.0.0.1:{port}/github"
-
-    def __exit__(self, *_: Any) -> None:
-        self.server.should_exit = True
-        self.thread.join(30)
 
 
 def look() -> tuple[int, dict[str, tuple[bool, str]]]:

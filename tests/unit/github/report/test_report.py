@@ -22,6 +22,7 @@ from tipcflow.github.report import (
     conclusion,
     marker,
 )
+from tipcflow.github.report.words import CUT, folded, within
 from tipcflow.github.trust import RunKey, Why
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "github" / "report"
@@ -224,6 +225,15 @@ def test_long_texts_are_cut_and_annotations_come_in_batches(repository: Reposito
     assert [one for part in parts for one in part] == list(check.annotations)
     assert batches([Annotation("f", 1, "failure", "", "")] * 51)[1:] == [(Annotation("f", 1, "failure", "", ""),)]
     assert batches([]) == []
+
+
+def test_cut_text_closes_its_folded_part() -> None:
+    lines = "\n".join(f"line {number}" for number in range(500))
+    for limit in range(200, 3000, 7):
+        cut = within(f"before\n\n{folded('Passed: 2 chains', lines)}\n", limit)
+        assert len(cut) <= limit
+        assert cut.count("<details>") == cut.count("</details>") == 1
+        assert cut.endswith(CUT)
 
 
 def test_texts_of_logs_cannot_mention_link_or_leave_their_cell(repository: Repository) -> None:
