@@ -15,7 +15,7 @@ from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import FailureClass, Status, StepKind
 from tipcflow.execute.run import step as step_task
 from tipcflow.execute.run.step import StepTask
-from tipcflow.remote.stillness import Stillness
+from tipcflow.remote.stillness import Stalled, Stillness
 
 pytestmark = pytest.mark.cluster
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
@@ -72,16 +72,16 @@ def test_a_deferred_task_ends_a_runner_that_is_stalled(
         part.begin()
         runners = [one for one in nodes.processes("b") if " daemon " in one.cmdline]
         nodes.exec("b", ["kill", "-STOP", str(runners[0].pid)])
-        member, stood = part.own_member, {}
+        member, stalled = part.own_member, None
         for _ in range(10):
             stillness.begin_watch()
             for event in member.session.watch(member.spec, {}, 3.0):
-                if event["event"] == "alive" and not stood and (still_s := stillness.beyond(event)):
-                    stood = {"up": event["up"], "still_s": still_s}
-            if stood:
+                if event["event"] == "alive" and not stalled and (still_s := stillness.beyond(event)):
+                    stalled = Stalled(event["up"], still_s)
+            if stalled:
                 break
-        assert stood
-        member.end_if_stalled(stood)
+        assert stalled
+        member.end_if_stalled(stalled)
         part.end()
 
     tasks.with_part(StepKind.TRAIN, "b", watched)

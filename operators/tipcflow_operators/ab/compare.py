@@ -15,7 +15,7 @@ from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.airflow.child_runs import ACTIVE_STATES
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.chain.dag import CERTIFY
-from tipcflow_operators.triggers.dag_run import LATE, DagRunTrigger
+from tipcflow_operators.triggers.dag_run import DagRunPayload, DagRunTrigger
 
 if TYPE_CHECKING:
     from tipcflow.execute.ab.comparison import Side
@@ -47,9 +47,10 @@ class CompareOperator(BaseOperator):
         Args:
             since: number of pairs before the task started.
         """
+        ended = DagRunPayload.of(event)
         with tipcflow_errors_fail_task():
-            if event["state"] == LATE:
-                raise InfraError(f"DAG run {event['run_id']} of {CERTIFY} did not end within {limit(DEADLINE_S)}")
+            if ended.is_late:
+                raise InfraError(f"DAG run {ended.run_id} of {CERTIFY} did not end within {limit(DEADLINE_S)}")
         return self._go_on(context, since)
 
     def _go_on(self, context: Context, since: int | None) -> dict[str, str]:

@@ -18,7 +18,7 @@ from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.manual_dag import RESUMING
 from tipcflow_operators.pull_request.docs import DOC, TASKS
-from tipcflow_operators.pull_request.trigger import PullRequestTrigger
+from tipcflow_operators.pull_request.trigger import PullRequestPayload, PullRequestTrigger
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -61,8 +61,8 @@ class ListenOperator(BaseOperator):
         """Handle the work after the triggerer found some, or after the longest wait."""
         from tipcflow.store import Store
 
-        if event["problem"]:
-            raise AirflowFailException(event["problem"])
+        if problem := PullRequestPayload.of(event).problem:
+            raise AirflowFailException(problem)
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             return self._work(store)
 

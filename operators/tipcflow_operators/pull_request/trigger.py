@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple, Self
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -12,8 +12,20 @@ from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
 POLL_S = 2.0
 
 
+class PullRequestPayload(NamedTuple):
+    """The payload of a `PullRequestTrigger`; `problem`: why nothing could be done, '' without a problem."""
+
+    problem: str
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """Read the payload."""
+        return cls(event["problem"])
+
+
 class PullRequestTrigger(BaseTrigger):
-    """Looks into the metrics database every two seconds; fires when there is work, or after `seconds`.
+    """Looks into the metrics database every two seconds; fires a `PullRequestPayload` when there is work, or
+    after `seconds`.
 
     Args:
         seconds: longest wait.
@@ -43,7 +55,7 @@ class PullRequestTrigger(BaseTrigger):
             except Exception as error:
                 self.log.warning("cannot read the metrics database: %r", error)
             await asyncio.sleep(POLL_S)
-        yield TriggerEvent({"problem": self.problem})
+        yield TriggerEvent(PullRequestPayload(self.problem)._asdict())
 
 
 def waits() -> bool:

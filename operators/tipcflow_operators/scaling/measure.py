@@ -14,8 +14,8 @@ from tipcflow_operators.airflow.child_runs import ChildRun, Move, next_move
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.chain.dag import CERTIFY
 from tipcflow_operators.scaling.check import series_of
-from tipcflow_operators.triggers.dag_run import LATE, DagRunTrigger
-from tipcflow_operators.weekly.turn import TurnTrigger
+from tipcflow_operators.triggers.dag_run import DagRunPayload, DagRunTrigger
+from tipcflow_operators.weekly.turn import TurnPayload, TurnTrigger
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,7 +52,7 @@ class MeasureOperator(BaseOperator):
     def take_turn(self, context: Context, event: dict[str, Any]) -> str | None:
         """Continue after the topologies before this one have ended."""
         with tipcflow_errors_fail_task():
-            if event["late"]:
+            if TurnPayload.of(event).late:
                 raise InfraError(f"the preceding topologies are still training after {limit(DEADLINE_S)}")
         return self._go_on(context, may_wait=False)
 
@@ -60,9 +60,10 @@ class MeasureOperator(BaseOperator):
         """Continue after the training's DAG run has ended."""
         from tipcflow.store import Store
 
+        ended = DagRunPayload.of(event)
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
-            if event["state"] == LATE:
-                raise InfraError(f"DAG run {event['run_id']} of {CERTIFY} did not end within {limit(DEADLINE_S)}")
+            if ended.is_late:
+                raise InfraError(f"DAG run {ended.run_id} of {CERTIFY} did not end within {limit(DEADLINE_S)}")
             return self._report(store, context)
 
     def _go_on(self, context: Context, *, may_wait: bool) -> str | None:

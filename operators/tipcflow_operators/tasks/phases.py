@@ -13,7 +13,7 @@ from tipcflow_operators.tasks.request import Conf, read_conf, request_of
 from tipcflow_operators.tasks.request_confirm import DAG_ID, pending_confirmation, request_early
 from tipcflow_operators.tasks.stopped import RESOLVE, stopped_by_user, was_stopped
 from tipcflow_operators.triggers.dag_run import DagRunTrigger
-from tipcflow_operators.triggers.lease import LeaseTrigger
+from tipcflow_operators.triggers.lease import LeasePayload, LeaseTrigger
 
 if TYPE_CHECKING:
     from tipcflow.execute.request import RunRequest
@@ -122,7 +122,7 @@ class AcquireOperator(RunOperator):
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Try again to acquire: slots may be free."""
         with self.opened(context) as ctx:
-            self._try(ctx, since=float(event["since"]))
+            self._try(ctx, since=LeasePayload.of(event).since)
 
     def _try(self, ctx: "TaskContext", *, since: float) -> None:
         from tipcflow.execute.leases.keeper import timeout_message

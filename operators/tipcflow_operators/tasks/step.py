@@ -4,7 +4,7 @@ import copy
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from tipcflow_operators.airflow.connect import connect, hook_of
 from tipcflow_operators.airflow.internals import clears_of, tries_of
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.groups import before_on_its_slots, no_steps_reason, steps_of
-from tipcflow_operators.triggers.job import JobTrigger
+from tipcflow_operators.triggers.job import JobPayload, JobTrigger
 from tipcflow_operators.triggers.step import StepTrigger
 
 if TYPE_CHECKING:
@@ -93,14 +93,15 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             raise AirflowSkipException(
                 no_steps_reason(ctx.plan, StepKind(self.kind), self.group, self.variants, self.node)
             )
-        self._do(ctx, context, steps, {})
+        self._do(ctx, context, steps, None)
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Continue after a job that the triggerer watched has ended."""
+        resumed = JobPayload.of(event)
         with self.opened(context) as ctx:
             steps = self._steps(ctx)
-            at = [step.id for step in steps].index(event["step"])
-            self._do(ctx, context, steps[at:], event)
+            at = [step.id for step in steps].index(resumed.step)
+            self._do(ctx, context, steps[at:], resumed)
 
     @cached_property
     def ssh_hook(self) -> SSHHook:
@@ -153,7 +154,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         ctx: "TaskContext",
         context: Context,
         steps: list[Step],
-        event: Mapping[str, Any],
+        resumed: JobPayload | None,
     ) -> None:
         # Airflow increases both when a task is cleared and keeps both when a task is retried. The first belongs to
         # the task (mapped tasks of one gang have different values), the second to the DAG run.
@@ -163,8 +164,8 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         statuses = ctx.store.steps.statuses(ctx.run_id) if before else {}
         ended = [statuses[step] for step in before if step in statuses]
         for step in steps:
-            ended.append(self._run_step(ctx, context, step, event, turn))
-            event = {}
+            ended.append(self._run_step(ctx, context, step, resumed, turn))
+            resumed = None
             self._await_closed(ctx, step)
         bad = [end for end in ended if end[0] not in (Status.PASS, Status.NOT_RUN, Status.BLOCKED)]
         if bad:
@@ -179,7 +180,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         ctx: "TaskContext",
         context: Context,
         step: Step,
-        event: Mapping[str, Any],
+        resumed: JobPayload | None,
         turn: "_Round",
     ) -> tuple[Status, str]:
         from tipcflow.execute.failure.dependencies import blocking_status
@@ -197,13 +198,13 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
                     return left_out
                 self._wait_for_slots(ctx, step, turn.generation)
             try:
-                resume, deferred = event.get("resume"), int(event.get("attempt") or 0)
+                resume, deferred = (resumed.resume, resumed.attempt) if resumed else (None, 0)
                 self._task = StepTask(
                     ctx, step, (node,), nodes, resume=resume, deferred=deferred, **turn._asdict()
                 )
                 if self._killed:
                     self._task.kill()
-                return self._attempts(ctx, step, self._task, event)
+                return self._attempts(ctx, step, self._task, resumed)
             except TipcflowError:
                 raise
             except Exception as error:
@@ -213,17 +214,17 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
                 self._task = None
 
     def _attempts(
-        self, ctx: "TaskContext", step: Step, task: "StepTask", event: Mapping[str, Any]
+        self, ctx: "TaskContext", step: Step, task: "StepTask", resumed: JobPayload | None
     ) -> tuple[Status, str]:
         """Run this node's part, with the step's retries.
 
         Args:
-            event: payload of the trigger that resumed the task; empty if the task was not deferred.
+            resumed: payload of the trigger that resumed the task; None if the task was not deferred.
         """
         while True:
             task.begin(INLINE_S)
-            if event.get("stood") and event["attempt"] == task.attempt:
-                task.own_member.end_if_stalled(event["stood"])
+            if resumed and resumed.stalled and resumed.attempt == task.attempt:
+                task.own_member.end_if_stalled(resumed.stalled)
             if not task.watch(INLINE_S):
                 self._defer(ctx, step, task)
             if not task.await_peers(INLINE_S):

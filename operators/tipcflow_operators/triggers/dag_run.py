@@ -1,8 +1,8 @@
 """Trigger that waits for another DAG run."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple, Self
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
@@ -17,11 +17,28 @@ POLL_S = 5.0
 LATE = "late"
 
 
+class DagRunPayload(NamedTuple):
+    """The payload of a `DagRunTrigger`; `state` is Airflow's, None for a deleted DAG run, LATE at the deadline."""
+
+    run_id: str
+    state: str | None
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """Read the payload."""
+        return cls(event["run_id"], event["state"])
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the DAG run had not ended at the deadline."""
+        return self.state == LATE
+
+
 class DagRunTrigger(BaseTrigger):
     """Waits until a DAG run has ended or been deleted, or the deadline has passed.
 
-    Fires {"run_id", "state"}: Airflow's state, None for a deleted DAG run, LATE at the deadline. The DAG run keeps
-    running when the waiting task is stopped, and a repeated task waits for it again.
+    Fires a `DagRunPayload`. The DAG run keeps running when the waiting task is stopped, and a repeated task waits
+    for it again.
 
     Args:
         dag_id, run_id: the DAG run.
@@ -57,4 +74,4 @@ class DagRunTrigger(BaseTrigger):
                     state = now
                     break
             await asyncio.sleep(POLL_S)
-        yield TriggerEvent({"run_id": self.run_id, "state": state})
+        yield TriggerEvent(DagRunPayload(self.run_id, state)._asdict())

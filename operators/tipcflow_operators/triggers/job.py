@@ -4,8 +4,8 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple, Self
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -16,7 +16,7 @@ from tipcflow.domain.run.job_event import JobEnd, JobGone, JobHang, JobLog, LegE
 from tipcflow.execute.job.listening import progress_event
 from tipcflow.execute.progress import Kind, Listener
 from tipcflow.remote import commands
-from tipcflow.remote.stillness import Stillness
+from tipcflow.remote.stillness import Stalled, Stillness
 from tipcflow_operators.airflow.async_connect import connect_async
 from tipcflow_operators.airflow.events import TaskLog, listener
 from tipcflow_operators.countdown import Countdown
@@ -26,13 +26,48 @@ WATCH_S = 60.0
 STOP_S = 20.0
 
 
+class JobPayload(NamedTuple):
+    """The payload of a `JobTrigger`; Airflow stores it, and an earlier version may have written it.
+
+    Attributes:
+        step: step of the job.
+        resume: leg -> bytes of its log already read, in this attempt; None if the task did not wait for a job.
+        attempt: the number of the job's attempt; 0 in payloads of earlier versions and of other triggers.
+        stalled: the runner, if it stopped responding.
+        hung, hang_number: the reason and the number of the last hang that the runner reported.
+    """
+
+    step: str
+    resume: dict[str, int] | None = None
+    attempt: int = 0
+    stalled: Stalled | None = None
+    hung: str = ""
+    hang_number: int = 0
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """Read the payload of a `JobTrigger`, or of a `StepTrigger`, which has fewer fields."""
+        stalled = event.get("stood")
+        return cls(
+            step=event["step"],
+            resume=event.get("resume"),
+            attempt=int(event.get("attempt") or 0),
+            stalled=Stalled(stalled["up"], float(stalled["still_s"])) if stalled else None,
+            hung=event.get("hung") or "",
+            hang_number=int(event.get("hang_number") or 0),
+        )
+
+    def fired(self) -> TriggerEvent:
+        """Return the event to fire."""
+        fields = self._asdict()
+        stalled = fields.pop("stalled")
+        return TriggerEvent({**fields, "stood": stalled and stalled._asdict()})
+
+
 class JobTrigger(BaseTrigger):
     """Watches a job on a node until it has ended, and writes its log lines into the task's log.
 
-    Fires {"step", "resume", "attempt", "stood", "hung", "hang_number"}: `resume` holds the log offsets of that
-    attempt, `stood` the argument of `Member.end_if_stalled` if the runner stopped responding, else None, `hung`
-    and `hang_number` the reason and the number of the last hang that the runner reported. The task queries the
-    result; a hang makes it collect evidence from all nodes, which wait.
+    Fires a `JobPayload`. The task queries the result; a hang makes it collect evidence from all nodes, which wait.
 
     Args:
         run, step: run and step of the job.
@@ -83,7 +118,7 @@ class JobTrigger(BaseTrigger):
         self.hang_number = hang_number
         self.attempt = attempt
         self._stillness = Stillness(silence_s)
-        self._stood: dict[str, Any] | None = None
+        self._stalled: Stalled | None = None
         self._legs: set[str] = set()
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -134,8 +169,8 @@ class JobTrigger(BaseTrigger):
                 pause = min(15.0, pause * 2)
         task_log.flush()
         await asyncio.sleep(max(0.0, SETTLE_S - (time.monotonic() - begun)))
-        event = {"step": self.step, "resume": self.resume, "attempt": self.attempt}
-        yield TriggerEvent({**event, "stood": self._stood, "hung": self.hung, "hang_number": self.hang_number})
+        stalled, hang = self._stalled, (self.hung, self.hang_number)
+        yield JobPayload(self.step, self.resume, self.attempt, stalled, *hang).fired()
 
     async def on_kill(self) -> None:
         """Stop all members of the attempt, because a user marked or cleared the task."""
@@ -196,8 +231,8 @@ class JobTrigger(BaseTrigger):
         event = decode(message)
         if isinstance(event, RunnerAlive):
             if still_s := self._stillness.beyond(event.beat):
-                self._stood = {"up": event.beat["up"], "still_s": still_s}
-            return self._stood is not None
+                self._stalled = Stalled(event.beat["up"], still_s)
+            return self._stalled is not None
         if isinstance(event, LegEnd) and event.record is not None:
             if event.record.leg in self._legs:
                 return False  # every watch repeats all legs

@@ -3,8 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple, Self
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -15,8 +15,21 @@ from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
 INSPECT_AGAIN_S = 30.0
 
 
+class LeasePayload(NamedTuple):
+    """The payload of a `LeaseTrigger`; `since` is the start of the wait by the database's clock."""
+
+    since: float
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """Read the payload."""
+        return cls(float(event["since"]))
+
+
 class LeaseTrigger(BaseTrigger):
     """Keeps a run's place in the queue until it is the next one or the deadline has passed.
+
+    Fires a `LeasePayload`.
 
     Args:
         run: run that requests the slots.
@@ -76,7 +89,7 @@ class LeaseTrigger(BaseTrigger):
                 if for_task and (not self.looked or time.monotonic() - begun > INSPECT_AGAIN_S):
                     break
             await asyncio.sleep(SETTLE_S * random.uniform(0.7, 1.3))
-        yield TriggerEvent({"since": self.since})
+        yield TriggerEvent(LeasePayload(self.since)._asdict())
 
     async def on_kill(self) -> None:
         """Remove the request, because a user marked or cleared the task."""

@@ -12,7 +12,8 @@ from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
 
 
 class StepTrigger(BaseTrigger):
-    """Waits until another step of the run has ended. Fires {"step", "resume"}.
+    """Waits until another step of the run has ended. Fires the fields `step` and `resume` of a
+    `JobPayload`.
 
     Args:
         run: run of both steps.

@@ -11,9 +11,9 @@ from tipcflow.domain.numbers.units import limit
 from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.airflow.child_runs import ChildRun, Move, next_move
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
-from tipcflow_operators.triggers.dag_run import LATE, DagRunTrigger
+from tipcflow_operators.triggers.dag_run import LATE, DagRunPayload, DagRunTrigger
 from tipcflow_operators.weekly.select import CHAIN_RUN_PARAMS, weekly_request
-from tipcflow_operators.weekly.turn import TurnTrigger
+from tipcflow_operators.weekly.turn import TurnPayload, TurnTrigger
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -45,7 +45,7 @@ class CertifyOperator(BaseOperator):
     def take_turn(self, context: Context, event: dict[str, Any]) -> str | None:
         """Continue after enough of the chains before this one have ended."""
         with tipcflow_errors_fail_task():
-            if event["late"]:
+            if TurnPayload.of(event).late:
                 raise InfraError(f"the preceding chains are still running after {limit(DEADLINE_S)}")
         return self._go_on(context, may_wait=False)
 
@@ -53,8 +53,9 @@ class CertifyOperator(BaseOperator):
         """Continue after the chain's DAG run has ended."""
         from tipcflow.store import Store
 
+        ended = DagRunPayload.of(event)
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
-            return self._report(store, context, event["run_id"], str(event["state"] or "deleted"))
+            return self._report(store, context, ended.run_id, ended.state or "deleted")
 
     def _go_on(self, context: Context, *, may_wait: bool) -> str | None:
         from tipcflow.store import Store

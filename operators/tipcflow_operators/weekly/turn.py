@@ -5,8 +5,8 @@ thousand chains waiting for slots at once would overload it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple, Self
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
@@ -21,8 +21,19 @@ from tipcflow_operators.triggers.waits import SETTLE_S
 SLOWEST = 12
 
 
+class TurnPayload(NamedTuple):
+    """The payload of a `TurnTrigger`; `late`: the deadline has passed, and the chain may not start."""
+
+    late: bool
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """Read the payload."""
+        return cls(event["late"])
+
+
 class TurnTrigger(BaseTrigger):
-    """Waits until a chain may start or the deadline has passed. Fires {"late"}.
+    """Waits until a chain may start or the deadline has passed. Fires a `TurnPayload`.
 
     Args:
         dag_id, run_id: the DAG run of the mapped task.
@@ -66,4 +77,4 @@ class TurnTrigger(BaseTrigger):
             if not ahead:
                 break
             await asyncio.sleep(POLL_S * min(ahead, SLOWEST))
-        yield TriggerEvent({"late": bool(ahead)})
+        yield TriggerEvent(TurnPayload(bool(ahead))._asdict())

@@ -1,7 +1,19 @@
 """How long a job's runner has been stalled, from the events of consecutive watches."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Stalled(NamedTuple):
+    """A runner that has stopped responding.
+
+    Attributes:
+        up: of its last heartbeat.
+        still_s: for how many seconds it had been stalled.
+    """
+
+    up: float
+    still_s: float
 
 
 class Stillness:

@@ -23,7 +23,7 @@ from tipcflow.execute.job.exit_records import invalid_exit_message, is_leg_of
 from tipcflow.execute.job.listening import progress_event
 from tipcflow.execute.node.inline_files import NO_INLINE_FILES, unpack
 from tipcflow.execute.progress import Event, Kind, Listener
-from tipcflow.remote.stillness import Stillness
+from tipcflow.remote.stillness import Stalled, Stillness
 
 WATCH_S = 60.0
 RECONNECT_EVERY_S = 2.0
@@ -272,12 +272,8 @@ class Member:
                 time.sleep(RECONNECT_EVERY_S)
         self.lost = f"node {self.name} was lost: {why}"
 
-    def end_if_stalled(self, stood: Mapping[str, Any]) -> None:
-        """End a runner that another process reported as stalled, unless it has written a heartbeat since.
-
-        Args:
-            stood: `up` of its heartbeat at that time, and for how long it had stalled (`still_s`).
-        """
+    def end_if_stalled(self, stalled: Stalled) -> None:
+        """End a runner that another process reported as stalled, unless it has written a heartbeat since."""
         if self.done:
             return
         try:
@@ -286,8 +282,8 @@ class Member:
             return  # the process that watches the member reports the error
         self.apply_response(response)
         beat = response.get("heartbeat")
-        if not self.done and isinstance(beat, dict) and beat.get("up") == stood["up"]:
-            self._give_up_runner(float(stood["still_s"]))
+        if not self.done and isinstance(beat, dict) and beat.get("up") == stalled.up:
+            self._give_up_runner(stalled.still_s)
 
     def has_progress(self) -> bool | None:
         """Return whether a log of the job has grown lately; None if its node does not respond."""

@@ -9,12 +9,13 @@ from tipcflow.domain import EndReason, ExitRecord, FailureClass, InfraError, Job
 from tipcflow.execute.failure.outcome import step_outcome, whole_job
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.progress import Event, Kind
+from tipcflow.remote.stillness import Stalled
 
 SPEC = JobSpec(
     run="r", step="v/train", node="b", fence=1, workspace="/w", root="/w",
     commands=(JobCommand(text="true", cwd="."),),
 )  # fmt: skip
-STOOD = {"up": 5.0, "still_s": 21.4}
+STALLED = Stalled(5.0, 21.4)
 SAID = "the runner on node b stopped responding: no heartbeat for 21 s"
 
 
@@ -51,7 +52,7 @@ def running(up: float) -> dict[str, Any]:
 def test_runner_without_a_new_heartbeat_is_ended(up: float, lost: str) -> None:
     node = Still(running(up))
     one = member(node)
-    one.end_if_stalled(STOOD)
+    one.end_if_stalled(STALLED)
     assert (one.lost, node.ended) == (lost, bool(lost))
 
 
@@ -59,7 +60,7 @@ def test_a_job_that_has_ended_meanwhile_keeps_its_exit_record() -> None:
     record = ExitRecord(run="r", step="v/train", node="b", reason=EndReason.EXITED, exit_code=0)
     node = Still({**running(5.0), "state": "ended", "record": record.model_dump(mode="json")})
     one = member(node)
-    one.end_if_stalled(STOOD)
+    one.end_if_stalled(STALLED)
     assert (one.record, one.lost, node.ended) == (record, "", 0)
 
 
@@ -82,7 +83,7 @@ def test_a_job_whose_exit_record_is_that_of_another_is_ended() -> None:
 def test_a_node_that_does_not_respond_is_left_to_the_watch() -> None:
     node = Still({})
     one = member(node)
-    one.end_if_stalled(STOOD)
+    one.end_if_stalled(STALLED)
     assert (one.lost, node.ended) == ("", 0)
 
 
