@@ -297,5 +297,5 @@ def test_nodes_of_a_run_that_does_not_exist_are_refused(world: World) -> None:
     with world.store() as store:
         ctx: Any = SimpleNamespace(store=store)
         assert resolve.read_request(ctx, world.context(), given).nodes_of == ""
-        with pytest.raises(ConfigError, match=r"^nodes_of: the metrics database has no such run.*found 'nothing'"):
+        with pytest.raises(ConfigError, match=r"^nodes_of: no such run in the metrics database.*found 'nothing'"):
             resolve.read_request(ctx, world.context(), {**given, "nodes_of": "nothing"})
