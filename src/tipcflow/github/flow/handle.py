@@ -123,10 +123,9 @@ def known_facts(event: Event, row: OutboxRow, store: Store, repository: Reposito
     if not reads:
         return Known(**common)
     pull = client.pull(number)
-    closed = isinstance(event, PullRequestEvent) and event.action == "closed"
-    if closed and pull.open and row.takes < 2:
-        # GitHub's reads may lag behind its events; a second read detects a pull request that was reopened.
-        raise InfraError(f"GitHub still shows pull request {number} as open")
+    if isinstance(event, PullRequestEvent) and row.takes < 2 and _is_other_state(event, pull):
+        # GitHub's reads may lag behind its events: the second read shows whether there is a newer event.
+        raise InfraError(f"GitHub shows another state of pull request {number} than the event", passing=True)
     return Known(
         **common,
         head_sha=pull.head_sha,
@@ -137,6 +136,12 @@ def known_facts(event: Event, row: OutboxRow, store: Store, repository: Reposito
         labels=pull.labels,
         approved=store.pulls.approved(repository.name, number),
     )
+
+
+def _is_other_state(event: PullRequestEvent, pull: PullState) -> bool:
+    if event.action == "closed":
+        return pull.open
+    return not pull.open or pull.head_sha != event.head_sha
 
 
 def _permission(client: Reader, login: str) -> str:

@@ -71,6 +71,23 @@ def test_an_old_delivery_after_a_newer_push_starts_nothing(world: World) -> None
     assert list(world.dag_runs.started) == [(DAG, world.run_id(sha=new))]
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+def test_push_is_certified_although_github_still_returns_the_old_state(world: World, is_open: bool) -> None:
+    """A read may lag behind the event; an ignored event would leave the new head without a check for ever."""
+    world.pull_request("opened")
+    world.work()
+    old = dict(world.github.pull)
+    new = world.push()
+    world.pull_request("synchronize")
+    current = dict(world.github.pull)
+    world.github.pull = old if is_open else {**current, "state": "closed"}
+    world.work()
+    assert world.run_id(sha=new) not in {run for _, run in world.dag_runs.started}
+    world.github.pull = current
+    world.settle()
+    assert world.run_id(sha=new) in {run for _, run in world.dag_runs.started}
+
+
 def test_a_cancelled_run_that_never_began_is_cancelled_not_lost(world: World) -> None:
     world.pull_request("opened")
     world.work()
