@@ -10,6 +10,7 @@ from tipcflow.budget import Fit
 from tipcflow.config.repository import Repository
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import ConfigError, InfraError, LegKey, Status, TipcflowError, dag_id_of, run_id_of
+from tipcflow.domain.numbers.units import counted
 from tipcflow.execute.changes import Candidates, candidates, changed_between, choose, fit_chains, with_opened
 from tipcflow.execute.changes.choose import folder_of, inside, lines_of
 from tipcflow.github.client import PullState
@@ -215,8 +216,8 @@ def _within(rows: tuple[StartedChain, ...], body: AttemptDecision, fitted: Fit |
 
 
 def _why_none(choice: Choice, change: Change) -> str:
-    count = len(change.paths)
-    return f"{count} changed files concern none of the {len(choice.others)} chains"
+    others = counted(len(choice.others), "chain")
+    return f"none of {others} uses any of {counted(len(change.paths), 'changed file')}"
 
 
 def _change(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tipcflow.config.repository import Labels, Selection
+from tipcflow.domain.numbers.units import counted
 from tipcflow.selection.globs import matches
 from tipcflow.selection.graph import Tree, reachable
 
@@ -219,6 +220,6 @@ def _sorted(
     order = list(Because)
     chosen = sorted(selected.values(), key=lambda choice: order.index(choice.because))
     count = len(set(change.paths))
-    why = f"uses none of the {count} changed files" if count else "no file changed"
+    why = f"uses none of {counted(count, 'changed file')}" if count else "no file changed"
     others = {chain: why for chain in traced if chain not in selected}
     return Choice(tuple(chosen), others, tuple(unknown), tuple(dict.fromkeys(problems)))

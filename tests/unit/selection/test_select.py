@@ -90,7 +90,7 @@ def test_the_reason_names_the_way() -> None:
     (one,) = select(Change(("configs/base/data.yaml",)), CHAINS, tree(), RULES, Labels()).chosen
     assert one.reason == "configs/a.yaml uses configs/base/data.yaml"
     others = select(Change(("configs/base/data.yaml",)), CHAINS, tree(), RULES, Labels()).others
-    assert others[B] == "uses none of the 1 changed files"
+    assert others[B] == "uses none of 1 changed file"
 
 
 def test_recorded_files_replace_imports_but_not_configs() -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tipcflow.domain import ConfigError
+from tipcflow.domain.numbers.units import counted
 
 if TYPE_CHECKING:
     from tipcflow.execute.changes import Candidates, FalseGreen
@@ -46,11 +47,20 @@ def select(
     with Store.open() as store:
         candidate_set = with_opened(candidate_set, change, rules, store, config.config_dir, cache=cache)
         rate = false_green(store, rules.name)
-    choice = choose(candidate_set, change, rules)
+    choice = _without_skipped(choose(candidate_set, change, rules), change, rules.labels.skip)
     if as_json:
         print_json({**_as_dict(choice, change, candidate_set.commit), "false_green": _rate(rate)})
         return
     _print(choice, change, records=_records(candidate_set, rate) if explain else None)
+
+
+def _without_skipped(choice: "Choice", change: "Change", skip: str) -> "Choice":
+    """Nothing is selected if the label that skips all runs is set: the DAG then selects no chains at all."""
+    from dataclasses import replace
+
+    if skip not in change.labels:
+        return choice
+    return replace(choice, chosen=(), others={**choice.others, **dict.fromkeys(choice.chains, f"label {skip}")})
 
 
 def _change(suite: str, base: str, head: str, paths: tuple[str, ...], labels: tuple[str, ...]) -> "Change":
@@ -113,4 +123,4 @@ def _print(choice: "Choice", change: "Change", *, records: list[str] | None) -> 
     for problem in choice.problems:
         typer.echo(f"problem: {problem}")
     total = len(choice.chosen) + len(choice.others)
-    typer.echo(f"{len(change.paths)} changed files: {len(choice.chosen)} of {total} chains")
+    typer.echo(f"{counted(len(change.paths), 'changed file')}: {len(choice.chosen)} of {counted(total, 'chain')}")

@@ -40,7 +40,15 @@ def test_an_unknown_file_runs_the_sentinels(suite: Path) -> None:
     assert "sentinel" in shown
     assert "NOT SELECTED" in shown
     assert "no chain is known to use setup.cfg" in shown
-    assert shown.splitlines()[-1] == "1 changed files: 1 of 2 chains"
+    assert shown.splitlines()[-1] == "1 changed file: 1 of 2 chains"
+
+
+def test_label_that_skips_runs_selects_no_chain(suite: Path) -> None:
+    words = ["select", "r", "--path", "setup.cfg", "--label", "tipc:skip"]
+    shown = CliRunner().invoke(app, [*words, "--explain"]).stdout
+    assert shown.count("label tipc:skip") == 1
+    assert shown.splitlines()[-1] == "1 changed file: 0 of 2 chains"
+    assert json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)["selected"] == []
 
 
 @pytest.mark.parametrize(
