@@ -14,7 +14,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 
-from tipcflow.cli.importing.command import _STUB
+from tipcflow.cli.importing.command import STUB
 from tipcflow.domain import dag_id_of
 from tipcflow_operators.chain.params import allowed
 from tipcflow_operators.tasks.request import RUN_PARAMS, read_conf
@@ -73,7 +73,7 @@ def test_every_params_file_of_the_catalog_is_a_dag() -> None:
 def test_every_suite_of_the_catalog_has_the_file_that_import_writes() -> None:
     suites = {path.name for path in (ROOT / "configs" / "chains").iterdir()}
     stubs = {path.stem.removeprefix("chains_"): path.read_text() for path in ROOT.glob("dags/chains_*.py")}
-    assert stubs == {suite: _STUB.format(suite=suite) for suite in suites}
+    assert stubs == {suite: STUB.format(suite=suite) for suite in suites}
 
 
 def test_files_hold_no_logic() -> None:

@@ -66,8 +66,8 @@ def no_steps(store: Store, home: Path) -> Run:
 def no_legs(store: Store, home: Path) -> Run:
     run = a_run()
     step = Step(id="infer", kind=StepKind.INFER_CPU, nodes=("node-a",))
-    nobody = Step(id="nobody", kind=StepKind.EVAL, nodes=())
-    store.runs.create(run, a_plan(steps=(step, nobody)))
+    unassigned = Step(id="unassigned", kind=StepKind.EVAL, nodes=())
+    store.runs.create(run, a_plan(steps=(step, unassigned)))
     store.runs.finish(run.id, Status.FAILED, "no leg", T0)
     return run
 

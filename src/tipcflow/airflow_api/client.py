@@ -85,7 +85,7 @@ class Airflow:
 
     def dag(self, dag_id: str) -> Dag:
         """One DAG; raises ConfigError with similar names if it is unknown."""
-        return self._one(Dag, "GET", self._dag(dag_id), dag_id)
+        return self._read(Dag, "GET", self._dag(dag_id), dag_id)
 
     def import_errors(self, *, since: float = 0.0) -> dict[str, str]:
         """Import errors of DAG files: file -> traceback.
@@ -98,7 +98,7 @@ class Airflow:
 
     def unpause(self, dag_id: str) -> Dag:
         """Let the scheduler start the DAG's runs."""
-        return self._one(
+        return self._read(
             Dag, "PATCH", self._dag(dag_id), dag_id, {"is_paused": False}, params={"update_mask": "is_paused"}
         )
 
@@ -129,7 +129,7 @@ class Airflow:
     def dag_run(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> DagRun:
         """The current state of a DAG run."""
         path = self._dag_run(dag_id, run_id)
-        return self._one(DagRun, "GET", path, dag_id, run_id=run_id, deadline_s=deadline_s)
+        return self._read(DagRun, "GET", path, dag_id, run_id=run_id, deadline_s=deadline_s)
 
     def unfinished(self) -> list[DagRun]:
         """The queued and running runs of all DAGs, oldest first."""
@@ -228,11 +228,11 @@ class Airflow:
         self, dag_id: str, run_id: str, key: str, value: str, *, deadline_s: float | None = None
     ) -> DagRun:
         path, mask = self._dag_run(dag_id, run_id), {"update_mask": key}
-        return self._one(
+        return self._read(
             DagRun, "PATCH", path, dag_id, {key: value}, run_id=run_id, params=mask, deadline_s=deadline_s
         )
 
-    def _one(
+    def _read(
         self,
         model: type[_Model],
         method: str,

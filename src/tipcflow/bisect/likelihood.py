@@ -14,7 +14,7 @@ _MOST_EARLIER = 10
 _EXACT = 1e-6
 
 # Prior probability of a failure that always occurs, and the share of its runs that end otherwise.
-_STEADY, _ODD = 0.7, 0.005
+_STEADY, _OTHERWISE = 0.7, 0.005
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def log_failures(measured: Mapping[int, Sequence[float]], versions: int) -> list
         good = [value for version, value in outcomes if version < k]
         bad = [value for version, value in outcomes if version >= k]
         wrong = sum(good) + len(bad) - sum(bad)
-        steady = wrong * math.log(_ODD) + (len(outcomes) - wrong) * math.log1p(-_ODD)
+        steady = wrong * math.log(_OTHERWISE) + (len(outcomes) - wrong) * math.log1p(-_OTHERWISE)
         flaky = _beta_binomial(good, 0.2, 10.0) + _beta_binomial(bad, 1.0, 1.0)
         parts = (math.log(_STEADY) + steady, math.log1p(-_STEADY) + flaky)
         logs.append(max(parts) + math.log1p(math.exp(min(parts) - max(parts))))

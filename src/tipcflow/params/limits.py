@@ -34,8 +34,8 @@ def excess(params: ParamsFile, dialect: Dialect) -> Excess | None:
     for name, count in counts.items():
         if count > MAX_ALTERNATIVES and dialect.kind(name) != "key":
             slot = params[name]
-            found, expected = f"{count} alternatives", f"at most {MAX_ALTERNATIVES}"
-            return Excess(slot.line, slot.key.strip()[:80], "the list is too long", found, expected)
+            limits = f"{count} alternatives", f"at most {MAX_ALTERNATIVES}"
+            return Excess(slot.line, slot.key.strip()[:80], "the list is too long", *limits)
     loops = ("gpu_list", "autocast", "trainers")
     trainings = _product(counts, loops)
     if trainings > MAX_TRAININGS:

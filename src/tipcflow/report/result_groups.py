@@ -19,7 +19,7 @@ class ResultGroup:
     results: tuple[CheckResult, ...]
 
     @property
-    def one(self) -> CheckResult:
+    def first(self) -> CheckResult:
         """The first result, which represents the group."""
         return self.results[0]
 

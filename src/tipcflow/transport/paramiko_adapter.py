@@ -180,7 +180,7 @@ class ParamikoTransport:
             channel = _session(transport, until)
             try:
                 channel.settimeout(timeout)
-                with _closed_at(channel, until):
+                with closed_at(channel, until):
                     channel.exec_command(command)
             except BaseException:
                 channel.close()
@@ -240,7 +240,7 @@ class ParamikoTransport:
 
     def _lines(self, channel: paramiko.Channel, source: bytes, timeout: float, first: float) -> Iterator[bytes]:
         errors, rest = bytearray(), b""
-        with self._guard(timeout), _closed_at(channel, time.monotonic() + timeout):
+        with self._guard(timeout), closed_at(channel, time.monotonic() + timeout):
             _sent(channel, source)  # a command that does not read it reports the reason below
             channel.shutdown_write()
         for piece in self._received(channel, errors, timeout, first=first):
@@ -282,7 +282,7 @@ def _session(transport: paramiko.Transport, until: float) -> paramiko.Channel:
 
 
 @contextmanager
-def _closed_at(channel: paramiko.Channel, until: float) -> Iterator[None]:
+def closed_at(channel: paramiko.Channel, until: float) -> Iterator[None]:
     """Close the channel at that time, which ends waits without a deadline of their own (`exec_command`).
 
     Raises:

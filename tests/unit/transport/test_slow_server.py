@@ -13,7 +13,7 @@ from paramiko.common import AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 
 from tipcflow.domain import InfraError, Node, SshTarget
 from tipcflow.transport.connect import connect
-from tipcflow.transport.paramiko_adapter import ParamikoTransport, _closed_at
+from tipcflow.transport.paramiko_adapter import ParamikoTransport, closed_at
 
 # A timer thread that dies with a traceback fails its test.
 pytestmark = [
@@ -187,5 +187,5 @@ def test_connection_that_ends_before_its_deadline_is_a_timeout() -> None:
         def close(self) -> None:
             raise EOFError
 
-    with pytest.raises(TimeoutError), _closed_at(Ended(), time.monotonic() + 0.05):  # type: ignore[arg-type]
+    with pytest.raises(TimeoutError), closed_at(Ended(), time.monotonic() + 0.05):  # type: ignore[arg-type]
         time.sleep(0.2)

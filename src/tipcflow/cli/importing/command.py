@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tipcflow.cli.importing.files import Imported
 
 _SHOWN = 10
-_STUB = '''"""The chains of suite {suite}: one Airflow DAG per params file in configs/chains/{suite}."""
+STUB = '''"""The chains of suite {suite}: one Airflow DAG per params file in configs/chains/{suite}."""
 
 from tipcflow_operators.chain.dag import chain_dags
 
@@ -85,7 +85,7 @@ def write_dags(suite: str, config_dir: Path | None = None) -> tuple[Path, str]:
 
     folder = (config_dir or settings().config_dir).resolve().parent / "dags"
     path = folder / f"chains_{re.sub(r'[^A-Za-z0-9_]', '_', suite)}.py"
-    text = _STUB.format(suite=suite)
+    text = STUB.format(suite=suite)
     try:
         existing = path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
         if existing == text:

@@ -75,10 +75,10 @@ def _checks(run: Watched, width: int | None) -> list[str]:
 
 def as_json(url: str, runs: Sequence[Watched]) -> dict[str, Any]:
     """The results as JSON."""
-    return {"status": worst(runs).value, "runs": [_one(url, run) for run in runs]}
+    return {"status": worst(runs).value, "runs": [_run_of(url, run) for run in runs]}
 
 
-def _one(url: str, run: Watched) -> dict[str, Any]:
+def _run_of(url: str, run: Watched) -> dict[str, Any]:
     facts = run.facts
     return {
         "chain": run.request.chain,

@@ -267,13 +267,13 @@ class AttemptDriver:
         """Start jobs concurrently, or find them running or ended; each waits for `go` if it is part of a gang."""
         self._check_cancelled()
 
-        def one(member: Member) -> None:
+        def start(member: Member) -> None:
             own = member.name in self._own
             response = member.begin(seconds) if own else member.session.start(member.spec)
             member.apply_refusal(response)
             self._await_staged(member, response)
 
-        _at_once(members, one)
+        _at_once(members, start)
 
     def _await_staged(self, member: Member, response: Mapping[str, Any]) -> None:
         deadline = time.monotonic() + member.spec.barrier_s

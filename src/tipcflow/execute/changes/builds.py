@@ -73,7 +73,7 @@ def chains_of_build(framework: str, config_dir: Path) -> tuple[BuildChain, ...]:
         ConfigError: a file is invalid, no file has this framework, the suite has another one, or a glob matches no
             chain.
     """
-    files = {name: one for name, one in load_repositories(config_dir).files().items() if one.builds}
+    files = {name: declared for name, declared in load_repositories(config_dir).files().items() if declared.builds}
     if not files:
         raise ConfigError(
             "no repository declares the chains of a framework build",
@@ -82,13 +82,14 @@ def chains_of_build(framework: str, config_dir: Path) -> tuple[BuildChain, ...]:
             expected="builds: {paddlepaddle: [suite/model/file]}",
             hint="or name the chains in the command",
         )
-    if not any(framework in one.builds for one in files.values()):
+    frameworks = {name for declared in files.values() for name in declared.builds}
+    if framework not in frameworks:
         raise ConfigError(
             "no repository declares the chains of this framework",
             file=str(config_dir / "repositories"),
             key="builds",
             found=framework,
-            expected=f"one of {', '.join(sorted({name for one in files.values() for name in one.builds}))}",
+            expected=f"one of {', '.join(sorted(frameworks))}",
         )
     chains: dict[tuple[str, str, str, str], BuildChain] = {}
     for name, repository in files.items():

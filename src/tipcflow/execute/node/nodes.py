@@ -71,12 +71,12 @@ class Nodes:
     def connect_reachable(self) -> None:
         """Connect to every reachable node for `clean`, which reports the unreachable ones."""
 
-        def one(session: NodeSession) -> None:
+        def prepare(session: NodeSession) -> None:
             with contextlib.suppress(InfraError):
                 session.mark_used()
                 session.prepare()
 
-        self._each(one)
+        self._each(prepare)
 
     def facts(self) -> list[NodeFacts]:
         """Return the facts of every node, including whether it reaches the others.

@@ -164,7 +164,7 @@ class Laid:
         return values
 
 
-class Found(NamedTuple):
+class LayoutRows(NamedTuple):
     """Lines of one layout: their rows, and their line numbers in the chunk."""
 
     layout: Layout
@@ -180,13 +180,13 @@ class Layouts:
         self._used: dict[Layout, int] = {}
         self._chunk = 0
 
-    def split(self, lines: Lines) -> tuple[list[Found], Indices]:
+    def split(self, lines: Lines) -> tuple[list[LayoutRows], Indices]:
         """Return the lines of known layouts, and the numbers of all other lines."""
         self._chunk += 1
         lengths = lines.ends - lines.starts
         counts = np.bincount(lengths)
         left = np.ones(len(lengths), np.bool_)
-        all_matches: list[Found] = []
+        all_matches: list[LayoutRows] = []
         for length, layouts in self._known.items():
             if length >= len(counts) or counts[length] < WORTH:
                 continue
@@ -199,7 +199,9 @@ class Layouts:
             all_matches += matches
         return all_matches, np.flatnonzero(left)
 
-    def _assign_lines(self, layouts: list[Layout], lines: Lines, numbers: Indices, length: int) -> list[Found]:
+    def _assign_lines(
+        self, layouts: list[Layout], lines: Lines, numbers: Indices, length: int
+    ) -> list[LayoutRows]:
         """Assign lines of one length to layouts."""
         matches = []
         block = lines.block(numbers, length)
@@ -212,9 +214,9 @@ class Layouts:
                 continue
             self._used[layout] = self._chunk
             if count == len(fits):
-                matches.append(Found(layout, block, numbers))
+                matches.append(LayoutRows(layout, block, numbers))
                 break
-            matches.append(Found(layout, block[fits], numbers[fits]))
+            matches.append(LayoutRows(layout, block[fits], numbers[fits]))
             numbers, block = numbers[~fits], block[~fits]
         return matches
 

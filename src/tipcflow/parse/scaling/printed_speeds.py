@@ -14,8 +14,8 @@ from tipcflow.parse.reports.objects import ObjectReader
 from tipcflow.parse.rules.pairs import NUMBER
 from tipcflow.parse.scaling.scaling import Speed, named, topology_in
 
-_ONE = rf"['\"]?\d{{1,9}}['\"]?\s?:\s?{NUMBER}"
-_RESULT = re.compile(rf"^\s*(?P<path>\S+)\s+\{{\s?(?P<speeds>(?:{_ONE}(?:,\s?)?)+)\s?\}}\s*$")
+_PAIR = rf"['\"]?\d{{1,9}}['\"]?\s?:\s?{NUMBER}"
+_RESULT = re.compile(rf"^\s*(?P<path>\S+)\s+\{{\s?(?P<speeds>(?:{_PAIR}(?:,\s?)?)+)\s?\}}\s*$")
 _REPEAT = re.compile(rf"(\d{{1,9}})['\"]?\s?:\s?({NUMBER})")
 _LIKE_A_RESULT = re.compile(r"^\s*(?P<path>\S+)\s+\{.*\}\s*$")
 

@@ -20,7 +20,7 @@ _NAME = re.compile(
     r"(?P<model>[^/]+?)_(?:b|bs|bz)(?P<batch>\d{1,9})_(?P<precision>[a-z0-9]+)(?:_(?P<repeat>\d{1,9}))?\."
 )
 _REPEAT = re.compile(r"_(?P<repeat>\d{1,9})\.[a-z]+(?:\.gz)?$")
-ONE = (1, 1)
+ONE_DEVICE = (1, 1)
 PLACES = 2
 
 

@@ -28,7 +28,7 @@ class Window(NamedTuple):
     take: int = 100
 
 
-class Found(NamedTuple):
+class Throughput(NamedTuple):
     """The throughput of a training log.
 
     Attributes:
@@ -94,7 +94,9 @@ def counting(steps: Iterable[Step], window: Window) -> Iterator[Step]:
         yield step
 
 
-def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, window: Window, source: str) -> Found:
+def speed_of(
+    steps: Sequence[Step], *, rule: str, batch: int, devices: int, window: Window, source: str
+) -> Throughput:
     """Return the throughput of one training log; nan and inf are excluded.
 
     Args:
@@ -124,11 +126,13 @@ def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, wind
                 file=source,
                 expected=f"one of {', '.join(SPEEDS)}, or --rule time",
             )
-        return Found(sum(printed) / len(printed), PRINTED, iterations, _count_printed(chosen, name) - len(printed))
+        return Throughput(
+            sum(printed) / len(printed), PRINTED, iterations, _count_printed(chosen, name) - len(printed)
+        )
     costs = _finite(chosen, "batch_cost")
     if costs and sum(costs) > 0:
         speed = batch * devices * len(costs) / sum(costs)
-        return Found(speed, "batch_cost", iterations, _count_printed(chosen, "batch_cost") - len(costs))
+        return Throughput(speed, "batch_cost", iterations, _count_printed(chosen, "batch_cost") - len(costs))
     stamped = [step for step in chosen if step.at is not None]
     seconds = (stamped[-1].at or 0.0) - (stamped[0].at or 0.0) if stamped else 0.0
     if seconds <= 0:
@@ -136,7 +140,7 @@ def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, wind
             "contains no timing", file=source, expected="batch_cost or time stamps, or --rule printed"
         )
     speed = batch * devices * (stamped[-1].iteration - stamped[0].iteration) / seconds
-    return Found(speed, "timestamps", iterations)
+    return Throughput(speed, "timestamps", iterations)
 
 
 def _finite(steps: Sequence[Step], name: str) -> list[float]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tipcflow.params.sections import BENCHMARK, BenchmarkSection, find_section
 from tipcflow.params.values import is_null
-from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.quirks.match import QuirkMatch
 from tipcflow.plan.quirks.values import find_texts
 from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.reader import Reader
@@ -15,7 +15,7 @@ _FIELDS = {"epoch": "epochs", "_": ""}
 
 def find_benchmark(
     reader: Reader, section: BenchmarkSection, *, selected: bool, fps: list[str], groups: list[Group], count: int
-) -> Iterator[Found]:
+) -> Iterator[QuirkMatch]:
     """Yield every quirk of a benchmark of this file.
 
     Args:
@@ -26,38 +26,38 @@ def find_benchmark(
     spec = reader.dialect.benchmark
     if spec is None:
         return
-    yield Found("benchmark-analysis", section.line)
+    yield QuirkMatch("benchmark-analysis", section.line)
     python = reader.value("python")
     if python != "python":
-        yield Found("benchmark-python", reader.line("python"), {"python": python})
+        yield QuirkMatch("benchmark-python", reader.line("python"), {"python": python})
     if any(group.form == "single" for group in groups):
-        yield Found("benchmark-profiling", section.line, {"options": section.profiler or "without options"})
+        yield QuirkMatch("benchmark-profiling", section.line, {"options": section.profiler or "without options"})
     if reader.dialect.has("time-limit"):
-        yield Found("time-limit", reader.line("trainers"))
+        yield QuirkMatch("time-limit", reader.line("trainers"))
     yield from find_texts(reader)
     yield from _lines(reader, section)
     yield from _lost(reader)
     yield from _epochs(reader, section, groups, selected)
     unknown = [fp for fp in fps if fp in spec.precision_word]
     if unknown and not selected:
-        yield Found(
+        yield QuirkMatch(
             "benchmark-precision", section.line, {"fp": unknown[0], "word": spec.precision_word[unknown[0]]}
         )
     if count > 1 and any(addition.model in reader.value("model") for addition in spec.model_append):
-        yield Found("benchmark-appends", reader.line("norm_train"))
+        yield QuirkMatch("benchmark-appends", reader.line("norm_train"))
     if spec.loses_model and count > 1:
-        yield Found("benchmark-names", section.line)
+        yield QuirkMatch("benchmark-names", section.line)
     for group in groups:
         if group.nodes > 1:
-            yield Found("benchmark-nodes", section.line, {"device": group.text, "nodes": group.nodes})
+            yield QuirkMatch("benchmark-nodes", section.line, {"device": group.text, "nodes": group.nodes})
 
 
-def _lines(reader: Reader, section: BenchmarkSection) -> Iterator[Found]:
+def _lines(reader: Reader, section: BenchmarkSection) -> Iterator[QuirkMatch]:
     """Yield quirks of lines: the script replaces them by physical number and reads the section by position."""
     spec, lines = reader.dialect.benchmark, reader.params.lines
     shifted = next((line for line in lines if line.number != line.index + 1), None)
     if shifted:
-        yield Found("benchmark-empty-line", shifted.number - 1)
+        yield QuirkMatch("benchmark-empty-line", shifted.number - 1)
     text_section = find_section(lines, BENCHMARK)
     if spec is None or text_section is None:
         return
@@ -66,30 +66,32 @@ def _lines(reader: Reader, section: BenchmarkSection) -> Iterator[Found]:
         missing = place >= len(text_section.lines)
         if field and (missing or (field in ("workers", "iters", "models") and not getattr(section, field))):
             text = "nothing" if missing else text_section.lines[place].text
-            yield Found("benchmark-section", section.line, {"name": name, "said": text})
+            yield QuirkMatch("benchmark-section", section.line, {"name": name, "said": text})
             return
 
 
-def _lost(reader: Reader) -> Iterator[Found]:
+def _lost(reader: Reader) -> Iterator[QuirkMatch]:
     """Yield the head line that the script overwrites with the profiler options, then with null."""
     spec = reader.dialect.benchmark
     place = spec.profile_line - 1 if spec else -1
     slot = next((entry for entry in reader.params.slots.values() if entry.index == place and entry.present), None)
     if slot and slot.key != "null" and not is_null(slot.full.strip()):
-        yield Found("benchmark-param-lost", slot.line, {"key": slot.key, "value": slot.full.strip()})
+        yield QuirkMatch("benchmark-param-lost", slot.line, {"key": slot.key, "value": slot.full.strip()})
 
 
-def _epochs(reader: Reader, section: BenchmarkSection, groups: list[Group], selected: bool) -> Iterator[Found]:
+def _epochs(
+    reader: Reader, section: BenchmarkSection, groups: list[Group], selected: bool
+) -> Iterator[QuirkMatch]:
     spec, model = reader.dialect.benchmark, reader.value("model")
     if spec is None or section.epochs is None:
         return
     always = reader.dialect.bash_vars.get("epochs", {}).get("benchmark_train", "")
     if always and always != str(section.epochs):
-        yield Found("epochs-ignored", reader.line("epochs"), {"bash": always, "spec": section.epochs})
+        yield QuirkMatch("epochs-ignored", reader.line("epochs"), {"bash": always, "spec": section.epochs})
     for group in groups:
         cards = len(group.ids) * group.nodes
         factor = cards if spec.scales(model) else group.nodes * cards if spec.scale_epoch and selected else 1
         if factor > 1:
             values = {"bash": section.epochs * factor, "spec": section.epochs, "device": group.text}
-            yield Found("benchmark-epochs", section.line, values)
+            yield QuirkMatch("benchmark-epochs", section.line, values)
             return

@@ -7,16 +7,16 @@ from typing import Literal
 
 from tipcflow.config.yaml_text.shipped import own_yaml
 from tipcflow.domain import Frozen, Quirk
-from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.quirks.match import QuirkMatch
 
 
-def as_quirks(matches: Iterable[Found]) -> tuple[Quirk, ...]:
+def as_quirks(matches: Iterable[QuirkMatch]) -> tuple[Quirk, ...]:
     """Return quirks with their texts, one per id and line, sorted by line."""
     once = {(match.id, match.line): match for match in matches}
     return tuple(sorted(map(_quirk, once.values()), key=lambda quirk: (quirk.line, quirk.id)))
 
 
-def _quirk(match: Found) -> Quirk:
+def _quirk(match: QuirkMatch) -> Quirk:
     entry = catalogue()[match.id]
     return Quirk(
         id=match.id,

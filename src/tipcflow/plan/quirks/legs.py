@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from tipcflow.params.specs import InferSpec
 from tipcflow.params.values import NOTHING, is_null
 from tipcflow.plan.quirks.listed_models import NO_SCRIPT, pretrained_weights
-from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.quirks.match import QuirkMatch
 from tipcflow.plan.source.call import Point
 from tipcflow.plan.source.legs import combinations, devices
 from tipcflow.plan.source.reader import Reader
 
 
-def find_legs(reader: Reader, points: list[Point]) -> Iterator[Found]:
+def find_legs(reader: Reader, points: list[Point]) -> Iterator[QuirkMatch]:
     """Yield every quirk of the file's inference."""
     yield from _not_exported(reader, points)
     if reader.dialect.sequence or not _infers(reader, points):
@@ -35,12 +35,12 @@ def _infers(reader: Reader, points: list[Point]) -> bool:
     return exported and reader.value("inference") not in NOTHING
 
 
-def _skipped(reader: Reader, spec: list[dict[str, str]], bash: list[dict[str, str]]) -> Iterator[Found]:
+def _skipped(reader: Reader, spec: list[dict[str, str]], bash: list[dict[str, str]]) -> Iterator[QuirkMatch]:
     if len(spec) > len(bash):
-        yield Found("legs-skipped", reader.line("precision"))
+        yield QuirkMatch("legs-skipped", reader.line("precision"))
 
 
-def _arguments_lost(reader: Reader) -> Iterator[Found]:
+def _arguments_lost(reader: Reader) -> Iterator[QuirkMatch]:
     """Yield the arguments of the file that the script's own commands do not have."""
     if not reader.dialect.has("infer-arguments-lost"):
         return
@@ -56,17 +56,17 @@ def _arguments_lost(reader: Reader) -> Iterator[Found]:
         if lost:
             texts.append(f"{_listed(lost)} on {device.upper()}")
     if texts:
-        yield Found("infer-arguments-lost", reader.line("inference"), {"lost": "; ".join(texts)})
+        yield QuirkMatch("infer-arguments-lost", reader.line("inference"), {"lost": "; ".join(texts)})
 
 
-def _listed_twice(reader: Reader, spec: InferSpec) -> Iterator[Found]:
+def _listed_twice(reader: Reader, spec: InferSpec) -> Iterator[QuirkMatch]:
     for axis in spec.axes:
         items = reader.items(axis)
         if spec.uses(axis) and len(set(items)) < len(items):
-            yield Found("legs-twice", reader.line(axis), {"value": reader.value(axis)})
+            yield QuirkMatch("legs-twice", reader.line(axis), {"value": reader.value(axis)})
 
 
-def _repeat(reader: Reader, device: str, spec: InferSpec, legs: list[dict[str, str]]) -> Iterator[Found]:
+def _repeat(reader: Reader, device: str, spec: InferSpec, legs: list[dict[str, str]]) -> Iterator[QuirkMatch]:
     """Yield legs whose commands are equal because the script's command does not have an axis."""
     unused = [axis for axis in spec.axes if not spec.uses(axis) and len(set(reader.items(axis))) > 1]
     distinct = {tuple(word for axis, word in leg.items() if axis not in unused) for leg in legs}
@@ -77,16 +77,16 @@ def _repeat(reader: Reader, device: str, spec: InferSpec, legs: list[dict[str, s
             "count": len(legs),
             "repeated": len(legs) - len(distinct),
         }
-        yield Found("legs-repeat", reader.line(unused[0]), values)
+        yield QuirkMatch("legs-repeat", reader.line(unused[0]), values)
 
 
-def _not_exported(reader: Reader, points: list[Point]) -> Iterator[Found]:
+def _not_exported(reader: Reader, points: list[Point]) -> Iterator[QuirkMatch]:
     """Yield pretrained weights that the file wants exported, and that the script does not export."""
     weights = pretrained_weights(reader)
     if points or not weights or reader.value("norm_export") in NO_SCRIPT:
         return
     values = {"key": reader.key("infer_export"), "weights": weights, "folder": reader.value("infer_model")}
-    yield Found("pretrained-not-exported", reader.line("infer_export"), values)
+    yield QuirkMatch("pretrained-not-exported", reader.line("infer_export"), values)
 
 
 def _is_absent(reader: Reader, slot: str) -> bool:

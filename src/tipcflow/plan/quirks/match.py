@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Found:
+class QuirkMatch:
     """A quirk at a line (0 for the whole file), with the values of its texts."""
 
     id: str

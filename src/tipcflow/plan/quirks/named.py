@@ -6,7 +6,7 @@ from posixpath import normpath
 from tipcflow.domain import Compat
 from tipcflow.params.values import NOTHING, is_null
 from tipcflow.plan.quirks.listed_models import NO_SCRIPT
-from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.quirks.match import QuirkMatch
 from tipcflow.plan.source.call import Point
 from tipcflow.plan.source.files import NoFiles
 from tipcflow.plan.source.groups import Group
@@ -14,10 +14,10 @@ from tipcflow.plan.source.legs import combinations, devices
 from tipcflow.plan.source.reader import Reader
 from tipcflow.plan.source.scope import Scope, amp_variables, base_variables
 
-Finder = Callable[[Reader, list[Group], list[Point]], Iterator[Found]]
+Finder = Callable[[Reader, list[Group], list[Point]], Iterator[QuirkMatch]]
 
 
-def named(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
+def named(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     """Yield the dialect's own quirks that this file triggers in this mode."""
     if reader.dialect.added:
         yield from _added(reader, groups, points)
@@ -26,44 +26,44 @@ def named(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[
             yield from _FINDERS[quirk](reader, groups, points)
 
 
-def _epochs_ignored(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+def _epochs_ignored(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     bash = reader.dialect.bash_vars["epochs"].get("*", "")
     spec = Scope(reader, base_variables(reader)).get("epochs")
     if points and spec != bash:
         values = {"bash": bash, "spec": spec or "the framework's default number of"}
-        yield Found("epochs-ignored", reader.line("epochs"), values)
+        yield QuirkMatch("epochs-ignored", reader.line("epochs"), values)
 
 
-def _whole_infer_nothing(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+def _whole_infer_nothing(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     model = reader.value("infer_model")
     if not points and reader.value("export1") in NO_SCRIPT and not is_null(model):
-        yield Found("whole-infer-nothing", reader.line("export1"), {"model": model})
+        yield QuirkMatch("whole-infer-nothing", reader.line("export1"), {"model": model})
 
 
-def _export_weights_lost(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+def _export_weights_lost(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     if points and any(part in reader.value("model") for part in reader.dialect.no_export_weights):
-        yield Found("export-weights-lost", reader.line("weights_key"))
+        yield QuirkMatch("export-weights-lost", reader.line("weights_key"))
 
 
-def _multi_not_trained(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[Found]:
+def _multi_not_trained(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[QuirkMatch]:
     for group in groups:
         if group.form == "multi":
             values = {"text": group.text, "count": len(group.ids)}
-            yield Found("multi-not-trained", reader.line("gpu_list"), values)
+            yield QuirkMatch("multi-not-trained", reader.line("gpu_list"), values)
 
 
-def _device_clobbered(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
+def _device_clobbered(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     if groups and len(points) > len(groups) and not is_null(reader.value("use_gpu")):
-        yield Found("device-clobbered", reader.line("use_gpu"), {"key": reader.key("use_gpu")})
+        yield QuirkMatch("device-clobbered", reader.line("use_gpu"), {"key": reader.key("use_gpu")})
 
 
-def _weights_fallback(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+def _weights_fallback(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     if points:
         values = {"weights": reader.value("weights_name")}
-        yield Found("weights-fallback", reader.line("weights_name"), values)
+        yield QuirkMatch("weights-fallback", reader.line("weights_name"), values)
 
 
-def _quant_unread(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+def _quant_unread(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     """Yield legs that a quantization word removes or adds, and that the script does not read."""
     if points:
         return
@@ -73,11 +73,11 @@ def _quant_unread(reader: Reader, _: list[Group], points: list[Point]) -> Iterat
                 continue
             read = list(combinations(reader, device, word, keep_defects=False))
             if read != list(combinations(reader, device, "", keep_defects=True)):
-                yield Found("quant-unread", reader.line("infer_quant"))
+                yield QuirkMatch("quant-unread", reader.line("infer_quant"))
                 return
 
 
-def _quant_misaligned(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+def _quant_misaligned(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     """Yield misaligned quantization words: the script indexes them by executed exports, not by list position."""
     spec, quants = reader.dialect.whole_infer, reader.items("infer_quant")
     words = reader.items("infer_export")
@@ -88,7 +88,7 @@ def _quant_misaligned(reader: Reader, _: list[Group], points: list[Point]) -> It
         spec_quant, bash_quant = (quants[place] if place < len(quants) else "" for place in (count, taken))
         taken += 1
         if spec_quant != bash_quant:
-            yield Found(
+            yield QuirkMatch(
                 "quant-misaligned",
                 reader.line("infer_quant"),
                 {"word": word, "bash": bash_quant, "spec": spec_quant},
@@ -96,37 +96,37 @@ def _quant_misaligned(reader: Reader, _: list[Group], points: list[Point]) -> It
             return
 
 
-def _quant_folder(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+def _quant_folder(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     """Yield wrong folders of quantized models: the script's relative `cd` commands fit one path only."""
     cwd, model = reader.dialect.infer_cwd, reader.value("infer_model")
     folder = normpath(f"{model}/quant_post_static_model")
     fits = not folder.startswith("../") and normpath(f"{folder}/../../{cwd}") == cwd
     if not points and reader.value("export1") not in NO_SCRIPT and not fits:
-        yield Found("quant-folder", reader.line("infer_model"), {"model": model, "cwd": cwd})
+        yield QuirkMatch("quant-folder", reader.line("infer_model"), {"model": model, "cwd": cwd})
 
 
-def _amp_off(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+def _amp_off(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     """Yield trainings with arguments for AMP, to which the suite's script appends one against it."""
     for point in points:
         added = amp_variables(reader, point.autocast)["amp"]
         if "AMP." in point.trainer.script and "use_amp=False" in added:
-            yield Found(
+            yield QuirkMatch(
                 "amp-off", reader.line(point.trainer.slot), {"trainer": point.trainer.name, "added": added}
             )
 
 
-def _null_passed(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+def _null_passed(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
     key = reader.key("param1")
     if points and "lite_train_lite" in reader.mode and is_null(reader.value("param1")) and key not in NOTHING:
-        yield Found("null-passed", reader.line("param1"), {"key": key, "value": reader.value("param1")})
+        yield QuirkMatch("null-passed", reader.line("param1"), {"key": key, "value": reader.value("param1")})
 
 
-def _save_lost(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[Found]:
+def _save_lost(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[QuirkMatch]:
     if any(group.form == "multi" for group in groups):
-        yield Found("save-lost", reader.line("save"), {"key": reader.key("save")})
+        yield QuirkMatch("save-lost", reader.line("save"), {"key": reader.key("save")})
 
 
-def _added(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[Found]:
+def _added(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[QuirkMatch]:
     """Yield arguments of the training that are constants of the script, and whether spec passes them."""
     train = reader.dialect.train
     templates = [train.script_template(group.form) for group in groups]
@@ -144,21 +144,21 @@ def _added(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[Foun
         ]
         if texts:
             values = {"added": " ".join(texts), "mode": reader.mode}
-            yield Found(quirk, reader.line("norm_train"), values)
+            yield QuirkMatch(quirk, reader.line("norm_train"), values)
 
 
 def _always(quirk: str, slot: str) -> Finder:
-    def find(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    def find(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[QuirkMatch]:
         if points:
-            yield Found(quirk, reader.line(slot))
+            yield QuirkMatch(quirk, reader.line(slot))
 
     return find
 
 
 def _of_script(quirk: str, slot: str) -> Finder:
-    def find(reader: Reader, _: list[Group], __: list[Point]) -> Iterator[Found]:
+    def find(reader: Reader, _: list[Group], __: list[Point]) -> Iterator[QuirkMatch]:
         if reader.value(slot) not in NOTHING:
-            yield Found(quirk, reader.line(slot))
+            yield QuirkMatch(quirk, reader.line(slot))
 
     return find
 

@@ -14,7 +14,7 @@ from tipcflow.params.specs import BenchmarkSpec
 from tipcflow.params.values import NOTHING
 from tipcflow.plan.bash.benchmark import STATIC_WORD, case_name, edited_script
 from tipcflow.plan.quirks.benchmark import find_benchmark
-from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.quirks.match import QuirkMatch
 from tipcflow.plan.source.call import Point
 from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.hosts import Host, hosts_of
@@ -189,7 +189,7 @@ class BenchmarkPlanner(SpecPlanner):
                 script += addition.text.format(scaled=case.batch * cards * addition.factor)
         return script
 
-    def find_quirks(self) -> Iterator[Found]:
+    def find_quirks(self) -> Iterator[QuirkMatch]:
         """Yield deviations of the benchmark script."""
         yield from self.found_on_nodes()
         cases = list(self.cases.values())

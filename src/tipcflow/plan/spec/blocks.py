@@ -8,7 +8,7 @@ from tipcflow.params.blocks import Block, split_blocks
 from tipcflow.params.specs import BlocksSpec
 from tipcflow.plan.bash.script import block_variant
 from tipcflow.plan.quirks.finders import find_all
-from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.quirks.match import QuirkMatch
 from tipcflow.plan.source.call import Point
 from tipcflow.plan.source.groups import classify_spec
 from tipcflow.plan.source.hosts import Host, hosts_of
@@ -145,17 +145,17 @@ class BlocksPlanner(SpecPlanner):
             self.groups = part.groups
             self.points += part.points
 
-    def find_quirks(self) -> Iterator[Found]:
+    def find_quirks(self) -> Iterator[QuirkMatch]:
         """Yield the quirks of every block, and deviations of the script per block."""
         yield from self.parts[0].found_on_nodes()
-        yield Found("losses-as-text", self.parts[0].block.params.lines[0].number)
+        yield QuirkMatch("losses-as-text", self.parts[0].block.params.lines[0].number)
         for part in self.parts:
             for quirk in find_all(part.reader, part.groups, part.points):
                 if quirk.id not in ("no-abort", "train-status"):
                     yield quirk
             listed = part.reader.value("gpu_list")
             if listed != "0":
-                yield Found("blocks-one-gpu", part.reader.line("gpu_list"), {"text": listed})
+                yield QuirkMatch("blocks-one-gpu", part.reader.line("gpu_list"), {"text": listed})
 
     def edits(self, host: Host) -> Iterator[tuple[int, str]]:
         """Yield the interpreter edit of every block."""

@@ -9,7 +9,7 @@ from tipcflow.params.values import NOTHING
 from tipcflow.plan.quirks.finders import find_all
 from tipcflow.plan.quirks.launch import launcher, rank_arguments, single_env, train_device, train_env
 from tipcflow.plan.quirks.listed_models import from_cwd, listed_models
-from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.quirks.match import QuirkMatch
 from tipcflow.plan.source.call import Point
 from tipcflow.plan.source.extras import extras_for
 from tipcflow.plan.source.groups import Group
@@ -55,17 +55,17 @@ class SpecPlanner:
         self.points = list(spec_points(self.reader, self.groups, spec_trainers(self.reader)))
         yield from self.training()
 
-    def find_quirks(self) -> Iterator[Found]:
+    def find_quirks(self) -> Iterator[QuirkMatch]:
         """Yield deviations of the suite's script for this file; call after `steps`."""
         yield from find_all(self.reader, self.groups, self.points)
         yield from self.found_on_nodes()
 
-    def found_on_nodes(self) -> Iterator[Found]:
+    def found_on_nodes(self) -> Iterator[QuirkMatch]:
         """Yield deviations of the script on this cluster's nodes: it treats every node as a GPU node."""
         for group in self.groups:
             if group.ids and hosts_of(group, self.cluster)[0].device == "cpu":
                 values = {"text": group.text, "count": len(group.ids)}
-                yield Found("cpu-nodes", self.reader.line("gpu_list"), values)
+                yield QuirkMatch("cpu-nodes", self.reader.line("gpu_list"), values)
 
     def edits(self, host: Host) -> Iterator[tuple[int, str]]:
         """Yield (physical line, value) edits that a user makes to start the suite's script on a cluster host."""

@@ -33,9 +33,9 @@ from tipcflow.store.series.summaries import last_attempts
 REASON = 400
 # Matching runs whose ids are read at once.
 _FEW = 2_000
-_SEARCHED = ("chain", "id", "reason", "suite_commit", "framework", "cluster", "mode", "trigger")
+SEARCHED = ("chain", "id", "reason", "suite_commit", "framework", "cluster", "mode", "trigger")
 # As the index has it, without parameters.
-_SEARCHED_TEXT = literal_column("(" + " || ' ' || ".join(f"runs.{name}" for name in _SEARCHED) + ")", Text)
+_SEARCHED_TEXT = literal_column("(" + " || ' ' || ".join(f"runs.{name}" for name in SEARCHED) + ")", Text)
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def _contains(word: str, dialect: str) -> ColumnElement[bool]:
     where the extension is installed (migration 0013); a word has no spaces, so it never matches across columns.
     """
     if dialect == "sqlite":
-        return or_(*(runs.c[name].contains(word, autoescape=True) for name in _SEARCHED))
+        return or_(*(runs.c[name].contains(word, autoescape=True) for name in SEARCHED))
     pattern = f"%{word.replace('/', '//').replace('%', '/%').replace('_', '/_')}%"
     return collate(_SEARCHED_TEXT, "C").ilike(pattern, escape="/")
 

@@ -163,7 +163,7 @@ def known_series(connection: Connection, steps: set[tuple[str, str]]) -> dict[Ke
     stored: dict[Key, Known] = {}
     for step in sorted(steps):
         for row in connection.exec_driver_sql(query, step):
-            stored[tuple(row[: len(KEY)])] = dict(zip(_FOUND, row, strict=True))
+            stored[tuple(row[: len(KEY)])] = dict(zip(_STORED, row, strict=True))
     return stored
 
 
@@ -210,7 +210,7 @@ def _copy(connection: Connection, rows: list[Row]) -> None:
 _N = COLUMNS.index("n")
 _NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
 _SQLITE = f"INSERT INTO series ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
-_FOUND = (*KEY, "unit", "source", "n", "last_ordinal", "rolled_up_at")
-_KNOWN = f"SELECT {', '.join(_FOUND)} FROM series WHERE run = ? AND step = ?"  # noqa: S608
+_STORED = (*KEY, "unit", "source", "n", "last_ordinal", "rolled_up_at")
+_KNOWN = f"SELECT {', '.join(_STORED)} FROM series WHERE run = ? AND step = ?"  # noqa: S608
 _QUEUE = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
 _POSTGRESQL = f"COPY series ({_NAMES}) FROM STDIN"

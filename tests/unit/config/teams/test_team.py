@@ -48,7 +48,7 @@ def test_teams_are_files(tmp_path: Path) -> None:
         ("slack: a\ndigest: {day: someday}\n", "digest.day"),
         ("slack: a\nowner: me\n", "owner"),
         ("slack: a\nname: other\n", "is not the name of the file; found 'other'; expected vision"),
-        ("mail: {to: [nobody], sender: a@b.example}\n", "mail.to"),
+        ("mail: {to: [no-address], sender: a@b.example}\n", "mail.to"),
     ],
 )
 def test_an_invalid_file_is_named(tmp_path: Path, text: str, words: str) -> None:

@@ -114,7 +114,7 @@ def test_only_measured_commits_and_the_merge_base_are_returned(repository: Repos
 @pytest.mark.parametrize(
     ("base", "words"),
     [
-        ("nobody", "--base: the suite has no such ref; found 'nobody'"),
+        ("no-ref", "--base: the suite has no such ref; found 'no-ref'"),
         ("alone", "--base: has no common history with the tested commit; found 'alone'"),
     ],
 )

@@ -75,7 +75,7 @@ def test_most_lines_are_read_by_known_layouts(monkeypatch: pytest.MonkeyPatch) -
     report: Counter[str] = Counter()
     split = layouts.Layouts.split
 
-    def watched(self: layouts.Layouts, lines: Lines) -> tuple[list[layouts.Found], layouts.Indices]:
+    def watched(self: layouts.Layouts, lines: Lines) -> tuple[list[layouts.LayoutRows], layouts.Indices]:
         found, rest = split(self, lines)
         report.update(known=sum(len(one.lines) for one in found), others=len(rest))
         return found, rest

@@ -7,7 +7,7 @@ from tests.support.postgres import Server, name_of
 from tests.support.stories import a_run, record_run
 
 from tipcflow.store import Store, migrate
-from tipcflow.store.queries.pages import _SEARCHED, RunFilter
+from tipcflow.store.queries.pages import SEARCHED, RunFilter
 from tipcflow.store.queries.readonly import ReadonlyStore
 
 pytestmark = pytest.mark.process
@@ -36,7 +36,7 @@ def test_the_text_search_uses_the_index(postgres_server: Server) -> None:
     pages = ReadonlyStore.of(url)
     with pages.database.read() as connection:
         connection.execute(text("SET LOCAL enable_seqscan = off"))
-        text_of = "(" + " || ' ' || ".join(f"runs.{name}" for name in _SEARCHED) + ")"
+        text_of = "(" + " || ' ' || ".join(f"runs.{name}" for name in SEARCHED) + ")"
         query = f"EXPLAIN SELECT id FROM runs WHERE {text_of} COLLATE \"C\" ILIKE '%paddle%' ESCAPE '/'"
         plan = "\n".join(row[0] for row in connection.execute(text(query)))
     pages.close()
