@@ -1,69 +1,86 @@
 """The pages: chains, runs, one run."""
 
 import time
-from typing import Annotated, Literal
+from typing import Annotated, Any, NamedTuple, cast
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from tipcflow.execute.comparison.predecessors import predecessors_of
-from tipcflow.store.queries.pages import Listed, RunFilter
+from tipcflow.store.queries.pages import ChainOrder, Listed, RunFilter
 from tipcflow.store.schema import RUN_WORDS
 from tipcflow_pages.data.data import SettingsDep, StoreDep, run_data
 from tipcflow_pages.views.neighbours import collect_context
 from tipcflow_pages.views.run_view import RunView
+from tipcflow_pages.web.days import day_limit
 from tipcflow_pages.web.render import HEADERS, html, root_of
 
 router = APIRouter()
 # A page has less than 100 tab stops: two per chain, one per run.
 CHAINS, RUNS = 30, 50
 _WORDS = ("running", *(word.value for word in sorted(RUN_WORDS, key=lambda word: -word.severity)))
-Order = Literal["worst", "newest"]
+# Orders of the list of chains, with the names of the directions of its pages.
+_ORDERS: dict[ChainOrder, tuple[str, str]] = {
+    "worst": ("worse", "better"),
+    "newest": ("newer", "older"),
+    "chain": ("previous", "next"),
+    "longest": ("longer", "shorter"),
+}
 Page = Annotated[int, Query(ge=1, le=100_000)]
 
 
-@router.get("/")
-def chains(
-    request: Request,
-    store: StoreDep,
-    suite: str = "",
-    status: str = "",
-    text: str = "",
-    order: Order = "worst",
-    page: Page = 1,
-) -> Response:
-    """Return all chains with the latest run and the statuses of earlier runs."""
-    wanted = RunFilter(suite=suite, status=_known(status), text=text)
-    is_worst = order == "worst"
-    listed = store.pages.chains(wanted, limit=CHAINS, offset=(page - 1) * CHAINS, worst_first=is_worst)
-    return _list(
-        request,
-        store,
-        "chains.html",
-        listed=listed,
-        wanted=wanted,
-        page=page,
-        view="",
-        order=order,
-        per_page=CHAINS,
-    )
+class Filters(NamedTuple):
+    """Filters of a list, and their state in the URL."""
+
+    wanted: RunFilter
+    state: dict[str, str]
 
 
-@router.get("/runs")
-def runs(
-    request: Request,
-    store: StoreDep,
+def _filters(
     suite: str = "",
     status: str = "",
     text: str = "",
     chain: str = "",
-    page: Page = 1,
+    mode: str = "",
+    cluster: str = "",
+    environment: str = "",
+    build: str = "",
+    node: str = "",
+    since: str = "",
+    until: str = "",
+) -> Filters:
+    if status and status not in _WORDS:
+        raise HTTPException(422, f"status: found {status!r}, expected one of {', '.join(_WORDS)}")
+    words = {"suite": suite, "status": status, "text": text, "chain": chain, "mode": mode, "cluster": cluster}
+    words |= {"environment": environment, "build": build, "node": node}
+    wanted = RunFilter(
+        since=day_limit("since", since), until=day_limit("until", until, end=True), **cast(dict[str, Any], words)
+    )
+    return Filters(
+        wanted, {name: value for name, value in (words | {"since": since, "until": until}).items() if value}
+    )
+
+
+FiltersDep = Annotated[Filters, Depends(_filters)]
+
+
+@router.get("/")
+def chains(
+    request: Request, store: StoreDep, chosen: FiltersDep, order: ChainOrder = "worst", page: Page = 1
 ) -> Response:
+    """Return all chains with the latest run and the statuses of earlier runs; the filters apply to latest runs."""
+    listed = store.pages.chains(chosen.wanted, limit=CHAINS, offset=(page - 1) * CHAINS, order=order)
+    return _list(
+        request, store, "chains.html", listed=listed, chosen=chosen, page=page, per_page=CHAINS, order=order
+    )
+
+
+@router.get("/runs")
+def runs(request: Request, store: StoreDep, chosen: FiltersDep, page: Page = 1) -> Response:
     """Return the runs, newest first."""
-    wanted = RunFilter(suite=suite, status=_known(status), text=text, chain=chain)
-    listed = store.pages.runs(wanted, limit=RUNS, offset=(page - 1) * RUNS)
-    return _list(request, store, "runs.html", listed=listed, wanted=wanted, page=page, view="runs", per_page=RUNS)
+    listed = store.pages.runs(chosen.wanted, limit=RUNS, offset=(page - 1) * RUNS)
+    return _list(request, store, "runs.html", listed=listed, chosen=chosen, page=page, per_page=RUNS, view="runs")
 
 
 @router.get("/runs/{run_id}")
@@ -72,12 +89,6 @@ def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep) -> 
     data = run_data(store, run_id)
     view = RunView(data, collect_context(store, data, chosen.home), predecessors_of(store, data.run))
     return html(request, "run.html", title=run_id, view=view, alerts=store.tracked_alerts.of_run(run_id))
-
-
-def _known(status: str) -> str:
-    if status and status not in _WORDS:
-        raise HTTPException(422, f"status: found {status!r}, expected one of {', '.join(_WORDS)}")
-    return status
 
 
 def _waiting(store: StoreDep, listed: Listed) -> frozenset[str]:
@@ -94,21 +105,19 @@ def _list(
     template: str,
     *,
     listed: Listed,
-    wanted: RunFilter,
+    chosen: Filters,
     page: int,
-    view: str,
     per_page: int,
-    order: Order = "newest",
+    view: str = "",
+    order: ChainOrder = "worst",
 ) -> Response:
     pages = max(1, -(-listed.total // per_page))
-    filters = {name: value for name, value in vars(wanted).items() if value}
-    if order == "newest" and not view:
-        filters["order"] = order
+    filters = chosen.state | ({"order": order} if order != "worst" else {})
 
     def link(**changes: object) -> str:
         """Return the URL of the list with changed filters; resets to page 1 unless the page changes."""
-        chosen = {key: value for key, value in (filters | changes).items() if value}
-        return f"{view}?{urlencode(chosen)}" if chosen else view or "?"
+        shown = {key: value for key, value in (filters | changes).items() if value}
+        return f"{view}?{urlencode(shown)}" if shown else view or "?"
 
     if page > pages:
         return RedirectResponse(f"{root_of(request)}/{link(page=pages)}", status_code=303, headers=HEADERS)
@@ -117,10 +126,14 @@ def _list(
         template,
         title="Certification",
         listed=listed,
-        wanted=wanted,
+        wanted=chosen.wanted,
+        is_filtered=bool(chosen.state),
+        state=dict.fromkeys(RunFilter.__dataclass_fields__, "") | chosen.state,
+        choices=store.pages.choices(),
         page=page,
         pages=pages,
         order=order,
+        directions=_ORDERS[order],
         link=link,
         words=_WORDS,
         suites=store.runs.suites(),

@@ -1,7 +1,6 @@
 """Page, JSON and CSV of up to eight metrics over time."""
 
 import json
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
@@ -15,6 +14,7 @@ from tipcflow.report.chain.series import MOST_LINES, LineKey, SeriesOverview, se
 from tipcflow.report.comparison.tables import amount
 from tipcflow_pages.charts.lines import last_text, lines_chart
 from tipcflow_pages.data.data import StoreDep
+from tipcflow_pages.web.days import day_limit
 from tipcflow_pages.web.render import HEADERS, html, root_of
 
 router = APIRouter()
@@ -88,19 +88,8 @@ def _overview(
         keys = parse_lines(s)
     except ConfigError as error:
         raise HTTPException(422, str(error)) from error
-    limits = {"since": _day("since", since), "until": _day("until", until, end=True)}
+    limits = {"since": day_limit("since", since), "until": day_limit("until", until, end=True)}
     return keys, load_series(store, keys, last=last, relative=scale == "percent", **limits)
-
-
-def _day(name: str, text: str, *, end: bool = False) -> float | None:
-    """Return the start of a day, or its end; None without one."""
-    if not text:
-        return None
-    try:
-        at = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
-    except ValueError as error:
-        raise HTTPException(422, f"{name}: found {text[:50]!r}, expected a day like 2026-11-24") from error
-    return at + 86_400 - 1e-3 if end else at
 
 
 class _State:

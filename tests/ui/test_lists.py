@@ -96,12 +96,42 @@ def test_lists_are_divided_into_pages(browser: TestClient, store: Store) -> None
         assert (response.status_code, response.headers["location"]) == (303, f"/certification/{last}")
 
 
-@pytest.mark.parametrize("query", ["status=nonsense", "page=0", "page=x", "page=9999999999999999999999"])
+def test_chains_are_sorted_by_links_and_filters_keep_the_order(browser: TestClient, history: None) -> None:
+    for order, first in (("", "sample/"), ("newest", "sample/"), ("chain", "clas/"), ("longest", "sample/")):
+        seen = look(browser, f"/?order={order}" if order else "/")
+        chains = [link for link in seen.attributes("a", "href") if "/chains/" in link]
+        assert chains[0].startswith(f"/certification/chains/{first}")
+        (marked,) = [given["aria-sort"] for tag, given in seen.tags if tag == "th" and "aria-sort" in given]
+        assert marked == ("ascending" if order == "chain" else "descending")
+    kept = [
+        given for tag, given in look(browser, "/?order=chain&mode=lite_train_lite_infer").tags if tag == "input"
+    ]
+    assert {"name": "order", "value": "chain"}.items() <= next(x for x in kept if x["name"] == "order").items()
+
+
+def test_more_filters_are_open_if_one_is_set(browser: TestClient, history: None) -> None:
+    def details(query: str) -> bool:
+        (found,) = [given for tag, given in look(browser, f"/{query}").tags if tag == "details"]
+        return "open" in found
+
+    assert not details("")
+    assert details("?cluster=local")
+    seen = look(browser, "/runs?cluster=elsewhere&since=2026-11-01&node=node-b")
+    assert "No chain or run matches the filters." in seen.text
+    assert {given.get("value") for tag, given in seen.tags if tag == "input"} >= {"2026-11-01", "node-b"}
+    assert "5 runs" in look(browser, "/runs?since=2026-11-18&until=2026-11-18&build=paddle+3.3.1").text
+    assert "No chain or run matches" in look(browser, "/runs?until=2026-11-17").text
+
+
+@pytest.mark.parametrize(
+    "query", ["since=yesterday", "status=nonsense", "page=0", "page=x", "page=9999999999999999999999"]
+)
 def test_invalid_queries_show_a_message(
     browser: TestClient, machine: TestClient, store: Store, query: str
 ) -> None:
     assert "Invalid request" in look(browser, f"/?{query}", 422).text
     assert machine.get(f"/certification/runs?{query}").status_code == 422
+    assert machine.get("/certification/?order=fastest").status_code == 422
 
 
 def test_nothing_was_run_yet(browser: TestClient, store: Store) -> None:

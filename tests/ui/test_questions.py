@@ -101,3 +101,25 @@ def test_cause_of_a_failure_is_shown(page: chromium.Page) -> None:
     click(page, "table.list a.name")
     assert text(page, "h1 .st") in ("config_error", "failed")
     assert text(page, "#head .reason, #head .reasons")
+
+
+def test_changes_by_a_pull_request_are_shown(page: chromium.Page) -> None:
+    menu(page, "pulls")
+    click(page, "main h2 a[href*='number=']")
+    assert re.search(r"Pull request \d+ of ", text(page, "h1"))
+    click(page, "main a[href*='/compare?run=']")
+    assert page.evaluate("document.querySelectorAll('#runs tbody tr').length") == 2
+
+
+def test_accuracy_over_weeks_is_shown_with_its_target(page: chromium.Page) -> None:
+    click(page, "a[href*='/chains/generated_clas/']")
+    assert "top1" in text(page, "#metrics")
+    assert "target" in text(page, "#metrics")
+
+
+def test_speed_up_from_one_to_four_nodes_is_shown(page: chromium.Page) -> None:
+    menu(page, "scaling")
+    assert {"1n1g", "2n8g", "4n8g"} <= set(text(page, "table.list").split())
+    assert page.evaluate(
+        "[...document.querySelectorAll('td[data-name=efficiency]')].some(one => /%/.test(one.innerText))"
+    )

@@ -1,9 +1,9 @@
 """Queries of the web pages: lists with filters, and one run without its raw samples."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import (
     ColumnElement,
@@ -19,6 +19,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    type_coerce,
 )
 
 from tipcflow.domain import Run, Status
@@ -28,11 +29,15 @@ from tipcflow.store.base import Part
 from tipcflow.store.schema import runs, series
 from tipcflow.store.series.packing import packed_of, value_of, values_of
 from tipcflow.store.series.summaries import last_attempts
+from tipcflow.store.types import dumps
 
 # Characters of a reason in a list; the run's own page shows the whole reason.
 REASON = 400
 # Matching runs whose ids are read at once.
 _FEW = 2_000
+# Runs in which the values of filters are searched.
+_CHOICES = 2_000
+ChainOrder = Literal["worst", "newest", "chain", "longest"]
 SEARCHED = ("chain", "id", "reason", "suite_commit", "framework", "cluster", "mode", "trigger")
 # As the index has it, without parameters.
 _SEARCHED_TEXT = literal_column("(" + " || ' ' || ".join(f"runs.{name}" for name in SEARCHED) + ")", Text)
@@ -40,13 +45,25 @@ _SEARCHED_TEXT = literal_column("(" + " || ' ' || ".join(f"runs.{name}" for name
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Filter of a list of runs; '' matches any. `status` is a status word, or `running` for runs without a
-    status."""
+    """Filter of a list of runs; '' matches any.
+
+    Attributes:
+        status: a status word, or `running` for runs without a status.
+        build: framework with its version.
+        since, until: times between which a run was created.
+    """
 
     suite: str = ""
     status: str = ""
     text: str = ""
     chain: str = ""
+    mode: str = ""
+    cluster: str = ""
+    environment: str = ""
+    build: str = ""
+    node: str = ""
+    since: float | None = None
+    until: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,20 +110,21 @@ class Pages(Part):
     """Read-only queries; only `losses` loads raw samples of a run."""
 
     def chains(
-        self, wanted: RunFilter, *, limit: int, offset: int = 0, history: int = 20, worst_first: bool = False
+        self, wanted: RunFilter, *, limit: int, offset: int = 0, history: int = 20, order: ChainOrder = "newest"
     ) -> Listed:
-        """Return chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs.
+        """Return chains by their newest run: rows are `ChainRow`, counts are of newest runs.
 
         Confirm runs and runs of bisections are not the state of a chain; the list of runs shows them.
 
         Args:
-            worst_first: sort by the status of the newest run first; runs without a status come before green ones.
+            order: of chains; equal ones, and all in `newest`, by the time of the newest run. In `worst`,
+                runs without a status come before green ones; in `longest`, runs that have not ended are last.
         """
         with self._read() as connection:
             latest = connection.execute(_latest(wanted, self._database.engine.dialect.name)).all()
             matching = [row for row in latest if not wanted.status or _word(row[2]) == wanted.status]
-            if worst_first:
-                matching.sort(key=lambda row: -_severity(row[2]))
+            if order in _ORDERS:
+                matching.sort(key=_ORDERS[order])
             page = matching[offset : offset + limit]
             ids = [row[0] for row in page]
             newest = {row["id"]: row for row in connection.execute(_shown(ids)).mappings()}
@@ -115,9 +133,7 @@ class Pages(Part):
                 strip = strips.setdefault(chain, [])
                 if len(strip) < history:
                     strip.append(EarlierRun(run_id, _STATUS[status], at))
-        rows = tuple(
-            ChainRow(chain, _run(newest[run_id]), tuple(reversed(strips[chain]))) for run_id, chain, _ in page
-        )
+        rows = tuple(ChainRow(row.chain, _run(newest[row.id]), tuple(reversed(strips[row.chain]))) for row in page)
         return Listed(rows, len(matching), _counts(latest))
 
     def runs(self, wanted: RunFilter, *, limit: int, offset: int = 0) -> Listed:
@@ -137,6 +153,15 @@ class Pages(Part):
             rows = tuple(_run(row) for row in connection.execute(query).mappings())
         total = counts.get(wanted.status, 0) if wanted.status else sum(counts.values())
         return Listed(rows, total, counts)
+
+    def choices(self) -> dict[str, list[str]]:
+        """Return the modes, clusters, environment classes and framework builds of the newest runs, by name."""
+        columns = {"mode": "mode", "cluster": "cluster", "environment": "environment", "build": "framework"}
+        newest = select(*(runs.c[name].label(key) for key, name in columns.items()))
+        some = newest.order_by(runs.c.created_at.desc()).limit(_CHOICES).subquery()
+        with self._read() as connection:
+            rows = connection.execute(select(some).distinct()).all()
+        return {key: sorted({getattr(row, key) for row in rows} - {""}) for key in columns}
 
     @staticmethod
     def _few(connection: Connection, match: list[ColumnElement[bool]]) -> list[tuple[str, str | None]] | None:
@@ -209,11 +234,15 @@ _STATUS: dict[str | None, Status | None] = {None: None} | {status.value: status 
 
 def _match(wanted: RunFilter, dialect: str) -> list[ColumnElement[bool]]:
     """Return all filters except the status."""
-    conditions: list[ColumnElement[bool]] = []
-    if wanted.suite:
-        conditions.append(runs.c.suite == wanted.suite)
-    if wanted.chain:
-        conditions.append(runs.c.chain == wanted.chain)
+    exact = {name: getattr(wanted, name) for name in ("suite", "chain", "mode", "cluster", "environment")}
+    exact["framework"] = wanted.build
+    conditions = [runs.c[name] == value for name, value in exact.items() if value]
+    if wanted.node:
+        conditions.append(type_coerce(runs.c.nodes, Text).contains(dumps(wanted.node), autoescape=True))
+    if wanted.since is not None:
+        conditions.append(runs.c.created_at >= wanted.since)
+    if wanted.until is not None:
+        conditions.append(runs.c.created_at <= wanted.until)
     return [*conditions, *(_contains(word, dialect) for word in wanted.text.split())]
 
 
@@ -251,7 +280,8 @@ def _newest_of_chains() -> Select[Any]:
     names = names.union_all(select(following).where(names.c.chain.is_not(None)))
     own = select(_OTHER.c.id).where(_OTHER.c.chain == names.c.chain, _OTHER.c.trigger.not_in(SIDE_RUNS))
     newest = own.order_by(*_newest(_OTHER)).limit(1).scalar_subquery()
-    return select(runs.c.id, runs.c.chain, runs.c.status).select_from(names.join(runs, runs.c.id == newest))
+    columns = (runs.c.id, runs.c.chain, runs.c.status, (runs.c.ended_at - runs.c.created_at).label("spent_s"))
+    return select(*columns).select_from(names.join(runs, runs.c.id == newest))
 
 
 def _shown(ids: list[str]) -> Select[Any]:
@@ -278,7 +308,15 @@ def _severity(status: str | None) -> float:
 
 
 def _counts(rows: Iterable[Sequence[Any]]) -> dict[str, int]:
-    return dict(Counter(_word(status) for _, _, status in rows))
+    return dict(Counter(_word(row[2]) for row in rows))
+
+
+# Sort keys of rows of `_latest`.
+_ORDERS: dict[str, Callable[[Any], Any]] = {
+    "worst": lambda row: -_severity(row.status),
+    "chain": lambda row: row.chain,
+    "longest": lambda row: -(row.spent_s or 0.0),
+}
 
 
 def _run(row: RowMapping) -> Run:

@@ -1,6 +1,7 @@
 """Lists for pages: newest first, filtered, a page at a time, and never more of a run than a list shows."""
 
 import math
+from typing import Any
 
 import pytest
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, losses, record_run
@@ -34,7 +35,7 @@ def three_chains(store: Store) -> None:
     put(store, 6, "t/gamma_100%/a", None, suite="other")
 
 
-def shown(pages: ReadonlyStore, wanted: RunFilter, **options: int) -> list[tuple[str, str, list[str]]]:
+def shown(pages: ReadonlyStore, wanted: RunFilter, **options: Any) -> list[tuple[str, str, list[str]]]:
     rows: tuple[ChainRow, ...] = pages.pages.chains(wanted, **({"limit": 50} | options)).rows
     return [(row.chain, row.latest.id, [past.id for past in row.history]) for row in rows]
 
@@ -92,8 +93,49 @@ def test_counts_ignore_the_status_filter(three_chains: None, pages: ReadonlyStor
 
 
 def test_the_worst_chains_are_first(three_chains: None, pages: ReadonlyStore) -> None:
-    assert shown(pages, RunFilter(), worst_first=True) == [BETA, GAMMA, ALPHA]
-    assert shown(pages, RunFilter(), worst_first=True, limit=1, offset=1) == [GAMMA]
+    assert shown(pages, RunFilter(), order="worst") == [BETA, GAMMA, ALPHA]
+    assert shown(pages, RunFilter(), order="worst", limit=1, offset=1) == [GAMMA]
+
+
+def test_chains_are_sorted_by_name_and_duration(store: Store, pages: ReadonlyStore) -> None:
+    for number, (chain, seconds) in enumerate((("s/b/a", 30), ("s/a/a", 90), ("s/c/a", 60))):
+        put(store, number, chain, ended_at=T0 + number + seconds)
+    put(store, 9, "s/d/a", None)
+    assert [row[0] for row in shown(pages, RunFilter(), order="chain")] == ["s/a/a", "s/b/a", "s/c/a", "s/d/a"]
+    assert [row[0] for row in shown(pages, RunFilter(), order="longest")] == ["s/a/a", "s/c/a", "s/b/a", "s/d/a"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        (RunFilter(mode="whole_infer"), ["r2"]),
+        (RunFilter(cluster="other"), ["r1"]),
+        (RunFilter(environment="gpu/8"), ["r2"]),
+        (RunFilter(build="paddle 3.4"), ["r1"]),
+        (RunFilter(node="node-1"), ["r1"]),
+        (RunFilter(node='"'), []),
+        (RunFilter(since=T0 + 1.5), ["r3", "r2"]),
+        (RunFilter(until=T0 + 1.5), ["r1"]),
+        (RunFilter(since=T0 + 1.5, until=T0 + 2.5), ["r2"]),
+    ],
+)
+def test_runs_and_chains_are_filtered_by_their_properties(
+    store: Store, pages: ReadonlyStore, wanted: RunFilter, ids: list[str]
+) -> None:
+    given: tuple[dict[str, Any], ...] = (
+        {"cluster": "other", "framework": "paddle 3.4", "nodes": ("node-1",)},
+        {"mode": "whole_infer", "environment": "gpu/8", "nodes": ("node-11",)},
+        {},
+    )
+    for number, fields in enumerate(given, 1):
+        store.runs.create(a_run(f"r{number}", chain=f"s/m{number}/a", created_at=T0 + number, **fields))
+    assert [run.id for run in pages.pages.runs(wanted, limit=5).rows] == ids
+    assert [row[1] for row in shown(pages, wanted)] == ids
+    choices = pages.pages.choices()
+    assert choices["cluster"] == ["local", "other"]
+    assert "whole_infer" in choices["mode"]
+    assert "gpu/8" in choices["environment"]
+    assert "paddle 3.4" in choices["build"]
 
 
 def test_a_text_that_many_runs_match(
