@@ -78,7 +78,7 @@ function plotSeries(place, facts) {
     tzDate: (at) => uPlot.tzDate(new Date(1000 * at), "UTC"),
     axes: [axisOf("", { values: (plot, splits) => splits.map((at) => dayOf(at)), space: 90 }), axisOf(facts.relative ? "percent" : facts.lines[0].unit, { size: 64 })],
     series: [{ label: "UTC", value: (plot, at) => (at == null ? "–" : new Date(1000 * at).toISOString().slice(0, 16).replace("T", " ")) },
-      ...lines.map((line, number) => ({ label: [line.metric, line.leg || line.step.split("/").pop(), ...(several ? [line.chain] : [])].join(" "), spanGaps: true,
+      ...lines.map((line, number) => ({ label: [line.name, ...(several ? [line.chain] : [])].join(" "), spanGaps: true,
         value: (plot, value) => shown(value), points: { show: true, size: 5 }, ...styleOf(number) }))],
     hooks: {
       draw: [crosses],

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tipcflow.domain.run.names import ChainName
+
 V100, A100, CPU = "generated-v100", "generated-a100", "generated-cpu"
 ENVIRONMENTS = {
     V100: "gpu/8x-tesla-v100/1-nodes/8-ranks/driver-535/cuda-12.6",
@@ -58,7 +60,7 @@ class SampleChain:
     @property
     def name(self) -> str:
         """`<suite>/<model>/<file>`."""
-        return f"{self.suite}/{self.model}/train_infer_python"
+        return str(ChainName(self.suite, self.model, "train_infer_python"))
 
 
 def _chain(suite: str, model: str, place: int) -> SampleChain:

@@ -6,6 +6,7 @@ from typing import Self
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.keys import EvidenceKey, LegKey, without_repeat
 from tipcflow.domain.plan import Plan
+from tipcflow.domain.run.names import StepId
 
 
 class Evidence(StrEnum):
@@ -71,7 +72,7 @@ class Declared(Frozen):
     run: str
     variants: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
-    legs: tuple[str, ...] = ()
+    legs: tuple[LegKey, ...] = ()
 
     @classmethod
     def of(cls, run: str, plan: Plan) -> Self:
@@ -81,17 +82,24 @@ class Declared(Frozen):
             run=run,
             variants=tuple(sorted({step.variant for step in plan.steps} - {""})),
             steps=tuple(sorted(steps)),
-            legs=tuple(sorted(str(LegKey(name, leg.id)) for name, step in steps.items() for leg in step.legs)),
+            legs=tuple(
+                sorted((LegKey(name, leg.id) for name, step in steps.items() for leg in step.legs), key=str)
+            ),
         )
 
     def without(self, now: "Declared") -> dict[str, tuple[str, ...]]:
         """Return `variant`, `step` or `leg` -> ids that `now` lacks; parts of a removed variant or step are not
         listed separately."""
         variants = tuple(variant for variant in self.variants if variant not in now.variants)
-        steps = tuple(step for step in self.steps if step not in now.steps and not _below(step, variants))
-        legs = tuple(leg for leg in self.legs if leg not in now.legs and not _below(leg, (*variants, *steps)))
+        steps = tuple(step for step in self.steps if step not in now.steps and not _is_in(step, variants))
+        removed = set(self.legs) - set(now.legs)
+        legs = tuple(
+            str(leg)
+            for leg in self.legs
+            if leg in removed and leg.step not in steps and not _is_in(leg.step, variants)
+        )
         return {what: gone for what, gone in (("variant", variants), ("step", steps), ("leg", legs)) if gone}
 
 
-def _below(name: str, parents: tuple[str, ...]) -> bool:
-    return any(name.startswith(f"{parent}/") for parent in parents)
+def _is_in(step: str, variants: tuple[str, ...]) -> bool:
+    return any(StepId.parse(step).is_in(variant) for variant in variants)

@@ -19,15 +19,21 @@ class Divergence:
     """The first iteration, counted from 1, at which two curves differ.
 
     Attributes:
-        where: node and rank.
+        curve: the first curve that differs.
         what: both values as text; of a length how many iterations there are.
         by_length: whether one only ends earlier.
     """
 
     at: int
-    where: str
+    curve: CurveKey
     what: str
     by_length: bool = False
+
+    @property
+    def place(self) -> str:
+        """Node and rank, and the metric of another loss: `node-1, rank 3`."""
+        place = f"{self.curve.node}, rank {self.curve.rank}"
+        return f"{place}, {self.curve.metric}" if self.curve.metric else place
 
 
 @dataclass(frozen=True)
@@ -74,19 +80,18 @@ def first_divergence(current: Curves, before: Curves, limits: Curves | None = No
     """
     divergences: list[Divergence] = []
     for key in sorted(set(current) & set(before)):
-        where = f"node {key.node}, rank {key.rank}" + (f", {key.metric}" if key.metric else "")
         allowed = limits[key] if limits is not None else ()
         for at, (a, b) in enumerate(zip(current[key], before[key], strict=False)):
             if _apart(a, b) > (allowed[at] if allowed else 0.0):
-                divergences.append(Divergence(at + 1, where, f"{a!r} against {b!r}"))
+                divergences.append(Divergence(at + 1, key, f"{a!r} against {b!r}"))
                 break
         else:
             if len(current[key]) != len(before[key]):
                 counts = (len(current[key]), len(before[key]))
                 what = f"{counts[0]} against {counts[1]} iterations"
-                divergences.append(Divergence(min(counts) + 1, where, what, by_length=True))
+                divergences.append(Divergence(min(counts) + 1, key, what, by_length=True))
     return min(
-        divergences, key=lambda divergence: (divergence.by_length, divergence.at, divergence.where), default=None
+        divergences, key=lambda divergence: (divergence.by_length, divergence.at, divergence.curve), default=None
     )
 
 

@@ -189,7 +189,7 @@ def _compared(
         return _result(step, context, Status.PASS, reason, compared_with=name, iterations=count)
     if how == "floor" and not divergence.by_length:
         reason = (
-            f"differs from {name} from iteration {divergence.at} on ({divergence.where}): {divergence.what}; "
+            f"differs from {name} from iteration {divergence.at} on (node {divergence.place}): {divergence.what}; "
             f"the suite does not declare its training deterministic, and {runs} of {context.policy.min_history} "
             "earlier trainings with this seed are known"
         )
@@ -207,7 +207,7 @@ def _diverged(
         same = f"the first {divergence.at - 1} losses equal those of {name}" if divergence.by_length else ""
         reason = f"the training is {word}: {same or f'differs from {name} from iteration {divergence.at} on'}"
         return _result(step, context, Status.INSUFFICIENT_DATA, reason, **values)
-    reason = f"differs from {name} from iteration {divergence.at} on ({divergence.where}): {divergence.what}"
+    reason = f"differs from {name} from iteration {divergence.at} on (node {divergence.place}): {divergence.what}"
     values[ValueKey.CODE] = ReasonCode.OTHER_LENGTH if divergence.by_length else ReasonCode.OTHER_LOSSES
     return _result(step, context, Status.FAILED, reason, **values)
 
@@ -216,7 +216,7 @@ def _values(divergence: Divergence, name: str) -> dict[str, object]:
     return {
         ValueKey.COMPARED_WITH: name,
         ValueKey.FIRST_DIVERGENT: divergence.at,
-        "where": divergence.where.removeprefix("node "),
+        "where": divergence.place,
     }
 
 

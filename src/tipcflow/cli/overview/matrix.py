@@ -56,7 +56,7 @@ def matrix_lines(overview: "Matrix") -> list[str]:
     """The matrix as text: a letter per cell, then what the columns and the letters mean."""
     if not overview.rows:
         return ["no matching models"]
-    size = max(len(f"{row.suite}/{row.model}") for row in overview.rows)
+    size = max(len(row.name) for row in overview.rows)
     names = [chr(ord("a") + place) if place < 26 else chr(ord("A") + place - 26) for place in range(30)]
     head = " ".join(names[: len(overview.columns)])
     lines = [
@@ -69,7 +69,7 @@ def matrix_lines(overview: "Matrix") -> list[str]:
         cells = [row.cells.get(column) for column in overview.columns]
         seen |= {cell.status for cell in cells if cell}
         letters = " ".join(_LETTERS.get(cell.status, "-") if cell else " " for cell in cells)
-        lines.append(f"{row.suite + '/' + row.model:<{size}}  {letters}".rstrip())
+        lines.append(f"{row.name:<{size}}  {letters}".rstrip())
     known = sorted(seen, key=lambda status: status.severity)
     lines += ["", *(f"{name}  {column}" for name, column in zip(names, overview.columns, strict=False))]
     return [*lines, "", ", ".join(f"{_LETTERS.get(status, '-')} {status.value}" for status in known)]

@@ -39,6 +39,11 @@ class ChainName:
         """The name within the suite, `<model>/<file>`."""
         return f"{self.model}/{self.file}"
 
+    @property
+    def model_name(self) -> str:
+        """The name of the model among all suites, `<suite>/<model>`."""
+        return f"{self.suite}/{self.model}"
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read what `str` wrote.
@@ -132,6 +137,10 @@ class StepId:
     def is_profiling(self) -> bool:
         """Whether it is a training with the profiler, before a benchmark's measured one (`PROFILING`)."""
         return any(part.endswith(PROFILING) for part in self.variant.split("/"))
+
+    def is_in(self, variant: str) -> bool:
+        """Whether the step belongs to a variant, or to a part of it."""
+        return self.variant == variant or self.variant.startswith(f"{variant}/")
 
     @property
     def kind_name(self) -> str:

@@ -56,8 +56,7 @@ def load_matrix(
     lines: dict[str, list[Line]] = defaultdict(list)
     for line in store.states.lines():
         if grid.suite in ("", line.suite) and grid.chain.lower() in line.chain.lower():
-            name = ChainName.parse(line.chain)
-            lines[f"{name.suite}/{name.model}"].append(line)
+            lines[ChainName.parse(line.chain).model_name].append(line)
     states = {model: [line.status for line in members] for model, members in lines.items()}
     every = [line for members in lines.values() for line in members]
     marked = store.check_history.quarantined([line.run for line in every if line.status in GREEN])

@@ -12,8 +12,7 @@ from tipcflow.domain.masking import mask
 from tipcflow.github.client import PullState
 from tipcflow.github.commands import Accept, Help, Wrong, parse
 from tipcflow.github.flow.outgoing import MessageKind, ReactionBody, TextBody
-from tipcflow.github.trust import Decision, Do, Known, Previous, decide
-from tipcflow.github.trust.decide import number_of
+from tipcflow.github.trust import Decision, Do, ExternalId, Known, Previous, decide
 from tipcflow.github.webhook import (
     CheckRunEvent,
     CommentEvent,
@@ -155,7 +154,8 @@ def _permission(client: Reader, login: str) -> str:
 def _number(event: Event) -> int:
     if isinstance(event, PullRequestEvent | CommentEvent):
         return event.number
-    return (number_of(event.external_id) or 0) if isinstance(event, CheckRunEvent) else 0
+    known = ExternalId.parse_or_none(event.external_id) if isinstance(event, CheckRunEvent) else None
+    return known.number if known else 0
 
 
 def _head(event: Event) -> str:

@@ -11,7 +11,7 @@ from tipcflow.domain import Status
 from tipcflow.domain.numbers.units import expected_wait
 from tipcflow.github.report.facts import ChainFacts, PullFacts, State
 from tipcflow.github.report.words import cell, chains_table, findings_table, lists, short, within
-from tipcflow.github.trust.decide import APPROVE, RERUN, external_id
+from tipcflow.github.trust.decide import APPROVE, RERUN
 from tipcflow.github.trust.decisions import Why
 from tipcflow.report.text.plain import one_line
 
@@ -75,7 +75,7 @@ def check_run(facts: PullFacts, repository: Repository) -> CheckRun:
     return CheckRun(
         name=repository.check,
         head_sha=facts.key.head_sha,
-        external_id=external_id(facts.key),
+        external_id=str(facts.key.external_id),
         status="completed" if done else "in_progress" if facts.state is State.RUNNING else "queued",
         conclusion=conclusion(facts, repository.gate) if done else None,
         title=within_line(_title(facts), _LONGEST_TITLE),

@@ -4,6 +4,27 @@ Public: `__all__`.
 """
 
 from tipcflow.github.trust.decide import decide
-from tipcflow.github.trust.decisions import Decision, Do, Known, Previous, RunKey, Why, approved, next_attempt
+from tipcflow.github.trust.decisions import (
+    Decision,
+    Do,
+    ExternalId,
+    Known,
+    Previous,
+    RunKey,
+    Why,
+    approved,
+    next_attempt,
+)
 
-__all__ = ["Decision", "Do", "Known", "Previous", "RunKey", "Why", "approved", "decide", "next_attempt"]
+__all__ = [
+    "Decision",
+    "Do",
+    "ExternalId",
+    "Known",
+    "Previous",
+    "RunKey",
+    "Why",
+    "approved",
+    "decide",
+    "next_attempt",
+]

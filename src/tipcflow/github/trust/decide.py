@@ -4,7 +4,7 @@ from fnmatch import fnmatchcase
 
 from tipcflow.config.repository import Repository
 from tipcflow.github.commands import HELP, Accept, Approve, Cancel, Command, Help, Rerun, Run, Wrong, parse
-from tipcflow.github.trust.decisions import Decision, Do, Known, RunKey, Why, approved, next_attempt
+from tipcflow.github.trust.decisions import Decision, Do, ExternalId, Known, RunKey, Why, approved, next_attempt
 from tipcflow.github.webhook.events import (
     CheckRunEvent,
     CommentEvent,
@@ -267,9 +267,10 @@ def _check_run(event: CheckRunEvent, repository: Repository, known: Known) -> tu
         return (_ignore(Why.NOT_OURS, "not a check run of this App"),)
     if not repository.approvers.allow(event.sender, known.permission):
         return (_ignore(Why.NOT_ALLOWED, f"requires {repository.approvers.permission} permission"),)
-    number = number_of(event.external_id)
-    if number is None:
+    known_id = ExternalId.parse_or_none(event.external_id)
+    if known_id is None:
         return (_ignore(Why.NOT_OURS, "the check run has no run of tipcflow"),)
+    number = known_id.number
     if number and (not known.head_sha or not known.open):
         return (_ignore(Why.UNKNOWN_STATE, _UNKNOWN),)
     if number and event.head_sha != known.head_sha:
@@ -286,14 +287,3 @@ def _check_run(event: CheckRunEvent, repository: Repository, known: Known) -> tu
         return (held,)
     start = Decision(Do.START, Why.BUTTON, f"requested by {event.sender}", key, request, number=number)
     return (start,)
-
-
-def external_id(key: RunKey) -> str:
-    """The id that a check run gets, to find its pull request again: GitHub lists none for forks."""
-    return f"{key.number}/{key.attempt}"
-
-
-def number_of(external: str) -> int | None:
-    """The pull request of a check run, 0 for pushes and merge groups; None if it is not ours."""
-    number, slash, attempt = external.partition("/")
-    return int(number) if slash and number.isdecimal() and attempt.isdecimal() and len(number) < 10 else None

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Self
 
 from tipcflow.github.commands import Accept
 
@@ -46,6 +47,28 @@ class Why(StrEnum):
     UNKNOWN_STATE = "unknown_state"
 
 
+@dataclass(frozen=True, order=True, slots=True)
+class ExternalId:
+    """The id that a check run gets, to find its attempt again: GitHub lists no pull requests of forks.
+
+    Attributes:
+        number: pull request; 0 for pushes and merge groups.
+    """
+
+    number: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.attempt}"
+
+    @classmethod
+    def parse_or_none(cls, text: str) -> Self | None:
+        """Read what `str` wrote; None for the id of another application."""
+        number, slash, attempt = text.partition("/")
+        is_ours = slash and number.isdecimal() and attempt.isdecimal() and len(number) < 10
+        return cls(int(number), int(attempt)) if is_ours else None
+
+
 @dataclass(frozen=True)
 class RunKey:
     """Identifies one run of a commit; equal keys are one run, however often GitHub retries.
@@ -59,6 +82,11 @@ class RunKey:
     number: int
     head_sha: str
     attempt: int = 1
+
+    @property
+    def external_id(self) -> ExternalId:
+        """The id of its check run."""
+        return ExternalId(self.number, self.attempt)
 
     @property
     def run_id(self) -> str:

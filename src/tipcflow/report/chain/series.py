@@ -68,6 +68,7 @@ class Line(_Model):
 
     Attributes:
         text: its name in URLs.
+        name: metric and leg, or the last part of the step.
         better: `higher`, `lower`, or `none`.
         reference: median of the first accepted runs, which is 100 %; None without one.
         points: oldest first.
@@ -75,6 +76,7 @@ class Line(_Model):
     """
 
     text: str
+    name: str
     chain: str
     mode: str
     environment: str
@@ -87,11 +89,6 @@ class Line(_Model):
     reference: float | None
     points: tuple[Point, ...]
     coarse: int = 0
-
-    @property
-    def name(self) -> str:
-        """Metric and leg, or the last part of the step."""
-        return " ".join(filter(None, (self.metric, self.leg or StepId.parse(self.step).name)))
 
     @property
     def last(self) -> Point | None:
@@ -127,6 +124,7 @@ def line_of(key: LineKey, runs: Sequence[Run], values: Sequence[float | None], c
     definition = metric(key.key.plain_metric)
     return Line(
         text=str(key),
+        name=" ".join(filter(None, (key.metric, key.leg or StepId.parse(key.step).name))),
         chain=key.chain,
         mode=key.mode,
         environment=key.environment,

@@ -73,6 +73,11 @@ class MatrixRow(_Model):
     bad: int
     cells: dict[str, Cell]
 
+    @property
+    def name(self) -> str:
+        """`<suite>/<model>`."""
+        return ChainName.parse(self.chains[0]).model_name
+
 
 class Matrix(_Model):
     """Everything that the page and the command show.

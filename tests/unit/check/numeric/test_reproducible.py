@@ -31,6 +31,7 @@ def test_the_first_divergent_iteration_is_named(build: ModuleType) -> None:
     (result,) = loss_reproducible(build.facts(), build.loss_context(build.past(losses=other)))
     assert result.status is FAILED
     assert result.reason.startswith("differs from run earlier from iteration 1 on (node beta, rank 1): 2.44")
+    assert result.values["where"] == "beta, rank 1"
     only_alpha = {LossKey(build.TRAIN, CurveKey("alpha", 0)): other[LossKey(build.TRAIN, CurveKey("alpha", 0))]}
     (result,) = loss_reproducible(build.facts(), build.loss_context(build.past(losses=only_alpha)))
     assert result.values["first_divergent"] == 6

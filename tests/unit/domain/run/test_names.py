@@ -18,7 +18,7 @@ def test_chain_name_survives_a_round_trip(suite: str, model: str, file: str) -> 
 def test_chain_name_has_three_parts() -> None:
     name = ChainName.parse("clas/ResNet50/train_infer_python")
     assert name.parts == ("clas", "ResNet50", "train_infer_python")
-    assert name.in_suite == "ResNet50/train_infer_python"
+    assert (name.in_suite, name.model_name) == ("ResNet50/train_infer_python", "clas/ResNet50")
 
 
 @pytest.mark.parametrize("text", ["", "suite", "suite/model", "suite/model/", "/model/file", "a/b/c/d"])
@@ -133,6 +133,20 @@ def test_a_framework_has_a_name_and_a_version(text: str, name: str, version: str
 def test_step_id_tells_the_kind_of_its_commands(text: str, kind: str, is_before: bool, is_profiling: bool) -> None:
     step = StepId.parse(text)
     assert (step.kind_name, step.is_before, step.is_profiling) == (kind, is_before, is_profiling)
+
+
+@pytest.mark.parametrize(
+    ("text", "variant", "expected"),
+    [
+        ("norm_train/train", "norm_train", True),
+        ("norm_train/N1C1_profiling/train", "norm_train", True),
+        ("norm_train_2/train", "norm_train", False),
+        ("norm_train", "norm_train", False),
+        ("prepare", "norm_train", False),
+    ],
+)
+def test_step_is_in_its_variant(text: str, variant: str, expected: bool) -> None:
+    assert StepId.parse(text).is_in(variant) is expected
 
 
 def test_name_of_an_extra_command_is_recognized() -> None:

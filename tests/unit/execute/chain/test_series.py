@@ -12,6 +12,7 @@ from tests.support.stories import TRAIN, open_store
 
 from tipcflow.domain import ConfigError, Run, Status
 from tipcflow.execute.chain.series import load_series, parse_lines, siblings_of
+from tipcflow.report.canonical import plain
 from tipcflow.report.chain.series import LineKey, series_csv
 from tipcflow.store import Store
 
@@ -52,7 +53,10 @@ def test_lines_of_different_units_are_relative(store: Store) -> None:
     runs = weeks(store, 3)
     speed, latency = a_key(runs[-1]), a_key(runs[-1], "inference_time", LEG, "cpu_onednn_on")
     assert not load_series(store, [speed]).relative
-    assert load_series(store, [speed, latency]).relative
+    both = load_series(store, [speed, latency])
+    assert both.relative
+    assert [line.name for line in both.lines] == ["batch_cost train", "inference_time cpu_onednn_on"]
+    assert plain(both)["lines"][1]["name"] == "inference_time cpu_onednn_on"
 
 
 def test_siblings_are_the_other_metrics_and_the_other_groups(store: Store) -> None:

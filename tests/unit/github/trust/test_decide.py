@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tipcflow.config.repository import Approvers, Repository
-from tipcflow.github.trust import Decision, Do, Known, Previous, RunKey, Why, decide
-from tipcflow.github.trust.decide import external_id, number_of
+from tipcflow.github.trust import Decision, Do, ExternalId, Known, Previous, RunKey, Why, decide
 from tipcflow.github.webhook import CheckRunEvent, CommentEvent, MergeGroupEvent, PullRequestEvent, PushEvent
 from tipcflow.github.webhook.events import Event
 
@@ -349,5 +348,7 @@ def test_no_combination_starts_unapproved_code_of_a_fork(repository: Repository)
 
 
 def test_the_id_of_a_check_run_is_read() -> None:
-    assert number_of(external_id(RunKey(NAME, 12, HEAD, 3))) == 12
-    assert [number_of(text) for text in ("", "12", "a/1", "1/", "-1/2", "9" * 12 + "/1")] == [None] * 6
+    assert str(RunKey(NAME, 12, HEAD, 3).external_id) == "12/3"
+    assert ExternalId.parse_or_none("12/3") == ExternalId(12, 3)
+    foreign = ("", "12", "a/1", "1/", "-1/2", "9" * 12 + "/1")
+    assert [ExternalId.parse_or_none(text) for text in foreign] == [None] * 6
