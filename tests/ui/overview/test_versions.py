@@ -79,7 +79,7 @@ def test_a_pull_request_shows_its_chains_against_their_base(
     put(store, 1, "a", OLD, Status.PASS)
     put(store, 2, "a", OLD, Status.REGRESSION, reason="slower", trigger="pr")
     chains = (
-        StartedChain(chain="s/a/train", run="r02", selected="<i>its params file changed"),
+        StartedChain(chain="s/a/train", run="r02", selected="<i>its params file changed", predicted_s=312.0),
         StartedChain(chain="s/z/train", problem="no such DAG", status="infra_failure"),
     )
     for head, number in (("1" * 40, 7), ("2" * 40, 0)):
@@ -91,6 +91,7 @@ def test_a_pull_request_shows_its_chains_against_their_base(
     assert "Pull request 7 of o/r" in seen.text
     assert "<i>its params file changed" in seen.text
     assert "no such DAG" in seen.text
+    assert "predicted 5.2" in seen.text
     assert "/certification/compare?run=r01&run=r02" in seen.attributes("a", "href")
     assert "passed on r01" in seen.text
     response = machine.get("/certification/api/pulls?repository=o/r&number=7&format=csv")
@@ -98,6 +99,7 @@ def test_a_pull_request_shows_its_chains_against_their_base(
     assert [(row["chain"], row["status"], row["base"]) for row in rows] == [
         ("s/a/train", "regression", "r01"), ("s/z/train", "infra_failure", ""),
     ]  # fmt: skip
+    assert [float(row["predicted_s"]) for row in rows] == [312.0, 0.0]
 
 
 @pytest.mark.parametrize("page", ["versions", "pulls"])

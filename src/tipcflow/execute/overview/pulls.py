@@ -34,7 +34,8 @@ def load_pulls(store: "Store", *, repository: str = "", number: int | None = Non
         changes = {
             run: changes_of(numbers[base].values, numbers[run].values) for run, base in bases.items() if base
         }
-    rows = tuple(_row(attempt, runs, bases, changes) for attempt in attempts)
+    took = store.attempts.took([run.id for run in runs.values() if run.status is not None])
+    rows = tuple(_row(attempt, runs, bases, changes, took) for attempt in attempts)
     return Pulls(repository=repository, number=number, attempts=rows)
 
 
@@ -43,8 +44,9 @@ def _row(
     runs: Mapping[str, Run],
     bases: Mapping[str, str],
     changes: Mapping[str, tuple[MetricChange, ...]],
+    took: Mapping[str, float],
 ) -> PullRow:
-    chains = [_chain(chain, runs.get(chain.run), bases, changes) for chain in attempt.chains]
+    chains = [_chain(chain, runs.get(chain.run), bases, changes, took) for chain in attempt.chains]
     chains.sort(key=lambda chain: (-(chain.status.severity if chain.status else 0), chain.chain))
     names = ("repository", "number", "head_sha", "attempt", "state", "created_at", "ended_at")
     return PullRow(
@@ -59,6 +61,7 @@ def _chain(
     run: Run | None,
     bases: Mapping[str, str],
     changes: Mapping[str, tuple[MetricChange, ...]],
+    took: Mapping[str, float],
 ) -> PullChain:
     status = run.status if run else Status(chain.status) if chain.status in set(Status) else None
     return PullChain(
@@ -69,4 +72,6 @@ def _chain(
         base=bases.get(chain.run, ""),
         selected=chain.selected,
         changes=changes.get(chain.run, ()),
+        predicted_s=chain.predicted_s,
+        took_s=took.get(chain.run, 0.0),
     )

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from tipcflow.domain import MetricKey, Status
 from tipcflow.domain.numbers.metric_groups import Group, group_of
 from tipcflow.domain.numbers.metrics import metric
-from tipcflow.domain.numbers.units import percent
+from tipcflow.domain.numbers.units import minutes, percent
 
 
 class _Model(BaseModel):
@@ -38,6 +38,7 @@ class PullChain(_Model):
         base: the run that it is compared with, its chain's newest green run before it; '' without one.
         changes: of each group of metrics the one that is worse by most, or better by least, than on the base.
         selected: why the chain was selected.
+        predicted_s, took_s: predicted seconds of its steps, and real ones of an ended run; 0 if unknown.
     """
 
     chain: str
@@ -47,6 +48,14 @@ class PullChain(_Model):
     base: str
     selected: str
     changes: tuple[MetricChange, ...] = ()
+    predicted_s: float = 0.0
+    took_s: float = 0.0
+
+    @property
+    def minutes(self) -> str:
+        """Real and predicted minutes; '' if both are unknown."""
+        took = [minutes(self.took_s)] if self.took_s else []
+        return ", ".join(took + ([f"predicted {minutes(self.predicted_s)}"] if self.predicted_s else []))
 
 
 class PullRow(_Model):

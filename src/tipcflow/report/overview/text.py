@@ -51,7 +51,7 @@ _COVERAGE = ("chain", "suite", "declared", "lines", "passing", "legs", "legs_ran
 _PAIR = ("kind", "chain", "mode", "cluster", "environment")
 _PAIR_RUNS = ("base_status", "base_run", "new_status", "new_run", "reason")
 _PULL = ("repository", "number", "head_sha", "attempt", "state", "why", "created_at", "ended_at")
-_PULL_CHAIN = ("chain", "status", "run", "reason", "base", "changes")
+_PULL_CHAIN = ("chain", "status", "run", "reason", "base", "changes", "predicted_s", "took_s")
 _NODE = ("node", "runs", "busy", "ended_runs", "infra_failures", "lost")
 
 _SERIES = ("series", "chain", "cluster", "framework", "created_at", "precision", "rule")

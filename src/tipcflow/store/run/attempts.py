@@ -1,6 +1,6 @@
 """Attempts of steps: when each ran, on which nodes, and how it ended."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import func, insert, select, update
 
@@ -8,6 +8,8 @@ from tipcflow.domain import Attempt, ExitRecord, InfraError, Status
 from tipcflow.store.base import Part
 from tipcflow.store.run.steps import check_word
 from tipcflow.store.schema import attempts, steps
+
+_AT_ONCE = 500
 
 
 class Attempts(Part):
@@ -91,6 +93,18 @@ class Attempts(Part):
         rows = self.of(run_id)
         ends = [row.ended_at for row in rows if row.ended_at is not None]
         return max(ends) - min(row.started_at for row in rows) if ends else 0.0
+
+    def took(self, run_ids: Collection[str]) -> dict[str, float]:
+        """Return `took_s` of each of these runs that has an ended step."""
+        wanted = sorted(run_ids)
+        times = (func.min(attempts.c.started_at), func.max(attempts.c.ended_at))
+        took: dict[str, float] = {}
+        with self._read() as connection:
+            for start in range(0, len(wanted), _AT_ONCE):
+                query = select(attempts.c.run, *times).where(attempts.c.run.in_(wanted[start : start + _AT_ONCE]))
+                rows = connection.execute(query.group_by(attempts.c.run))
+                took |= {run: end - begin for run, begin, end in rows if end is not None}
+        return took
 
     def open_number(self, run_id: str, step_id: str) -> int | None:
         """Return the number of the step's open attempt, None without one."""
