@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from tipcflow.cli.trigger.selection import TriggerRequest
 from tipcflow.domain import InfraError, Status, TipcflowError
 from tipcflow.domain.numbers.units import duration, limit
+from tipcflow.domain.run.names import ChainName
 
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow, DagRun, RunFacts
@@ -65,12 +67,13 @@ def wait(
     """
     until = time.monotonic() + timeout_s
     silent = ""
+    labels = _labels([run.request.chain for run in runs])
     while (open_ := [run for run in runs if run.status is None]) and not cancel.is_set():
         if time.monotonic() >= until:
             break
         for run in open_:
             try:
-                _poll(airflow, run, until, note)
+                _poll(airflow, run, until, labels[run.request.chain], note)
                 silent = ""
             except InfraError as error:
                 if not silent:
@@ -84,12 +87,20 @@ def wait(
             run.status, run.reason = _unfinished(run, cancel.is_set(), timeout_s, silent)
 
 
-def _poll(airflow: "Airflow", run: Watched, until: float, note: Note) -> None:
+def _labels(chains: Sequence[str]) -> dict[str, str]:
+    """Return how the messages of each chain begin: with its model if that is unique; a single chain has none."""
+    models = {chain: ChainName.parse(chain).model for chain in chains}
+    counts = Counter(models.values())
+    named = {chain: model if counts[model] == 1 else chain for chain, model in models.items()}
+    return {chain: f"{name}: " if len(named) > 1 else "" for chain, name in named.items()}
+
+
+def _poll(airflow: "Airflow", run: Watched, until: float, label: str, note: Note) -> None:
     assert run.dag_run
     left = max(0.1, min(_LONGEST_CALL_S, until - time.monotonic()))
     run.dag_run = airflow.dag_run(run.dag_run.dag_id, run.dag_run.run_id, deadline_s=left)
     run.facts = airflow.certification(run.run, deadline_s=left) or run.facts
-    _print_note(run, note)
+    _print_note(run, label, note)
     if not run.dag_run.state.ended:
         run.ended_at = None
         return
@@ -131,7 +142,7 @@ def _unfinished(run: Watched, cancelled: bool, timeout_s: float, silent: str) ->
     return Status.INFRA_FAILURE, f"not finished after {limit(timeout_s)}; the DAG run is {state}{why}"
 
 
-def _print_note(run: Watched, note: Note) -> None:
+def _print_note(run: Watched, label: str, note: Note) -> None:
     """One line per change: the DAG run's state, and each step that ended."""
     assert run.dag_run
     now = {"DAG run": run.dag_run.state.value}
@@ -144,5 +155,5 @@ def _print_note(run: Watched, note: Note) -> None:
         now["no verdict yet"] = f"re-measuring: {', '.join(confirm_run.keys)} (confirm run {confirm_run.run})"
     for what, word in now.items():
         if run.progress.get(what) != word:
-            note(f"{run.request.chain}: {what}: {word}")
+            note(f"{label}{what}: {word}")
     run.progress.update(now)

@@ -99,6 +99,8 @@ def _chain(evidence: _Evidence, name: str) -> report.ChainCoverage:
         if count.status is Status.NOT_RUN:
             not_run[count.reason] = not_run.get(count.reason, 0) + count.count
     newest = max(lines, key=lambda line: line.created_at, default=None)
+    no_framework = _no_framework(evidence, name, lines)
+    gaps = _gaps(evidence, name, lines, has_unrun_legs=bool(not_run), has_framework=not no_framework)
     return report.ChainCoverage(
         chain=name,
         suite=ChainName.parse(name).suite,
@@ -111,18 +113,20 @@ def _chain(evidence: _Evidence, name: str) -> report.ChainCoverage:
         not_run=not_run,
         newest_run=newest.run if newest else "",
         newest_at=newest.created_at if newest else None,
-        gaps=tuple(_gaps(evidence, name, lines, has_unrun_legs=bool(not_run))),
-        no_framework=_no_framework(evidence, name, lines),
+        gaps=tuple(gaps),
+        no_framework=no_framework,
     )
 
 
-def _gaps(evidence: _Evidence, name: str, lines: Sequence["Line"], *, has_unrun_legs: bool) -> list[report.Gap]:
+def _gaps(
+    evidence: _Evidence, name: str, lines: Sequence["Line"], *, has_unrun_legs: bool, has_framework: bool
+) -> list[report.Gap]:
     modes = sorted({line.mode for line in lines})
     accepted = [evidence.accepted[line.run] for line in lines]
     target = any(evidence.has_target(name, mode) for mode in modes or [""])
     golden = any(evidence.has_golden(name, mode) for mode in modes)
     is_missing = {
-        report.Gap.NO_FRAMEWORK: bool(_no_framework(evidence, name, lines)),
+        report.Gap.NO_FRAMEWORK: not has_framework,
         report.Gap.NEVER_RUN: not lines,
         report.Gap.NEVER_PASSED: bool(lines) and not any(ever for ever, _ in accepted),
         report.Gap.STALE: bool(lines) and max(line.created_at for line in lines) < evidence.oldest,

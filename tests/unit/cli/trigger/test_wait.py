@@ -158,3 +158,16 @@ def test_a_token_is_enough(tipcflow: Tipcflow, airflow: FakeAirflow, monkeypatch
     monkeypatch.delenv("TIPCFLOW_AIRFLOW_USER")
     assert tipcflow("trigger", CHAIN).code == 0
     assert ("POST", "/auth/token") not in airflow.requests
+
+
+@pytest.mark.parametrize(
+    ("chains", "labels"),
+    [
+        (["s/a/train"], [""]),
+        (["s/a/train", "s/a/train"], [""]),
+        (["s/a/train", "s/b/train"], ["a: ", "b: "]),
+        (["s/a/train", "t/a/train", "s/b/train"], ["s/a/train: ", "t/a/train: ", "b: "]),
+    ],
+)
+def test_messages_begin_with_the_shortest_name_that_is_clear(chains: list[str], labels: list[str]) -> None:
+    assert list(trigger_wait._labels(chains).values()) == labels
