@@ -122,7 +122,7 @@ def check_app(
 ) -> list["Finding"]:
     """All findings about one App."""
     from tipcflow.cli.doctor.findings import Finding
-    from tipcflow.github.client.app import App
+    from tipcflow.github.client.app import App, server_time
 
     if not app_id or not key:
         variable = _variable(connection)
@@ -132,11 +132,18 @@ def check_app(
         return [Finding(where=connection, what="login", ok=False, found=text)]
     try:
         github_app = App.of(repositories[0].api_url, app_id, key)
-        about, server_time = github_app.about()
     except TipcflowError as error:
         return [Finding(where=connection, what="login", ok=False, found=error.message)]
+    try:
+        about, time_there = github_app.about()
+    except TipcflowError as error:
+        findings = [Finding(where=connection, what="login", ok=False, found=error.message)]
+        # A wrong clock is a usual cause.
+        url = repositories[0].api_url
+        return findings + _guarded(connection, "clock", lambda: _about_clock(connection, server_time(url)))
     findings = [Finding(where=connection, what="login", ok=True, found=f"App {about.get('slug')}, id {app_id}")]
-    findings += _about_app(connection, about, server_time, repositories)
+    findings += _about_app(connection, about, repositories)
+    findings += _about_clock(connection, time_there)
     findings += _guarded(connection, "webhook", lambda: _about_hook(connection, github_app, secret, ping=ping))
     for repo in repositories:
         findings += _guarded(repo.name, "installation", lambda repo=repo: _about_installation(github_app, repo))  # type: ignore[misc]
@@ -152,9 +159,7 @@ def _guarded(where: str, what: str, inspect: Callable[[], list["Finding"]]) -> l
         return [Finding(where=where, what=what, ok=False, found=error.message)]
 
 
-def _about_app(
-    where: str, about: Mapping[str, Any], server_time: float | None, repositories: list["Repository"]
-) -> list["Finding"]:
+def _about_app(where: str, about: Mapping[str, Any], repositories: list["Repository"]) -> list["Finding"]:
     from tipcflow.cli.doctor.findings import Finding
 
     slug = str(about.get("slug") or "")
@@ -164,11 +169,17 @@ def _about_app(
     missing = sorted(set(EVENTS) - set(about.get("events") or ()))
     text = f"subscribe the App to {', '.join(missing)}" if missing else ", ".join(EVENTS)
     findings.append(Finding(where=where, what="events", ok=not missing, found=text))
-    if server_time is not None:
-        ahead = time.time() - server_time
-        text = f"{rough(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} GitHub's"
-        findings.append(Finding(where=where, what="clock", ok=abs(ahead) < CLOCK_S, found=text))
     return findings
+
+
+def _about_clock(where: str, time_there: float | None) -> list["Finding"]:
+    from tipcflow.cli.doctor.findings import Finding
+
+    if time_there is None:
+        return []
+    ahead = time.time() - time_there
+    text = f"{rough(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} GitHub's"
+    return [Finding(where=where, what="clock", ok=abs(ahead) < CLOCK_S, found=text)]
 
 
 def _about_installation(github_app: "App", repository: "Repository") -> list["Finding"]:

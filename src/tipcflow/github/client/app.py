@@ -8,9 +8,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import requests
 from github import Auth, Github
 
-from tipcflow.github.client.connect import api
+from tipcflow.github.client.connect import TIMEOUT_S, api
 from tipcflow.github.client.errors import translated
 from tipcflow.github.client.key import require_key
 
@@ -51,8 +52,7 @@ class App:
     def about(self) -> tuple[dict[str, Any], float | None]:
         """(The App: slug, permissions, events; GitHub's time, seconds since the epoch)."""
         headers, body = self._get("/app")
-        date = headers.get("date")
-        return dict(body), parsedate_to_datetime(date).timestamp() if date else None
+        return dict(body), _time_of(headers.get("date"))
 
     def hook(self) -> dict[str, Any]:
         """The webhook's settings; GitHub shows the secret as asterisks."""
@@ -88,6 +88,20 @@ class App:
         with translated(f"GET {urlsplit(path).path}"):
             headers, body = self._api.requester.requestJsonAndCheck("GET", path)
         return {str(name).lower(): str(value) for name, value in headers.items()}, body
+
+
+def server_time(url: str) -> float | None:
+    """GitHub's time, seconds since the epoch, also for a login that it refuses; None if it is unknown.
+
+    Raises:
+        InfraError: GitHub is unreachable.
+    """
+    with translated("its time"):
+        return _time_of(requests.get(url, timeout=TIMEOUT_S).headers.get("date"))
+
+
+def _time_of(date: str | None) -> float | None:
+    return parsedate_to_datetime(date).timestamp() if date else None
 
 
 def _next_cursor(link: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from tipcflow.cli.github.doctor import EVENTS, PERMISSIONS
 from tipcflow.cli.main import app
+from tipcflow.github.client import app as github_app
 from tipcflow.store import Store
 
 pytestmark = pytest.mark.slow
@@ -131,6 +133,21 @@ def test_unusable_key_is_named(github: GitHub, tmp_path: Path, text: str) -> Non
     (login,) = json.loads(done.stdout)["findings"]
     assert (login["what"], login["ok"]) == ("login", False)
     assert "the App's private key cannot be used" in login["found"]
+
+
+@pytest.mark.parametrize(("ahead_s", "ok"), [(0, True), (300, False)])
+def test_clock_is_checked_also_if_github_refuses_the_login(
+    github: GitHub, monkeypatch: pytest.MonkeyPatch, ahead_s: int, ok: bool
+) -> None:
+    """GitHub refuses the login of an App whose clock is more than a minute ahead."""
+    github.faults = [("GET", 401, {}, False)]
+    if ahead_s:
+        monkeypatch.setattr(github_app, "server_time", lambda _: time.time() - ahead_s)
+    code, found = look()
+    assert code == 2
+    assert set(found) == {"login", "clock"}
+    assert found["clock"][0] == ok
+    assert ok or found["clock"][1] == "300 s ahead of GitHub's"
 
 
 def test_another_secret_is_found_by_the_ping(github: GitHub, tmp_path: Path) -> None:
