@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Run
 from tipcflow.store import Store
+
+if TYPE_CHECKING:
+    from tests.support.slurm import LocalSlurm
 
 ROOT = Path(__file__).resolve().parents[2]
 TIPCFLOW = Path(sys.executable).with_name("tipcflow")
@@ -43,8 +46,8 @@ class Outcome:
 class Site:
     """A user's installation: TIPCFLOW_HOME, configs/, a copy of the toy suite, a cluster file of living nodes."""
 
-    def __init__(self, folder: Path, nodes: LocalNodes, *, database_url: str = "") -> None:
-        self.nodes = nodes
+    def __init__(self, folder: Path, nodes: "LocalNodes | LocalSlurm", *, database_url: str = "") -> None:
+        self._nodes = nodes
         self.database_url = database_url
         self.home = folder / "home"
         self.suite = folder / "toy"
@@ -55,6 +58,12 @@ class Site:
         (self.configs / "clusters").mkdir()
         self.configure_suite()
         self.cluster_file = nodes.write_cluster_file(self.configs / "clusters" / "local.yaml")
+
+    @property
+    def nodes(self) -> LocalNodes:
+        """The nodes of an inventory."""
+        assert isinstance(self._nodes, LocalNodes)
+        return self._nodes
 
     @property
     def env(self) -> dict[str, str]:

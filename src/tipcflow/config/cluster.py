@@ -2,13 +2,112 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
+from pydantic import Field, field_validator, model_validator
 
+from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.suite import Suite, find_config
+from tipcflow.config.yaml_text.strict import read_yaml
 from tipcflow.domain.errors import ConfigError
-from tipcflow.domain.node import Cluster
+from tipcflow.domain.node import Cluster, Launch, Node, NodeSettings, SshTarget
+from tipcflow.domain.slurm import NODE, SlurmSource, SlurmStep
+
+
+# A value of an option of sbatch: one word that is not an option itself.
+_WORD = r"^([A-Za-z0-9_.][^\s\x00-\x1f]*)?$"
+# Constraints have brackets, and operators between features.
+_FEATURES = r"^([A-Za-z0-9_.(\[][^\s\x00-\x1f]*)?$"
+
+
+class LoginNode(ConfigModel):
+    """The host with Slurm's commands.
+
+    Attributes:
+        local: whether it is this machine.
+        connection: the Airflow connection ID; the CLI uses `ssh` instead.
+        ssh: how the CLI reaches it.
+    """
+
+    local: bool = False
+    connection: str = ""
+    ssh: SshTarget | None = None
+
+    @model_validator(mode="after")
+    def _reachable(self) -> "LoginNode":
+        if self.local and (self.ssh or self.connection):
+            raise ValueError("a local login node has neither `ssh` nor `connection`")
+        if not (self.local or self.ssh or self.connection):
+            raise ValueError("needs `local: true`, `ssh` or `connection`")
+        if self.ssh and not (self.ssh.alias or self.ssh.host):
+            raise ValueError("`ssh` of a login node needs `alias` or `host`")
+        return self
+
+
+class AllocatedNode(NodeSettings):
+    """What tipcflow uses on every node of the allocation; `{node}` is the node's name."""
+
+    @field_validator("workspace")
+    @classmethod
+    def _own(cls, workspace: str) -> str:
+        # Nodes of a Slurm cluster usually share file systems, and each needs a workspace of its own.
+        if NODE not in workspace:
+            raise ValueError(f"must contain {NODE}, because nodes may share a file system")
+        return workspace
+
+
+class SlurmClusterFile(ConfigModel):
+    """A cluster file with `kind: slurm`.
+
+    Attributes:
+        nodes: maximum number of nodes of a run.
+    """
+
+    name: str
+    kind: Literal["slurm"]
+    launch: Launch | None = None
+    probe: bool = True
+    login: LoginNode
+    partition: str = Field(default="", pattern=_WORD)
+    constraint: str = Field(default="", pattern=_FEATURES)
+    account: str = Field(default="", pattern=_WORD)
+    qos: str = Field(default="", pattern=_WORD)
+    gres: str = Field(default="", pattern=_WORD)
+    nodes: int = Field(ge=1, le=1024)
+    time_limit_minutes: int = Field(ge=1)
+    node: AllocatedNode
+
+    def cluster(self) -> Cluster:
+        """Return the cluster with a placeholder for each node that may be allocated."""
+        source = SlurmSource(
+            local=self.login.local,
+            partition=self.partition,
+            constraint=self.constraint,
+            account=self.account,
+            qos=self.qos,
+            gres=self.gres,
+            time_limit_minutes=self.time_limit_minutes,
+            workspace=self.node.workspace,
+            cache=self.node.cache,
+        )
+        nodes = tuple(self._placeholder(f"slurm-{number}") for number in range(1, self.nodes + 1))
+        return Cluster(
+            name=self.name, kind="slurm", launch=self.launch, probe=self.probe, slurm=source, nodes=nodes
+        )
+
+    def _placeholder(self, name: str) -> Node:
+        settings = {field: getattr(self.node, field) for field in NodeSettings.model_fields}
+        step = SlurmStep(local=self.login.local, gres=self.gres)
+        return Node(
+            **settings,
+            name=name,
+            address=name,
+            connection=self.login.connection,
+            ssh=self.login.ssh or SshTarget(),
+            slurm=step,
+        )
 
 
 def load_cluster(name: str, config_dir: Path) -> Cluster:
@@ -19,7 +118,10 @@ def load_cluster(name: str, config_dir: Path) -> Cluster:
             share a name or an address.
     """
     path = find_config(name, config_dir / "clusters", what="cluster")
+    if _kind(path) == "slurm":
+        return load_yaml(path, SlurmClusterFile).cluster()
     cluster = load_yaml(path, Cluster)
+    _refuse_slurm_keys(cluster, path)
     for what in ("name", "address"):
         counts = Counter(getattr(node, what) for node in cluster.nodes)
         twice = [value for value, count in counts.items() if count > 1]
@@ -32,6 +134,22 @@ def load_cluster(name: str, config_dir: Path) -> Cluster:
                 expected="each once",
             )
     return cluster
+
+
+def _kind(path: Path) -> object:
+    """Return the value of the file's key `kind`; None for an unreadable file, which `load_yaml` reports."""
+    try:
+        data, _ = read_yaml(path.read_text(encoding="utf-8"), file=str(path))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return data.get("kind") if isinstance(data, dict) else None
+
+
+def _refuse_slurm_keys(cluster: Cluster, path: Path) -> None:
+    """Refuse what only an allocation sets, in the file of an inventory."""
+    key = "slurm" if cluster.slurm else "nodes.slurm" if any(node.slurm for node in cluster.nodes) else ""
+    if key:
+        raise ConfigError("unknown key", file=str(path), key=key, expected="`kind: slurm` for nodes from Slurm")
 
 
 def missing_framework(suite: Suite, cluster: Cluster, *, requested: str = "") -> str:

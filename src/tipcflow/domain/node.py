@@ -1,11 +1,12 @@
 """Clusters, nodes and the facts that a node reports."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from tipcflow.domain.base import Frozen, Record
+from tipcflow.domain.slurm import SlurmSource, SlurmStep
 
 # Name of an environment variable that a shell can export.
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -76,12 +77,10 @@ class Launch(StrEnum):
     INIT_METHOD = "init_method"
 
 
-class Node(Frozen):
-    """One SSH-reachable host of a cluster.
+class NodeSettings(Frozen):
+    """What tipcflow uses on a node, however the node is reached.
 
     Attributes:
-        address: the IP address for the other nodes, passed to `--ips`.
-        connection: the Airflow connection ID; the CLI uses `ssh` instead.
         device: type of the slots.
         slots: number of GPUs (device `gpu`) or CPU processes (device `cpu`) that one run may use at once.
         python: interpreter of the node's environment, an absolute path on the node; with a container it is only
@@ -98,10 +97,6 @@ class Node(Frozen):
             inspection of the node finds a missing one.
     """
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)
-    address: str
-    connection: str = ""
-    ssh: SshTarget = SshTarget()
     device: Literal["cpu", "gpu"] = "cpu"
     slots: int = Field(default=1, ge=1, le=1024)
     python: str = Field(pattern=r"^/")
@@ -130,7 +125,7 @@ class Node(Frozen):
         return self.cache or f"{self.workspace}/cache"
 
     @model_validator(mode="after")
-    def _mountable(self) -> "Node":
+    def _mountable(self) -> Self:
         if self.container and ":" in self.workspace:
             raise ValueError("a workspace with ':' in its name cannot be mounted into a container")
         return self
@@ -141,13 +136,43 @@ class Node(Frozen):
         return self.container.python if self.container else self.python
 
 
+class Node(NodeSettings):
+    """One host of a cluster: reachable by SSH, or part of a Slurm allocation.
+
+    Attributes:
+        address: the IP address for the other nodes, passed to `--ips`.
+        connection: the Airflow connection ID; the CLI uses `ssh` instead. Both are those of the login node if the
+            node is part of an allocation.
+        slurm: its place in a Slurm allocation; None for a node that is reached directly.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)
+    address: str
+    connection: str = ""
+    ssh: SshTarget = SshTarget()
+    slurm: SlurmStep | None = None
+
+    @property
+    def open_port(self) -> int:
+        """Return the port that accepts connections of the other nodes: that of sshd, or of slurmd."""
+        return (self.slurm.port if self.slurm else self.ssh.port) or 22
+
+
 class Cluster(Frozen):
-    """An inventory of nodes. `launch` is the launcher of trainings, unless the suite sets one; `probe` is whether
-    Python processes of steps load the framework probe."""
+    """An inventory of nodes.
+
+    Attributes:
+        launch: the launcher of trainings, unless the suite sets one.
+        probe: whether Python processes of steps load the framework probe.
+        slurm: how Slurm is asked for the nodes; None for an inventory. Before the allocation, `nodes` are
+            placeholders, one for each node that may be allocated.
+    """
 
     name: str
+    kind: Literal["ssh", "slurm"] = "ssh"
     launch: Launch | None = None
     probe: bool = True
+    slurm: SlurmSource | None = None
     nodes: tuple[Node, ...] = Field(min_length=1)
 
     def node(self, name: str) -> Node:

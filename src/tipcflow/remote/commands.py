@@ -12,6 +12,7 @@ from tipcflow.domain import Node, StoppedBy
 from tipcflow.remote import paths
 from tipcflow.remote.containers import inside
 from tipcflow.remote.helping import helper
+from tipcflow.remote.slurm.commands import starter_name
 
 _RUNNER = ("-I", "-S", "-X", "utf8")
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
@@ -245,7 +246,8 @@ def remove_run(node: Node, run: str) -> str:
 
 def _runner(node: Node, *words: str, seconds: float = ASKED_S) -> str:
     runner = [node.python, *_RUNNER, paths.runner_path(node), *words]
-    return _words(*helper(words[0], words[1], seconds, runner, timed=False))
+    starter = starter_name(node) if words[0] in ("start", "begin") else ""
+    return _words(*helper(words[0], words[1], seconds, runner, timed=False, starter=starter))
 
 
 def start(node: Node, job: str) -> str:

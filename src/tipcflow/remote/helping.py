@@ -9,7 +9,9 @@ from collections.abc import Sequence
 KILL_AFTER_S = 5
 
 
-def helper(what: str, place: str, seconds: float, words: Sequence[str], *, timed: bool = True) -> list[str]:
+def helper(
+    what: str, place: str, seconds: float, words: Sequence[str], *, timed: bool = True, starter: str = ""
+) -> list[str]:
     """Return the words of a marked command.
 
     Args:
@@ -17,7 +19,9 @@ def helper(what: str, place: str, seconds: float, words: Sequence[str], *, timed
         place: the workspace, or a path below it, that it works for.
         seconds: its deadline.
         timed: end it at its deadline from outside; False for a command that checks TIPCFLOW_DEADLINE itself.
+        starter: of a Slurm allocation, which starts the node runner; '' without one.
     """
     limit = str(round(seconds))
     marks = [f"TIPCFLOW_HELPER={what}", f"TIPCFLOW_FOR={place}", f"TIPCFLOW_DEADLINE={limit}"]
+    marks += [f"TIPCFLOW_STARTER={starter}"] if starter else []
     return ["env", *marks, *(["timeout", "-k", str(KILL_AFTER_S), limit] if timed else []), *words]

@@ -1,4 +1,4 @@
-"""Connect to a node with the default adapter."""
+"""Connect to a node with its adapter."""
 
 from tipcflow.domain import Node
 from tipcflow.transport.base import Transport
@@ -11,8 +11,13 @@ def connect(node: Node, *, timeout: float = 10.0) -> Transport:
         timeout: limit for the TCP connection, the banner and the login, each in seconds.
 
     Raises:
-        InfraError: unreachable, connection refused, unknown or changed host key, login refused: one message each.
+        InfraError: unreachable, connection refused, unknown or changed host key, login refused, Slurm
+            allocation lost: one message each.
     """
+    if node.slurm is not None and node.slurm.local:
+        from tipcflow.transport import local_adapter
+
+        return local_adapter.connect(node)
     from tipcflow.transport import paramiko_adapter  # the import takes 0.1 s
 
     return paramiko_adapter.connect(node, timeout=timeout)

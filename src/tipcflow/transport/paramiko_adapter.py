@@ -1,22 +1,18 @@
 """Transport over paramiko: one connection per node, one channel per command."""
 
 import io
-import shutil
-import tarfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import paramiko
 
-from tipcflow.domain import InfraError, Node
+from tipcflow.domain import Node
 from tipcflow.domain.numbers.units import limit, size
-from tipcflow.remote import commands
-from tipcflow.remote.fetching import Listed, listed_in, pack_files
-from tipcflow.remote.runner.outputs import is_secret
 from tipcflow.transport.base import Completed
+from tipcflow.transport.command_transport import CommandTransport
 from tipcflow.transport.login import connect_client
 
 PIECE = 1 << 17
@@ -34,18 +30,21 @@ def connect(node: Node, *, timeout: float = 10.0, config_file: Path | None = Non
     Raises:
         InfraError: unreachable, connection refused, unknown or changed host key, login refused: one message each.
     """
-    return ParamikoTransport(connect_client(node, timeout=timeout, config_file=config_file), node)
+    transport = ParamikoTransport(connect_client(node, timeout=timeout, config_file=config_file), node)
+    try:
+        transport.check_allocation()
+    except BaseException:
+        transport.close()
+        raise
+    return transport
 
 
-class ParamikoTransport:
+class ParamikoTransport(CommandTransport):
     """See `tipcflow.transport.base.Transport`. Takes ownership of the client: `close` closes it."""
 
     def __init__(self, client: paramiko.SSHClient, node: Node) -> None:
-        self.client, self.node = client, node
-
-    def run(self, command: str, *, input: bytes | None = None, timeout: float = 60.0) -> Completed:  # noqa: A002
-        """Run a command to its end; `timeout` limits the whole command, seconds."""
-        return self._run(command, io.BytesIO(input or b""), timeout)
+        super().__init__(node)
+        self.client = client
 
     @contextmanager
     def stream(
@@ -58,105 +57,16 @@ class ParamikoTransport:
     ) -> Iterator[Iterator[bytes]]:
         """Run a command and yield its output lines; `timeout` is the maximum silence of the node, `first` the
         maximum time until the first output, seconds."""
-        channel = self._open(command, timeout)
+        channel = self._open(self._on_node(command), timeout)
         try:
             yield self._lines(channel, input, timeout, first)
         finally:
             with suppress(EOFError):  # the connection is closed already, and the channel with it
                 channel.close()
 
-    def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644, timeout: float = 300.0) -> None:
-        """Write a file on the node atomically."""
-        with io.BytesIO(data) if isinstance(data, bytes) else data.open("rb") as source:
-            done = self._run(commands.write_file(remote, mode=mode, seconds=timeout + 30), source, timeout)
-        if done.exit_code:
-            raise self._failed(f"cannot write {remote}", done.stderr)
-
-    def get(
-        self,
-        remote: str,
-        local: Path | None = None,
-        *,
-        offset: int = 0,
-        limit: int | None = None,
-        timeout: float = 300.0,
-    ) -> bytes:
-        """Return a file's bytes, or write them to `local` atomically."""
-        command = commands.read_file(remote, offset=offset, limit=limit)
-        if local is None:
-            sink = io.BytesIO()
-            self._check_read(remote, self._run(command, io.BytesIO(), timeout, sink))
-            return sink.getvalue()
-        local.parent.mkdir(parents=True, exist_ok=True)
-        aside = local.with_name(local.name + ".part")
-        try:
-            with aside.open("wb") as file:
-                self._check_read(remote, self._run(command, io.BytesIO(), timeout, file))
-            aside.replace(local)
-        finally:
-            aside.unlink(missing_ok=True)
-        return b""
-
-    def get_more(self, remote: str, local: Path, *, limit: int, timeout: float = 300.0) -> None:
-        """Append a file's bytes to `local`, starting at its current size; bytes that arrived before an error
-        stay."""
-        local.parent.mkdir(parents=True, exist_ok=True)
-        with local.open("ab") as file:
-            offset = file.tell()
-            if offset < limit:
-                command = commands.read_file(remote, offset=offset, limit=limit - offset)
-                self._check_read(remote, self._run(command, io.BytesIO(), timeout, file))
-
-    def get_many(
-        self, root: str, names: Sequence[str], local: Path, *, limit: int, timeout: float = 300.0
-    ) -> dict[str, Listed]:
-        """List files below `root`, and fetch the small ones into the folder `local`."""
-        wanted = [name for name in names if not is_secret(name)]
-        if not wanted:
-            return {}
-        local.mkdir(parents=True, exist_ok=True)
-        incoming = local / ".incoming"
-        try:
-            with incoming.open("wb") as file:
-                done = self._run(pack_files(root, wanted, limit=limit), io.BytesIO(), timeout, file)
-            if done.exit_code:
-                raise self._failed(f"cannot read files of {root}", done.stderr)
-            with incoming.open("rb") as file:
-                head = list(iter(lambda: file.readline().rstrip(b"\n"), b""))
-                try:
-                    listed = listed_in(head, wanted)
-                except ValueError as error:
-                    raise self._error(f"unexpected output of the file listing: {head[:1]!r}") from error
-                self._unpack(file, local)
-            return listed
-        finally:
-            incoming.unlink(missing_ok=True)
-
     def close(self) -> None:
         """End the connection."""
         self.client.close()
-
-    def _unpack(self, archive: io.BufferedReader, local: Path) -> None:
-        """Extract regular files only (a link could point anywhere), and only below `local`."""
-        # tarfile's own filters are newer than Debian 12's Python.
-        root = local.resolve()
-        with tarfile.open(fileobj=archive, mode="r:") as tar:
-            for member in tar:
-                if is_secret(member.name) or not member.isreg():
-                    continue
-                target = (root / member.name).resolve()
-                content = tar.extractfile(member) if target.is_relative_to(root) else None
-                if content is None:
-                    raise self._error(f"sent {member.name!r}, which would leave the folder")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("wb") as file:
-                    shutil.copyfileobj(content, file)
-
-    def _check_read(self, remote: str, done: Completed) -> None:
-        if done.exit_code == commands.NO_SUCH_FILE:
-            raise FileNotFoundError(f"{self.node.name}:{remote}")
-        if done.exit_code:
-            raise self._failed(f"cannot read {remote}", done.stderr)
 
     @contextmanager
     def _guard(self, timeout: float) -> Iterator[None]:
@@ -236,7 +146,7 @@ class ParamikoTransport:
             if unreadable:
                 raise unreadable[0]
         text = output.getvalue() if sink is None and isinstance(output, io.BytesIO) else b""
-        return Completed(code, text, bytes(errors))
+        return Completed(code, text, self._of_step(code, bytes(errors)))
 
     def _lines(self, channel: paramiko.Channel, source: bytes, timeout: float, first: float) -> Iterator[bytes]:
         errors, rest = bytearray(), b""
@@ -250,7 +160,7 @@ class ParamikoTransport:
                 raise self._error(f"the remote command printed a line of more than {size(LINE_LIMIT)}")
         code = self._exit_code(channel, time.monotonic() + timeout)
         if code:
-            raise self._failed(f"the remote command ended with {code}", bytes(errors))
+            raise self._failed(f"the remote command ended with {code}", self._of_step(code, bytes(errors)))
         if rest:
             yield rest
 
@@ -261,14 +171,6 @@ class ParamikoTransport:
         if channel.exit_status == -1 and (not channel.status_event.is_set() or not transport.is_active()):
             raise self._error("the connection is lost")
         return int(channel.exit_status)
-
-    def _failed(self, what: str, stderr: bytes) -> InfraError:
-        """Return the error of a command that reported a reason."""
-        line = _last_line(stderr)
-        return InfraError.of_node(self.node.name, f"{what}: {line}", output=line)
-
-    def _error(self, message: str) -> InfraError:
-        return InfraError.of_node(self.node.name, message)
 
 
 def _session(transport: paramiko.Transport, until: float) -> paramiko.Channel:
@@ -356,8 +258,3 @@ def _pieces(
     channel.settimeout(STDERR_LOOK_S)
     while data := channel.recv_stderr(PIECE):
         errors.extend(data)
-
-
-def _last_line(text: bytes) -> str:
-    lines = text.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "no reason given"

@@ -89,8 +89,7 @@ class Nodes:
             peers = {}
             for name, other in self._sessions.items():
                 if name != session.node.name:
-                    port = other.node.ssh.port or 22
-                    peers[name] = f"{other.node.address}:{port}"
+                    peers[name] = f"{other.node.address}:{other.node.open_port}"
             deadline = time.monotonic() + SHORT_QUERY_S
             facts = session.facts(peers)
             # Not tenacity, which raises at the deadline by default: the last facts are the result.

@@ -37,5 +37,6 @@ def queue_confirmation(
         return None
     child = confirm.request_for(request, store.runs.get(run_id), confirmation, store.now())
     create_run(store, child, confirmation.run)
-    store.queue.join(confirmation.run, slots, owner=request.owner, ttl_s=ttl_s)
+    if slots:  # Slurm queues the runs of its clusters
+        store.queue.join(confirmation.run, slots, owner=request.owner, ttl_s=ttl_s)
     return confirmation, child

@@ -197,7 +197,9 @@ class TaskContext:
 
     @property
     def slots(self) -> list[tuple[str, int]]:
-        """Return (node address, slot) of all slots that the run leases."""
+        """Return (node address, slot) of all slots that the run leases; none of nodes that Slurm allocates."""
+        if self.cluster.slurm is not None:
+            return []
         return slots_needed(self.plan, self.cluster, whole_nodes=self.policy.whole_nodes)
 
     def acquire(self, *, queue: bool = True) -> str:

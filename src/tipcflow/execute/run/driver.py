@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from tipcflow.domain import DatabaseLostError, InfraError, JobSpec, Run, Status, TipcflowError, new_run_id
 from tipcflow.domain.run_documents import LeftoversDocument
+from tipcflow.execute.allocation import hold
 from tipcflow.execute.attempt.finalize import StepCloser
 from tipcflow.execute.leases.claims import NodeClaims
 from tipcflow.execute.leases.keeper import LeaseKeeper
@@ -96,14 +97,21 @@ class ChainRun:
 
     def _guarded(self) -> Run:
         resolved, plan = resolve(self._store, self.request, self.id, home=self._home)
+        wait_s = self.request.waits_s(resolved.policy)
+        with hold.held(
+            self._store, self.id, resolved, plan, connect, wait_s=wait_s, note=self._note, cancel=self.cancel
+        ) as held:
+            return self._on_nodes(held)
+
+    def _on_nodes(self, held: hold.Held) -> Run:
         context = self._context()
         with context.nodes() as nodes:
-            self._note(f"connecting to {', '.join(plan.nodes)}")
+            self._note(f"connecting to {', '.join(context.plan.nodes)}")
             nodes.connect()
-            with self._lease(context, nodes) as lease:
+            with self._lease(context, nodes, held) as lease:
                 try:
                     context.keep_fence(lease.fence)
-                    phases.settle_and_deploy(context, resolved, nodes)
+                    phases.settle_and_deploy(context, held.resolved, nodes)
                     if self.cancel.is_set():
                         raise InfraError("stopped by a user")
                     phases.run_steps(self._context(), nodes, cancel=self.cancel)  # with the settled plan
@@ -130,8 +138,10 @@ class ChainRun:
         barrier_s = JobSpec.model_fields["barrier_s"].default
         return TaskContext(self.id, self._store, self._home, connect, self._report, barrier_s=barrier_s)
 
-    def _lease(self, context: TaskContext, nodes: Nodes) -> LeaseKeeper:
+    def _lease(self, context: TaskContext, nodes: Nodes, held: hold.Held) -> LeaseKeeper | hold.AllocatedSlots:
         """Return the keeper of the run's leases, which renews them as long as this process runs."""
+        if context.cluster.slurm is not None:
+            return hold.AllocatedSlots(held.fence)
         request, policy, slots = self.request, context.policy, context.slots
         return LeaseKeeper(
             self._store,

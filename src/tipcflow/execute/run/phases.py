@@ -13,6 +13,7 @@ from tipcflow.domain import ConfigError, Plan, Run, Status, Step, TipcflowError
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.run_documents import JudgementDocument, LeaseDocument, LeftoversDocument
 from tipcflow.execute.alerts.track import track_alone
+from tipcflow.execute.allocation import hold
 from tipcflow.execute.collect.kept_files import note_lost_files
 from tipcflow.execute.failure.dependencies import refusal
 from tipcflow.execute.node.nodes import Nodes
@@ -207,6 +208,8 @@ def release_run(context: TaskContext) -> list[str]:
         # A run that was never resolved has no policy, and no slots.
         keep_s = context.policy.waits.lease_ttl_s if unlisted else None
         store.leases.release(run, keep=unlisted, keep_s=keep_s)
+        if why := hold.release(store, run, context.connect):
+            leftovers.append(why)
     store.documents.put(run, LeftoversDocument(tuple(leftovers)))
     return leftovers
 

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from .files import describe, print_event, request_stop, save, touch_lease
+from .files import Json, describe, print_event, request_stop, save, touch_lease
 
 # Subcommand -> operands and options; not argparse, whose import takes longer than most calls.
 USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -56,6 +56,14 @@ def fail(message: str) -> None:
     """End the process because of invalid arguments."""
     sys.stderr.write(f"runner: {message}\n")
     sys.exit(2)
+
+
+def start(place: str) -> Json:
+    """Start a job: by the starter of a Slurm allocation if this process is part of one, else by this process."""
+    from .start import start, start_below
+
+    starter = os.environ.get("TIPCFLOW_STARTER", "")
+    return start_below(starter, place) if starter else start(place)
 
 
 def watch(place: str, options: dict[str, str]) -> None:
@@ -175,11 +183,9 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
     """Run one subcommand. Only the required modules are imported: most subcommands run for milliseconds."""
     place = operands[0]
     if do == "start":
-        from .start import start
-
         print_event(start(place))
     elif do == "begin":
-        from .start import describe_job, start
+        from .start import describe_job
 
         refused = describe_job(place, sys.stdin.read())
         print_event(dict(refused or start(place), event="response"))

@@ -8,6 +8,8 @@ import json
 import os
 import re
 import select
+import socket
+import struct
 import sys
 import time
 
@@ -15,6 +17,7 @@ from .files import Json, describe, load, save, touch_lease
 from .processes import MARK_GUARD, marks
 
 PATIENCE_S = 60.0
+STARTER_S = 15.0  # time limit for the start of a starter, which begins with its allocation
 # Variables of another launcher that a login session may carry over and that would mislead tipcflow's launcher.
 FOREIGN = re.compile(
     r"(PADDLE_|FLAGS_selected_|TRAINER|TIPCFLOW_).*|TRAINING_ROLE|POD_.*|(LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)"
@@ -96,6 +99,45 @@ def start(folder: str) -> Json:
             os.close(lock)  # this process may continue with `watch`, and would mistake its own lock for a runner's
             return dict(report, state="ended" if report["record"] else "lost")
         return launch(folder, spec, lock)
+
+
+def start_below(starter: str, folder: str) -> Json:
+    """As `start`, by a process that outlives this one: the starter of a Slurm allocation.
+
+    Slurm ends the processes of a step with the step, and this process is part of a short one. The starter is
+    `tipcflow/remote/slurm/starter.py`.
+
+    Args:
+        starter: `<job>/<node>` of the allocation.
+    """
+    words = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0]), "start", folder]
+    name, until = f"tipcflow-starter/{os.getuid()}/{starter}", time.monotonic() + STARTER_S
+    message = ""
+    while time.monotonic() < until:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.settimeout(PATIENCE_S + STARTER_S)
+            try:
+                client.connect("\0" + name)
+                peer = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+                if struct.unpack("3i", peer)[1] != os.getuid():
+                    message = "is a process of another user"
+                    break
+                client.sendall(json.dumps({"words": words}).encode() + b"\n")
+                with client.makefile("rb") as lines:
+                    report = json.loads(lines.readline().decode() or "null")
+                if isinstance(report, dict):
+                    return report
+                message = "sent no response"
+                break
+            except (OSError, ValueError) as error:
+                message = f"does not respond: {error}"
+        time.sleep(0.1)
+    spec = load(os.path.join(folder, "job.json")) or {}
+    report = describe(folder)
+    if not spec or report["record"] or report["pid"]:
+        return report
+    refused = refusal(spec, f"the starter of Slurm allocation {starter.partition('/')[0]} {message}")
+    return dict(report, state="ended", record=refused)
 
 
 def launch(folder: str, spec: Json, lock: int) -> Json:

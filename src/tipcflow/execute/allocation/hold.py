@@ -1,0 +1,324 @@
+"""A run's allocation: requested once, waited for with a deadline, and ended with the run.
+
+The allocation replaces the leases of the run's slots: Slurm queues the run, gives it whole nodes, and ends all of
+its processes.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import Cluster, InfraError, Plan
+from tipcflow.domain.numbers.units import limit, utc_minute
+from tipcflow.domain.run_documents import AllocationDocument, ClusterDocument
+from tipcflow.domain.slurm import SlurmStep
+from tipcflow.execute.allocation.client import SlurmClient
+from tipcflow.execute.node.link import Connect
+from tipcflow.execute.resolve.resolve import Resolved
+from tipcflow.remote import paths
+from tipcflow.remote.slurm.output import SlurmJob, SlurmNode
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+POLL_EVERY_S = 2.0
+# A slurmctld that does not respond is queried less often.
+RETRY_EVERY_S = 5.0
+RELEASE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Held:
+    """The nodes of a run.
+
+    Attributes:
+        resolved: the request with these nodes.
+        fence: number that is larger than those of earlier allocations of the nodes.
+    """
+
+    resolved: Resolved
+    fence: int
+
+
+class AllocatedSlots:
+    """Stands for the lease of a run whose nodes Slurm allocates; see `execute.leases.keeper.LeaseKeeper`.
+
+    Args:
+        fence: see `Held`.
+    """
+
+    def __init__(self, fence: int) -> None:
+        self.fence = fence
+        self.keep: set[str] = set()
+        self.heir: Callable[[], str] | None = None
+
+    def __enter__(self) -> "AllocatedSlots":
+        return self
+
+    def __exit__(self, error: object = None, *_: object) -> None:
+        if self.heir is not None and error is None:
+            self.heir()  # it requests an allocation of its own
+
+
+class Allocation:
+    """The allocation of one run.
+
+    Args:
+        cluster: its cluster, before or after the allocation.
+        connect: connects to the login node.
+        nodes: number of nodes.
+        nodelist: names of the nodes that it must have; any nodes if empty.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        run: str,
+        cluster: Cluster,
+        connect: Connect,
+        *,
+        nodes: int = 0,
+        nodelist: tuple[str, ...] = (),
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._cluster = cluster
+        self._client = SlurmClient(cluster, connect)
+        self._nodes = nodes
+        self._nodelist = nodelist
+
+    def __enter__(self) -> "Allocation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def try_once(self) -> tuple[SlurmJob | None, str]:
+        """Request the allocation if there is no request; return (the running job or None, the reason for waiting).
+
+        Raises:
+            ConfigError: Slurm refuses a value of the cluster file.
+            InfraError: Slurm refuses the request or has ended the job (`passing` is false), or does not respond.
+        """
+        job = self._job()
+        if job.is_running:
+            return job, ""
+        if not job.is_waiting:
+            raise InfraError(f"Slurm job {job.id} is {job.state} before it had nodes ({job.reason})")
+        return None, self._waiting(job)
+
+    def allocated(self, job: SlurmJob) -> Cluster:
+        """Return the cluster with the nodes of the running allocation.
+
+        Raises:
+            InfraError: the login node does not know the address of a node.
+        """
+        nodes = self._client.nodes(job.nodelist)
+        for node in nodes:
+            if not node.address:
+                hint = "NodeAddr of the node in slurm.conf must be an address, or a name that the login node knows"
+                raise InfraError.of_node(node.name, "its address is unknown on the login node", hint=hint)
+        return with_nodes(self._cluster, job.id, nodes)
+
+    def contact(self, cluster: Cluster) -> str:
+        """Contact the starters on the nodes of the running allocation; return why one did not respond."""
+        return self._client.contact(cluster.nodes)
+
+    def end(self) -> str:
+        """End the allocation, whether it is pending or running; return why it could not be ended, '' if it was."""
+        document = self._store.documents.get(self._run, AllocationDocument)
+        if document is None:
+            return ""
+        deadline, why = time.monotonic() + RELEASE_S, ""
+        while True:
+            try:
+                self._client.cancel(document.name)
+                if not any(job.is_active for job in self._client.find(document.name)):
+                    return ""
+                why = f"Slurm job {document.job or document.name} is still active"
+            except InfraError as error:
+                why = error.message
+            if time.monotonic() > deadline:
+                return f"the allocation could not be ended: {why}; end it with: scancel --name={document.name}"
+            time.sleep(POLL_EVERY_S)
+
+    def _job(self) -> SlurmJob:
+        """Return the job of the allocation: that of an earlier request, or of a new one."""
+        document = self._store.documents.get(self._run, AllocationDocument)
+        if document is None:
+            document = AllocationDocument(name=job_name(self._run, 1))
+        jobs = self._client.find(document.name)
+        active = [job for job in jobs if job.is_active]
+        if active:
+            for other in active[1:]:  # sbatch was repeated after a request that had succeeded late
+                self._client.cancel_job(other.id)
+            self._keep(document, active[0].id)
+            return active[0]
+        if document.job:
+            if any(job.id == document.job for job in jobs) and not self._has_started(document):
+                return next(job for job in jobs if job.id == document.job)
+            attempt = document.attempt + 1
+            document = AllocationDocument(attempt=attempt, name=job_name(self._run, attempt))
+        # Before sbatch: whoever closes the run of a dead controller ends the allocation by its name.
+        self._store.documents.put(self._run, document)
+        job = self._client.submit(document.name, nodes=self._nodes, nodelist=self._nodelist)
+        self._keep(document, job)
+        found = self._client.find(document.name)
+        return next((one for one in found if one.id == job), SlurmJob(job, "PENDING", "", None, None, "", ""))
+
+    def _has_started(self, document: AllocationDocument) -> bool:
+        """Whether the run had nodes of that allocation: it then may get another one."""
+        known = self._store.documents.get(self._run, ClusterDocument)
+        step = known.root.nodes[0].slurm if known else None
+        return step is not None and step.job == document.job
+
+    def _keep(self, document: AllocationDocument, job: str) -> None:
+        if document.job != job:
+            self._store.documents.put(self._run, document.model_copy(update={"job": job}))
+
+    def _waiting(self, job: SlurmJob) -> str:
+        source = self._cluster.slurm
+        words = [f"waiting for Slurm job {job.id}"]
+        position, count = self._client.position(job.id)
+        where = f" in partition {source.partition}" if source and source.partition else ""
+        if position:
+            words.append(f"position {position} of {count}{where}")
+        if job.reason not in ("", "None"):
+            words.append(f"reason {job.reason}")
+        if job.starts is not None:
+            words.append(f"expected start {utc_minute(job.starts)}")
+        return ", ".join(words)
+
+
+def job_name(run: str, attempt: int) -> str:
+    """Return the name of a run's job: unique, and derived from the run alone."""
+    return f"tipc-{paths.safe_name(run)}-{attempt}"
+
+
+def with_nodes(cluster: Cluster, job: str, nodes: list[SlurmNode]) -> Cluster:
+    """Return a Slurm cluster with the nodes of an allocation."""
+    source = cluster.slurm
+    assert source is not None
+    template = cluster.nodes[0]
+    found = []
+    for node in nodes:
+        step = SlurmStep(local=source.local, job=job, port=node.port, gres=source.gres)
+        own = {"name": node.name, "address": node.address, "slurm": step, **source.of_node(node.name)}
+        found.append(template.model_copy(update=own))
+    return cluster.model_copy(update={"nodes": tuple(found)})
+
+
+@contextlib.contextmanager
+def held(
+    store: "Store",
+    run: str,
+    resolved: Resolved,
+    plan: Plan,
+    connect: Connect,
+    *,
+    wait_s: float,
+    note: Callable[[str], None],
+    cancel: threading.Event,
+) -> Iterator[Held]:
+    """Hold the nodes of a run: for a Slurm cluster its allocation, which ends with the context.
+
+    A run with the nodes of another run's running allocation uses that one, and does not end it.
+
+    Args:
+        wait_s: maximum time until the allocation has its nodes, seconds.
+        note: receives one line whenever the reason for waiting changes.
+        cancel: set when a user stops the run.
+
+    Raises:
+        ConfigError, InfraError: the run gets no nodes.
+    """
+    if resolved.cluster.slurm is None:
+        yield Held(resolved, 0)
+        return
+    if (other := _inherited(resolved.cluster, connect)) is not None:
+        yield Held(resolved, _fence(other))
+        return
+    nodelist = tuple(plan.nodes) if _must_be_there(resolved) else ()
+    with Allocation(store, run, resolved.cluster, connect, nodes=len(plan.nodes), nodelist=nodelist) as allocation:
+        try:
+            job = _await(allocation, wait_s=wait_s, note=note, cancel=cancel)
+            note(f"Slurm job {job.id} has nodes {job.nodelist}")
+            cluster = allocation.allocated(job)
+            if why := allocation.contact(cluster):
+                note(f"the nodes of Slurm job {job.id} do not respond yet: {why}")
+            yield Held(replan(store, run, resolved, cluster), _fence(job))
+        finally:
+            if why := allocation.end():
+                note(why)
+
+
+def replan(store: "Store", run: str, resolved: Resolved, cluster: Cluster) -> Resolved:
+    """Return the request with the nodes of the allocation, and store its cluster and its plan."""
+    resolved = replace(resolved, cluster=cluster)
+    plan = resolved.plan(run)
+    store.documents.put(run, ClusterDocument(cluster))
+    store.plans.replace(run, plan)
+    store.runs.update(run, nodes=plan.nodes)
+    return resolved
+
+
+def release(store: "Store", run: str, connect: Connect) -> str:
+    """End the allocation of a run, if it has one; return why it could not be ended, '' if it was."""
+    document = store.documents.get(run, ClusterDocument)
+    if document is None or document.root.slurm is None:
+        return ""
+    with Allocation(store, run, document.root, connect) as allocation:
+        return allocation.end()
+
+
+def _await(
+    allocation: Allocation, *, wait_s: float, note: Callable[[str], None], cancel: threading.Event
+) -> SlurmJob:
+    deadline = time.monotonic() + wait_s
+    reported = why = ""
+    while True:
+        pause = POLL_EVERY_S
+        try:
+            job, why = allocation.try_once()
+            if job is not None:
+                return job
+        except InfraError as error:
+            if not error.passing:
+                raise
+            why, pause = error.message, RETRY_EVERY_S
+        if why != reported:
+            note(why)
+            reported = why
+        if time.monotonic() >= deadline:
+            raise InfraError(
+                timeout_message(wait_s, why), hint="--wait-minutes, or `lease_wait_minutes` of the policy"
+            )
+        if cancel.wait(min(pause, max(0.1, deadline - time.monotonic()))):
+            raise InfraError("stopped while waiting for an allocation")
+
+
+def timeout_message(wait_s: float, why: str) -> str:
+    """Return the message for a run whose waiting time is over."""
+    return f"no allocation within {limit(wait_s)}: {why}"
+
+
+def _must_be_there(resolved: Resolved) -> bool:
+    """Whether the run needs the nodes of an earlier run."""
+    return bool(resolved.request.evaluates or resolved.request.nodes_of)
+
+
+def _inherited(cluster: Cluster, connect: Connect) -> SlurmJob | None:
+    """Return the running allocation that the cluster's nodes belong to already; None if there is none."""
+    step = cluster.nodes[0].slurm
+    if step is None or not step.job:
+        return None
+    with SlurmClient(cluster, connect) as client:
+        return client.running(cluster.nodes[0])
+
+
+def _fence(job: SlurmJob) -> int:
+    """Return the start of the allocation, seconds since the epoch: it is later than those before on its nodes."""
+    return int(job.starts or 0)

@@ -1,0 +1,133 @@
+"""What Slurm's commands print."""
+
+import calendar
+import re
+import time
+from dataclasses import dataclass
+
+WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"})
+RUNNING = frozenset({"RUNNING", "SUSPENDED"})
+
+# sbatch's message -> the key of the cluster file that it is about.
+_KEYS = (
+    ("partition", re.compile(r"(?i)invalid partition|partition .*(?:unavailable|inactive|not exist)")),
+    ("account", re.compile(r"(?i)invalid account")),
+    ("qos", re.compile(r"(?i)invalid qos")),
+    ("constraint", re.compile(r"(?i)invalid feature")),
+    ("gres", re.compile(r"(?i)invalid generic resource|invalid gres")),
+    ("time_limit_minutes", re.compile(r"(?i)requested time limit is invalid")),
+    ("nodes", re.compile(r"(?i)node count specification invalid|requested node configuration is not available")),
+)
+# Messages of a slurmctld that is away or busy: it may have received the request.
+_PASSING = re.compile(
+    r"(?i)timed out|unable to contact|resource temporarily unavailable|connection (?:refused|reset)|"
+    r"transport endpoint|zero bytes were transmitted|slurm controller|try again"
+)
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """A job as printed by `squeue`.
+
+    Attributes:
+        submitted, starts: seconds since the epoch; `starts` is expected while the job waits; None if unknown.
+        nodelist: its nodes as `n[1-4]`; '' before it has some.
+    """
+
+    id: str
+    state: str
+    reason: str
+    submitted: float | None
+    starts: float | None
+    nodelist: str
+    name: str
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it may still get its nodes."""
+        return self.state in WAITING
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has its nodes."""
+        return self.state in RUNNING
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it waits or runs."""
+        return self.is_waiting or self.is_running
+
+
+def jobs_in(text: str) -> list[SlurmJob]:
+    """Return the jobs printed by `commands.find` or `commands.state`, in the order of their submission."""
+    jobs = []
+    for line in text.splitlines():
+        fields = line.strip().split("|")
+        if len(fields) != 7 or not fields[0].isdigit():
+            continue
+        job, state, reason, submitted, starts, nodelist, name = fields
+        jobs.append(SlurmJob(job, state, reason, time_in(submitted), time_in(starts), nodelist, name))
+    return sorted(jobs, key=lambda job: (job.submitted or 0.0, int(job.id)))
+
+
+def time_in(text: str) -> float | None:
+    """Return a time in UTC, seconds since the epoch; None for `N/A` and `Unknown`."""
+    try:
+        return float(calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S")))
+    except ValueError:
+        return None
+
+
+def submitted_job(text: str) -> str:
+    """Return the ID that `sbatch --parsable` printed; '' if there is none."""
+    lines = text.strip().splitlines()
+    job = lines[-1].partition(";")[0] if lines else ""
+    return job if job.isdigit() else ""
+
+
+def position_in(text: str, job: str) -> tuple[int, int]:
+    """Return (position from 1, number of pending jobs); (0, n) if the job is not listed."""
+    jobs = [line.strip() for line in text.splitlines() if line.strip()]
+    return (jobs.index(job) + 1 if job in jobs else 0), len(jobs)
+
+
+@dataclass(frozen=True)
+class SlurmNode:
+    """A node of an allocation.
+
+    Attributes:
+        address: its IPv4 address, '' if the login node cannot resolve its name.
+        port: that of its slurmd, 0 if unknown.
+    """
+
+    name: str
+    address: str
+    port: int
+    state: str
+
+
+def nodes_in(text: str) -> list[SlurmNode]:
+    """Return the nodes printed by `commands.nodes`, in the order of the allocation."""
+    addresses: dict[str, str] = {}
+    facts: dict[str, dict[str, str]] = {}
+    for line in text.splitlines():
+        what, _, rest = line.partition(" ")
+        name, _, rest = rest.partition(" ")
+        if what == "node":
+            facts[name] = dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", rest))
+        elif what == "address":
+            addresses[name] = rest.strip()
+    return [
+        SlurmNode(name, addresses.get(name, ""), int(fields.get("Port") or 0), fields.get("State", ""))
+        for name, fields in facts.items()
+    ]
+
+
+def key_of(message: str) -> str:
+    """Return the key of the cluster file that a message of sbatch is about; '' for none."""
+    return next((key for key, pattern in _KEYS if pattern.search(message)), "")
+
+
+def may_pass(message: str) -> bool:
+    """Whether a message is about a slurmctld that does not respond: the request may be repeated."""
+    return _PASSING.search(message) is not None

@@ -1,0 +1,204 @@
+"""A real Slurm of several slurmd on this machine: munged, slurmctld and one slurmd for each node.
+
+The nodes share the machine's processes and files, as the nodes of a cluster share a file system: each has a loopback
+address, a port and a spool folder of its own.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import yaml
+from tests.support.certify import Site, wait_for
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "scontrol", "scancel")
+PORT = 17000
+# Short, so that tests of lost nodes are; the defaults are 300 and 30.
+SLURMD_TIMEOUT_S, KILL_WAIT_S = 10, 5
+
+_CONF = """
+ClusterName=tipcflow
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+SlurmctldPort={port}
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=bf_interval=2,sched_min_interval=100000
+SlurmdTimeout={slurmd_timeout}
+KillWait={kill_wait}
+MinJobAge=120
+ReturnToService=2
+SlurmdParameters=config_overrides
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+{nodes}
+PartitionName=ci Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def missing_programs() -> list[str]:
+    """Return the programs of Slurm that are not installed."""
+    places = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return [name for name in PROGRAMS if not shutil.which(name, path=places)]
+
+
+class LocalSlurm:
+    """A running Slurm; a context manager that ends it."""
+
+    def __init__(self, folder: Path, *, names: tuple[str, ...] = ("n1", "n2", "n3", "n4"), port: int = PORT) -> None:
+        self.folder, self.names, self.port = folder, names, port
+        self.conf = folder / "slurm.conf"
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of Slurm's commands."""
+        path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+        return {**os.environ, "PATH": path, "SLURM_CONF": str(self.conf)}
+
+    def __enter__(self) -> "LocalSlurm":
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "state").mkdir()
+        key = self.folder / "munge.key"
+        key.touch(mode=0o600)
+        key.write_bytes(os.urandom(128))
+        host = socket.gethostname().split(".")[0]
+        nodes = "\n".join(
+            f"NodeName={name} NodeHostname={host} NodeAddr={self.address(name)} Port={self.port + number} CPUs=2 "
+            "State=UNKNOWN"
+            for number, name in enumerate(self.names, 1)
+        )
+        self.conf.write_text(
+            _CONF.format(
+                host=host,
+                folder=self.folder,
+                port=self.port,
+                nodes=nodes,
+                slurmd_timeout=SLURMD_TIMEOUT_S,
+                kill_wait=KILL_WAIT_S,
+            )
+        )
+        try:
+            self._start_all(key)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in ["slurmctld", *self.names, "munged"]:
+            self.stop(name)
+
+    def address(self, name: str) -> str:
+        """Return the loopback address of a node."""
+        return f"127.0.0.{10 + self.names.index(name) + 1}"
+
+    def start(self, name: str) -> None:
+        """Start `slurmctld`, or the slurmd of a node."""
+        words = ["slurmctld", "-D"] if name == "slurmctld" else ["slurmd", "-D", "-N", name]
+        self._spawn(name, [*words, "-f", str(self.conf)])
+
+    def stop(self, name: str, number: signal.Signals = signal.SIGTERM) -> None:
+        """End a daemon."""
+        process = self._processes.pop(name, None)
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+
+    def run(self, *words: str, check: bool = True) -> str:
+        """Return the output of a command of Slurm."""
+        done = subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=60, check=False)
+        assert not check or done.returncode == 0, f"{words}: {done.stderr}"
+        return done.stdout
+
+    def jobs(self) -> dict[str, str]:
+        """Return ID -> state of the jobs that wait or run."""
+        lines = self.run("squeue", "--noheader", "--format=%i %T").split("\n")
+        return dict(line.split() for line in lines if line.strip())
+
+    def processes(self) -> list[str]:
+        """Return the command lines of the processes of jobs on all nodes."""
+        lines = subprocess.check_output(["ps", "-eo", "args"], text=True).splitlines()
+        return [line for line in lines if f"{self.folder}/work/" in line or "train.py" in line]
+
+    def await_idle(self) -> None:
+        """Wait until all nodes are free."""
+        wait_for(
+            lambda: set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"}, what="idle nodes of Slurm"
+        )
+
+    def write_cluster_file(self, path: Path, **changes: object) -> Path:
+        """Write a cluster file whose nodes come from this Slurm; workspaces are in its folder."""
+        content = {
+            "name": path.stem,
+            "kind": "slurm",
+            "login": {"local": True},
+            "partition": "ci",
+            "nodes": len(self.names),
+            "time_limit_minutes": 30,
+            "node": {"python": sys.executable, "workspace": f"{self.folder}/work/{{node}}", "slots": 2},
+            **changes,
+        }
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        return path
+
+    def _start_all(self, key: Path) -> None:
+        words = ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={self.folder}/munge.socket"]
+        words += [f"--{name}-file={self.folder}/munged.{name}" for name in ("pid", "log", "seed")]
+        self._spawn("munged", words)
+        wait_for((self.folder / "munge.socket").exists, what="munged")
+        for name in ("slurmctld", *self.names):
+            self.start(name)
+        deadline = time.monotonic() + 60
+        while not {"idle"} == set(self.run("sinfo", "-h", "-N", "-o", "%T", check=False).split()):
+            assert time.monotonic() < deadline, (self.folder / "slurmctld.log").read_text()[-4000:]
+            time.sleep(0.2)
+
+    def _spawn(self, name: str, words: list[str]) -> None:
+        log = (self.folder / f"{name}.out").open("ab")
+        with log:
+            self._processes[name] = subprocess.Popen(
+                words, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+
+class SlurmSite(Site):
+    """A user's installation on the login node of this Slurm."""
+
+    def __init__(self, folder: Path, slurm: LocalSlurm) -> None:
+        super().__init__(folder, slurm)
+        self.slurm = slurm
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of every command."""
+        return {**super().env, "SLURM_CONF": str(self.slurm.conf)}
+
+    def configure_cluster(self, **settings: object) -> None:
+        """Change keys of the cluster file."""
+        self.slurm.write_cluster_file(self.cluster_file, **settings)
+
+    def left_behind(self) -> list[str]:
+        """Remaining processes of jobs, and allocations; empty after a clean end."""
+        return [*self.slurm.processes(), *(f"job {job} is {state}" for job, state in self.slurm.jobs().items())]
