@@ -10,7 +10,7 @@ STORE_METADATA := $(UV) pip compile --quiet --python $(BIN)/python --extra airfl
 COMPILE := $(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--python-version 3.11 --universal
 
-.PHONY: help install demo test test-unit test-full bench lint docs screenshots format lock clean
+.PHONY: help install demo test test-unit test-full test-slurm bench lint docs screenshots format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ test-full: install ## All tests, including slow ones; updates docs/faults.md wit
 	@tools/node_torch.sh
 	@npm cache add axe-core@4.14.1 || echo 'without npm, accessibility is not tested'
 	@TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full
+
+test-slurm: install ## Tests on a real Slurm of four nodes on this machine (root; Debian: slurmctld slurmd slurm-client munge)
+	@tools/test_slurm.sh
 
 bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, pages, parsing, store, detection
 	@$(BIN)/python -m devcluster.install.prepare

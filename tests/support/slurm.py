@@ -1,9 +1,10 @@
 """A real Slurm of several slurmd on this machine: munged, slurmctld and one slurmd for each node.
 
-The nodes share the machine's processes and files, as the nodes of a cluster share a file system: each has a loopback
-address, a port and a spool folder of its own.
+The nodes share the machine's processes and files, as the nodes of a cluster share a file system: each has a
+loopback address, a port and a spool folder of its own.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -11,6 +12,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -61,7 +64,9 @@ def missing_programs() -> list[str]:
 class LocalSlurm:
     """A running Slurm; a context manager that ends it."""
 
-    def __init__(self, folder: Path, *, names: tuple[str, ...] = ("n1", "n2", "n3", "n4"), port: int = PORT) -> None:
+    def __init__(
+        self, folder: Path, *, names: tuple[str, ...] = ("n1", "n2", "n3", "n4"), port: int = PORT
+    ) -> None:
         self.folder, self.names, self.port = folder, names, port
         self.conf = folder / "slurm.conf"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -148,6 +153,40 @@ class LocalSlurm:
             lambda: set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"}, what="idle nodes of Slurm"
         )
 
+    def cancel_all(self) -> None:
+        """End all jobs, as an administrator does."""
+        for job in self.jobs():
+            self.run("scancel", job)
+
+    @contextmanager
+    def occupied(self) -> Iterator[None]:
+        """Keep all nodes in use by another job."""
+        words = ["sbatch", "--parsable", f"--nodes={len(self.names)}", "--exclusive", "--output=/dev/null"]
+        job = self.run(*words, "--job-name=other", "--time=60", "--wrap=sleep 1000").strip()
+        wait_for(lambda: self.jobs().get(job) == "RUNNING", what="the other job")
+        try:
+            yield
+        finally:
+            self.run("scancel", job)
+
+    def kill_node(self, name: str) -> None:
+        """End a node's slurmd, its steps and their processes, as a power failure does."""
+        self.stop(name, signal.SIGKILL)
+        own = (f"TEST_SLURMD={name}", f"SLURMD_NODENAME={name}", f"TIPCFLOW_NODE={name}")
+        for pid in _pids():
+            if set(own) & set(_variables(pid)) and pid != os.getpid():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def recover(self) -> None:
+        """End all jobs, start the daemons that were stopped, and wait until all nodes are free."""
+        for name in ("slurmctld", *self.names):
+            if name not in self._processes or self._processes[name].poll() is not None:
+                self.start(name)
+        wait_for(lambda: "UP" in self.run("scontrol", "ping", check=False), what="slurmctld")
+        self.cancel_all()
+        self.await_idle()
+
     def write_cluster_file(self, path: Path, **changes: object) -> Path:
         """Write a cluster file whose nodes come from this Slurm; workspaces are in its folder."""
         content = {
@@ -171,15 +210,17 @@ class LocalSlurm:
         for name in ("slurmctld", *self.names):
             self.start(name)
         deadline = time.monotonic() + 60
-        while not {"idle"} == set(self.run("sinfo", "-h", "-N", "-o", "%T", check=False).split()):
+        while {"idle"} != set(self.run("sinfo", "-h", "-N", "-o", "%T", check=False).split()):
             assert time.monotonic() < deadline, (self.folder / "slurmctld.log").read_text()[-4000:]
             time.sleep(0.2)
 
     def _spawn(self, name: str, words: list[str]) -> None:
         log = (self.folder / f"{name}.out").open("ab")
         with log:
+            # slurmstepd inherits the mark: it is how `kill_node` finds those of one node.
+            env = {**self.env, "TEST_SLURMD": name}
             self._processes[name] = subprocess.Popen(
-                words, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                words, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
 
@@ -189,16 +230,57 @@ class SlurmSite(Site):
     def __init__(self, folder: Path, slurm: LocalSlurm) -> None:
         super().__init__(folder, slurm)
         self.slurm = slurm
+        # Searched for programs first; '' for none.
+        self.first = ""
 
     @property
     def env(self) -> dict[str, str]:
         """The environment of every command."""
-        return {**super().env, "SLURM_CONF": str(self.slurm.conf)}
+        path = ":".join(filter(None, (self.first, self.slurm.env["PATH"])))
+        return {**super().env, "SLURM_CONF": str(self.slurm.conf), "PATH": path}
 
     def configure_cluster(self, **settings: object) -> None:
         """Change keys of the cluster file."""
         self.slurm.write_cluster_file(self.cluster_file, **settings)
 
+    def training(self) -> bool:
+        """Whether a worker of the toy suite's training is running."""
+        return any("train.py" in line and "srun" not in line for line in self.slurm.processes())
+
+    def environment_of_training(self) -> set[str]:
+        """Return the names of the environment variables of a worker of the training."""
+        worker = next(pid for pid in _pids() if "train.py" in _read(pid, "cmdline") and _is_job(pid))
+        return {item.partition("=")[0] for item in _variables(worker)}
+
+    def replace_program(self, folder: Path, name: str, script: str) -> None:
+        """Put a shell script before one of Slurm's programs; `$REAL` is the program."""
+        folder.mkdir()
+        real = shutil.which(name, path=self.env["PATH"])
+        (folder / name).write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
+        (folder / name).chmod(0o755)
+        self.first = str(folder)
+
     def left_behind(self) -> list[str]:
         """Remaining processes of jobs, and allocations; empty after a clean end."""
         return [*self.slurm.processes(), *(f"job {job} is {state}" for job, state in self.slurm.jobs().items())]
+
+
+def _read(pid: int, name: str) -> str:
+    """Return a file of a process; '' after its end."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _variables(pid: int) -> list[str]:
+    """Return the environment of a process as `NAME=value`."""
+    return [item for item in _read(pid, "environ").split("\0") if item]
+
+
+def _is_job(pid: int) -> bool:
+    return any(item.startswith("TIPCFLOW_JOB=") for item in _variables(pid))

@@ -15,7 +15,6 @@ from tipcflow.domain.errors import ConfigError
 from tipcflow.domain.node import Cluster, Launch, Node, NodeSettings, SshTarget
 from tipcflow.domain.slurm import NODE, SlurmSource, SlurmStep
 
-
 # A value of an option of sbatch: one word that is not an option itself.
 _WORD = r"^([A-Za-z0-9_.][^\s\x00-\x1f]*)?$"
 # Constraints have brackets, and operators between features.

@@ -118,9 +118,10 @@ class CommandTransport(ABC):
         # A slurmctld that is away does not end an allocation: the step reports whether its node is.
         if (done.exit_code and "Invalid job id" not in text) or any(job.is_running for job in jobs):
             return
-        state = f"is {jobs[0].state}" if jobs else "has ended"
+        states = [jobs[0].state, *([jobs[0].reason] if jobs[0].reason != "None" else [])] if jobs else []
+        why = f" ({', '.join(states)})" if states else ""
         raise InfraError(
-            f"node {self.node.name}: Slurm job {place.job} {state}: the allocation is lost",
+            f"node {self.node.name}: the allocation has ended: Slurm job {place.job}{why}",
             node=self.node.name,
             failure_class=FailureClass.NODE_LOST,
         )

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tipcflow.cli.nodes.choice import ClusterOption, chosen
-from tipcflow.domain import Cluster, ConfigError, Node, Status, StoppedBy, exit_code
+from tipcflow.domain import Cluster, ConfigError, InfraError, Node, Status, StoppedBy, exit_code
 
 if TYPE_CHECKING:
     from tipcflow.execute.sweeps.reap import Reaped
+    from tipcflow.store import Store
 
 AT_ONCE = 16
 
@@ -36,7 +37,8 @@ def reap(
     from tipcflow.store import Store
     from tipcflow.transport.connect import connect
 
-    nodes = chosen_nodes(chosen(cluster or context.obj), names or [])
+    clusters = chosen(cluster or context.obj)
+    nodes = chosen_nodes([known for known in clusters if known.slurm is None], names or [])
     addresses = {node.address for node in nodes}
     with Store.open() as store, ThreadPoolExecutor(AT_ONCE) as pool:
         now = store.now()
@@ -49,14 +51,31 @@ def reap(
         reaped = list(pool.map(reaper.reap, nodes))
         forgotten = store.queue.drop_dead(now)
         late_logs(upkeep, addresses=addresses, run=run)
+        slurm = allocation_lines(store, [known for known in clusters if known.slurm is not None], run)
     lines = (
         *(f"run {line}" for line in killed),
         *reap_lines(reaped, forgotten),
+        *slurm,
         *(f"logs: {line}" for line in late),
     )
     for line in lines:
         typer.echo(line)
     raise typer.Exit(exit_code(Status.INFRA_FAILURE) if any(result.unreachable for result in reaped) else 0)
+
+
+def allocation_lines(store: "Store", clusters: Iterable[Cluster], run: str) -> list[str]:
+    """End the allocations of ended runs on Slurm clusters; return a line about each."""
+    from tipcflow.execute.allocation.leftovers import end_leftovers
+    from tipcflow.transport.connect import connect
+
+    lines = []
+    for cluster in clusters:
+        try:
+            found = end_leftovers(store, cluster, connect, run=run)
+        except InfraError as error:
+            found = [error.message]
+        lines += [f"{cluster.name}: {line}" for line in found or ["no allocation to end"]]
+    return lines
 
 
 def chosen_nodes(clusters: Iterable[Cluster], names: Sequence[str]) -> list[Node]:

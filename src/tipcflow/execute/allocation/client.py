@@ -65,6 +65,10 @@ class SlurmClient:
         knows."""
         return [job for job in jobs_in(self._text(commands.find(name), "list its jobs")) if job.name == name]
 
+    def own(self) -> list[SlurmJob]:
+        """Return the user's jobs that wait or run, in the order of their submission."""
+        return jobs_in(self._text(commands.own(), "list the user's jobs"))
+
     def submit(self, name: str, *, nodes: int, nodelist: Sequence[str] = ()) -> str:
         """Submit the request for an allocation, once; return its ID.
 

@@ -28,6 +28,8 @@ POLL_EVERY_S = 2.0
 # A slurmctld that does not respond is queried less often.
 RETRY_EVERY_S = 5.0
 RELEASE_S = 60.0
+# Of the names of all jobs of tipcflow.
+PREFIX = "tipc-"
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,12 @@ class Allocation:
 
 def job_name(run: str, attempt: int) -> str:
     """Return the name of a run's job: unique, and derived from the run alone."""
-    return f"tipc-{paths.safe_name(run)}-{attempt}"
+    return f"{PREFIX}{paths.safe_name(run)}-{attempt}"
+
+
+def run_of(name: str) -> str:
+    """Return the run of a job's name; '' for a job of another program."""
+    return name.removeprefix(PREFIX).rpartition("-")[0] if name.startswith(PREFIX) else ""
 
 
 def with_nodes(cluster: Cluster, job: str, nodes: list[SlurmNode]) -> Cluster:

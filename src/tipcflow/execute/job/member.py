@@ -269,6 +269,8 @@ class Member:
                 return
             except InfraError as error:
                 why = str(error)
+                if error.failure_class is FailureClass.NODE_LOST:
+                    break  # its allocation has ended
                 time.sleep(RECONNECT_EVERY_S)
         self.lost = f"node {self.name} was lost: {why}"
 

@@ -1,7 +1,10 @@
 """Leftovers of ended runs on the nodes of all configured clusters, and requests without a waiting process."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tipcflow.domain import Cluster, InfraError
+from tipcflow.execute.allocation.leftovers import end_leftovers
 from tipcflow.execute.sweeps.maintenance import Upkeep, known_clusters, place_of
 from tipcflow.execute.sweeps.reap import Reaped, Reaper
 
@@ -10,7 +13,10 @@ AT_ONCE = 8
 
 def leftovers(upkeep: Upkeep) -> str:
     """End jobs of runs that have a status and hold no live lease; unfinished runs are not touched."""
-    nodes = {place_of(node): node for cluster in known_clusters(upkeep) for node in cluster.nodes}
+    clusters = known_clusters(upkeep)
+    allocations = _allocations(upkeep, [cluster for cluster in clusters if cluster.slurm is not None])
+    inventories = [cluster for cluster in clusters if cluster.slurm is None]
+    nodes = {place_of(node): node for cluster in inventories for node in cluster.nodes}
     reaper = Reaper(upkeep.store, upkeep.connect, now=upkeep.now, ended_only=True)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         reaped = list(pool.map(reaper.reap, nodes.values()))
@@ -21,7 +27,22 @@ def leftovers(upkeep: Upkeep) -> str:
     reached = sum(not result.unreachable for result in reaped)
     return (
         f"{reached} nodes checked: leftovers of {len(ended)} runs ended; {len(forgotten)} expired requests dropped"
+        f"{allocations}"
     )
+
+
+def _allocations(upkeep: Upkeep, clusters: Sequence[Cluster]) -> str:
+    """End the allocations of ended runs; return words about them for the summary, '' without Slurm clusters."""
+    ended = 0
+    for cluster in clusters:
+        try:
+            lines = end_leftovers(upkeep.store, cluster, upkeep.connect)
+        except InfraError as error:
+            lines = [error.message]
+        for line in lines:
+            upkeep.report(f"cluster {cluster.name}: {line}")
+        ended += sum(line.endswith("was ended") for line in lines)
+    return f"; {ended} allocations of Slurm ended" if clusters else ""
 
 
 def _report(upkeep: Upkeep, result: Reaped) -> None:

@@ -32,7 +32,7 @@ def node_folders(upkeep: Upkeep) -> str:
     """Remove folders of runs that ended long enough ago; runs unknown to the database are not touched."""
     seen: set[tuple[str, str, str]] = set()
     removed = kept = reached = cached = 0
-    for cluster in known_clusters(upkeep):
+    for cluster in (known for known in known_clusters(upkeep) if known.slurm is None):
         nodes = [node for node in cluster.nodes if place_of(node) not in seen]
         seen.update(place_of(node) for node in nodes)
         with ThreadPoolExecutor(AT_ONCE) as pool:

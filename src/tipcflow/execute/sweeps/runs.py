@@ -50,9 +50,9 @@ def collect_left(upkeep: Upkeep, *, addresses: Collection[str] | None = None, ru
 
 
 def _addresses(upkeep: Upkeep, run: str) -> set[str]:
-    """Return the addresses of a run's nodes; empty before planning."""
+    """Return the addresses of a run's nodes; empty before planning, and if Slurm allocates them."""
     cluster, plan = upkeep.store.documents.get(run, ClusterDocument), upkeep.store.plans.get_or_none(run)
-    if cluster is None or plan is None:
+    if cluster is None or plan is None or cluster.root.slurm is not None:
         return set()
     return {node.address for node in cluster.root.nodes if node.name in plan.nodes}
 

@@ -20,12 +20,16 @@ UNUSED_S = 900
 _STAYS_S = 300
 _KILL_AFTER_S = 5
 _FORMAT = "%i|%T|%r|%V|%S|%N|%j"
-# The output must not depend on the user's settings.
-_CLEAN = ("TZ=UTC0", "LC_ALL=C", "SLURM_TIME_FORMAT=standard")
+# Of queries: their output must not depend on the user's settings. Steps inherit the environment of their command.
+_CLEAN = ("env", "TZ=UTC0", "LC_ALL=C", "SLURM_TIME_FORMAT=standard")
 
 
 def _timed(seconds: float, words: Sequence[str]) -> str:
-    return shlex.join(["env", *_CLEAN, "timeout", "-k", str(_KILL_AFTER_S), f"{seconds:g}", *words])
+    return shlex.join(["timeout", "-k", str(_KILL_AFTER_S), f"{seconds:g}", *words])
+
+
+def _query(*words: str) -> str:
+    return _timed(QUERY_S, [*_CLEAN, *words])
 
 
 def on_node(node: Node, command: str) -> str:
@@ -108,15 +112,20 @@ def _starter() -> str:
 
 def find(name: str) -> str:
     """Print the user's jobs of that name, also ended ones that slurmctld still knows: see `output.jobs_in`."""
-    words = ["squeue", "--me", "--noheader", "--states=all", f"--name={name}", f"--format={_FORMAT}"]
-    return _timed(QUERY_S, words)
+    return _query("squeue", "--me", "--noheader", "--states=all", f"--name={name}", f"--format={_FORMAT}")
+
+
+def own() -> str:
+    """Print the user's jobs that wait or run."""
+    states = "PENDING,CONFIGURING,RUNNING,SUSPENDED"
+    return _query("squeue", "--me", "--noheader", f"--states={states}", f"--format={_FORMAT}")
 
 
 def pending(cluster: Cluster) -> str:
     """Print the IDs of all pending jobs of the partition, those with the highest priority first."""
     partition = _source(cluster).partition
     words = ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i"]
-    return _timed(QUERY_S, [*words, *([f"--partition={partition}"] if partition else [])])
+    return _query(*words, *([f"--partition={partition}"] if partition else []))
 
 
 _NODES = """
@@ -132,23 +141,23 @@ done
 
 def nodes(nodelist: str) -> str:
     """Print the nodes of a list as `n[1-4]`, with what slurmctld knows of them: see `output.nodes_in`."""
-    return _timed(QUERY_S, ["/bin/sh", "-c", _NODES.strip(), "tipcflow", nodelist])
+    return _query("/bin/sh", "-c", _NODES.strip(), "tipcflow", nodelist)
 
 
 def state(node: Node) -> str:
     """Print state, reason and nodes of a node's allocation: see `output.jobs_in`."""
     job = node.slurm.job if node.slurm else ""
-    return _timed(QUERY_S, ["squeue", "--noheader", "--states=all", f"--jobs={job}", f"--format={_FORMAT}"])
+    return _query("squeue", "--noheader", "--states=all", f"--jobs={job}", f"--format={_FORMAT}")
 
 
 def cancel(name: str) -> str:
     """End the user's jobs of that name, whether they are pending or running."""
-    return _timed(QUERY_S, ["scancel", "--me", f"--name={name}"])
+    return _query("scancel", "--me", f"--name={name}")
 
 
 def cancel_job(job: str) -> str:
     """End one job."""
-    return _timed(QUERY_S, ["scancel", job])
+    return _query("scancel", job)
 
 
 def _source(cluster: Cluster) -> SlurmSource:

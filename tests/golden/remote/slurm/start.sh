@@ -1,0 +1,1 @@
+env TIPCFLOW_HELPER=start TIPCFLOW_FOR=/scratch/n1/jobs/r1/train/1 TIPCFLOW_DEADLINE=90 TIPCFLOW_STARTER=7/n1 /opt/bin/python -I -S -X utf8 /scratch/n1/bin/runner-0123456789ab.py start /scratch/n1/jobs/r1/train/1

@@ -1,0 +1,66 @@
+"""`tipcflow run` on nodes that Slurm allocates."""
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from tests.support.slurm import SlurmSite
+
+from tipcflow.domain import Status
+from tipcflow.domain.run_documents import AllocationDocument, ClusterDocument, LeaseDocument
+
+pytestmark = pytest.mark.slurm
+
+
+def test_run_passes_on_allocated_nodes_and_leaves_nothing(site: SlurmSite) -> None:
+    done = site.run()
+    assert done.code == 0, done.output
+    run = done.run.id
+    assert re.search(r"Slurm job \d+ has nodes n\[1-2\]", done.output)
+    with site.store() as store:
+        allocation, cluster = (
+            store.documents.get(run, AllocationDocument),
+            store.documents.get(run, ClusterDocument),
+        )
+        lease = store.documents.get(run, LeaseDocument)
+        losses = store.measurements.of(run, metric="loss")
+        assert {(loss.node, loss.rank) for loss in losses} == {("n1", 0), ("n1", 1), ("n2", 2), ("n2", 3)}
+        assert store.leases.all() == []
+    assert allocation is not None
+    assert cluster is not None
+    assert lease is not None
+    assert allocation.name == f"tipc-{run}-1"
+    steps = [node.slurm.job for node in cluster.root.nodes if node.slurm]
+    assert steps == [allocation.job, allocation.job]
+    assert [node.address for node in cluster.root.nodes] == ["127.0.0.11", "127.0.0.12"]
+    assert lease.fence > 1_700_000_000, "the start of the allocation"
+    site.slurm.await_idle()
+    assert site.left_behind() == []
+    assert not list(Path(site.slurm.folder).glob(f"work/*/runs/{run}*")), "the run's folders"
+    certificate = json.loads((site.home / "runs" / run / "certificate.json").read_text())
+    assert certificate["verdict"]["status"] == "pass"
+
+
+def test_ranks_see_no_launcher_of_slurm(site: SlurmSite) -> None:
+    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.4")
+    seen: list[set[str]] = []
+    done = site.run_and(site.training, lambda _: seen.append(site.environment_of_training()))
+    assert done.code == 0, done.output
+    assert {name for name in seen[0] if name.startswith(("SLURM", "PMI"))} <= {"SLURM_JOB_ID", "SLURM_CONF"}
+
+
+def test_ctrl_c_cancels_the_run_and_ends_the_allocation(site: SlurmSite) -> None:
+    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.5")
+    done = site.interrupt(site.training, signal.SIGINT)
+    assert (done.code, done.run.status) == (3, Status.CANCELLED), done.output
+    site.slurm.await_idle()
+    assert site.left_behind() == []
+
+
+def test_ctrl_c_in_the_queue_withdraws_the_request(site: SlurmSite) -> None:
+    with site.slurm.occupied():
+        done = site.interrupt(lambda: "PENDING" in site.slurm.jobs().values(), signal.SIGINT)
+        assert (done.code, done.run.status) == (3, Status.CANCELLED), done.output
+        assert list(site.slurm.jobs().values()) == ["RUNNING"]

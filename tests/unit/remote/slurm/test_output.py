@@ -1,0 +1,91 @@
+"""What Slurm 22.05 printed, recorded on a Slurm of four nodes."""
+
+from pathlib import Path
+
+import pytest
+
+from tipcflow.remote.slurm.output import (
+    jobs_in,
+    key_of,
+    may_pass,
+    nodes_in,
+    position_in,
+    submitted_job,
+    time_in,
+)
+
+RECORDED = Path(__file__).parents[3] / "golden" / "remote" / "slurm" / "recorded"
+
+
+def test_jobs_are_listed_in_the_order_of_submission() -> None:
+    jobs = jobs_in((RECORDED / "squeue.txt").read_text())
+    assert [(job.id, job.state, job.reason, job.nodelist) for job in jobs] == [
+        ("1", "RUNNING", "None", "n[1-3]"),
+        ("2", "PENDING", "Resources", ""),
+        ("3", "PENDING", "Priority", ""),
+    ]
+    assert [job.starts for job in jobs] == [1795686394.0, 1795688194.0, None]
+    assert [job.is_active for job in jobs] == [True, True, True]
+    assert [job.is_running for job in jobs] == [True, False, False]
+
+
+def test_lines_of_login_scripts_are_ignored() -> None:
+    assert jobs_in("Welcome to hpc!\nslurm_load_jobs error: Invalid job id specified\n") == []
+
+
+def test_nodes_have_addresses_and_ports() -> None:
+    first, second = nodes_in((RECORDED / "nodes.txt").read_text())
+    assert (first.name, first.address, first.port, first.state) == ("n1", "127.0.0.11", 17001, "ALLOCATED")
+    assert (second.name, second.address, second.port, second.state) == ("n2", "", 17002, "DOWN*")
+
+
+def test_submission_prints_the_job_and_perhaps_the_cluster() -> None:
+    assert [submitted_job(text) for text in ("12\n", "12;hpc\n", "quota of /home: 90 %\n12\n", "", "error\n")] == [
+        "12",
+        "12",
+        "12",
+        "",
+        "",
+    ]
+
+
+def test_position_counts_the_pending_jobs() -> None:
+    assert position_in("8\n5\n9\n", "5") == (2, 3)
+    assert position_in("8\n9\n", "5") == (0, 2)
+    assert position_in("", "5") == (0, 0)
+
+
+@pytest.mark.parametrize("text", ["N/A", "Unknown", "", "None"])
+def test_unknown_times_are_none(text: str) -> None:
+    assert time_in(text) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        ("Invalid partition name specified", "partition"),
+        ("Invalid account or account/partition combination specified", "account"),
+        ("Invalid feature specification", "constraint"),
+        ("Invalid qos specification", "qos"),
+        ("Invalid generic resource (gres) specification", "gres"),
+        ("Requested time limit is invalid (missing or exceeds some limit)", "time_limit_minutes"),
+        ("Requested node configuration is not available", "nodes"),
+        ("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", ""),
+    ],
+)
+def test_refusals_name_the_key_of_the_cluster_file(message: str, key: str) -> None:
+    assert key_of(message) == key
+    assert not may_pass(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Socket timed out on send/recv operation",
+        "Unable to contact slurm controller (connect failure)",
+        "Resource temporarily unavailable",
+    ],
+)
+def test_absence_of_the_controller_may_pass(message: str) -> None:
+    assert may_pass(message)
+    assert key_of(message) == ""

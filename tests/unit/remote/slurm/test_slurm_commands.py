@@ -1,0 +1,127 @@
+"""Commands for Slurm: their text (golden), and what a shell makes of them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import Cluster, Node
+from tipcflow.domain.slurm import SlurmSource, SlurmStep
+from tipcflow.remote import commands
+from tipcflow.remote.slurm import commands as slurm
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "remote" / "slurm"
+FULL = SlurmSource(
+    partition="gpu",
+    constraint="[a100|h100]",
+    account="ml",
+    qos="ci",
+    gres="gpu:8",
+    time_limit_minutes=120,
+    workspace="/scratch/{node}",
+)
+BARE = SlurmSource(time_limit_minutes=30, workspace="/scratch/{node}")
+
+
+def node(name: str, job: str = "7", **step: object) -> Node:
+    place = SlurmStep.model_validate({"job": job, **step})
+    return Node(
+        name=name, address="192.0.2.1", python="/opt/bin/python", workspace=f"/scratch/{name}", slurm=place
+    )
+
+
+def cluster(source: SlurmSource) -> Cluster:
+    return Cluster(name="hpc", kind="slurm", slurm=source, nodes=(node("slurm-1", ""),))
+
+
+@pytest.fixture(autouse=True)
+def short_starter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The starter's text is not a part of the golden files."""
+    monkeypatch.setattr(slurm, "_starter", lambda: "# starter.py")
+
+
+EVERY = {
+    "submit": lambda: slurm.submit(cluster(FULL), name="tipc-r1-1", nodes=4, nodelist=["n1", "n2"]),
+    "submit_bare": lambda: slurm.submit(cluster(BARE), name="tipc-r1-1", nodes=1),
+    "batch_script": lambda: slurm.batch_script(cluster(FULL)).rstrip("\n"),
+    "on_node": lambda: slurm.on_node(node("n1", gres="gpu:8"), "echo it\\'s"),
+    "contact": lambda: slurm.contact([node("n1"), node("n2")]),
+    "find": lambda: slurm.find("tipc-r1-1"),
+    "own": slurm.own,
+    "pending": lambda: slurm.pending(cluster(FULL)),
+    "nodes": lambda: slurm.nodes("n[1-4]"),
+    "state": lambda: slurm.state(node("n1")),
+    "cancel": lambda: slurm.cancel("tipc-r1-1"),
+    "cancel_job": lambda: slurm.cancel_job("7"),
+    "start": lambda: commands.start(node("n1"), "/scratch/n1/jobs/r1/train/1"),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_commands_equal_golden_files(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tipcflow.remote.paths.runner_name", lambda: "runner-0123456789ab.py")
+    assert EVERY[name]() + "\n" == (GOLDEN / f"{name}.sh").read_text()
+
+
+def test_command_of_a_node_without_allocation_is_refused() -> None:
+    with pytest.raises(ValueError, match="slurm-1 is not allocated"):
+        slurm.on_node(node("slurm-1", ""), "true")
+
+
+def test_command_of_other_nodes_is_unchanged() -> None:
+    assert slurm.on_node(node("login", "", login=True), "true") == "true"
+    assert slurm.on_node(node("n1").model_copy(update={"slurm": None}), "true") == "true"
+
+
+def test_only_starting_commands_name_the_starter() -> None:
+    job = "/scratch/n1/jobs/r1/train/1"
+    assert "TIPCFLOW_STARTER=7/n1" in commands.begin(node("n1"), job, seconds=1)
+    assert "TIPCFLOW_STARTER" not in commands.poll(node("n1"), job)
+    plain = node("n1").model_copy(update={"slurm": None})
+    assert "TIPCFLOW_STARTER" not in commands.start(plain, job)
+
+
+@pytest.mark.parametrize("word", ["it's", "$(touch injected)", "a;b", "a\nb", '"'])
+def test_words_of_a_step_reach_the_command_unchanged(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    srun = tmp_path / "srun"
+    srun.write_text('#!/bin/sh\nwhile [ "$1" != /bin/sh ]; do shift; done\nexec "$@"\n')
+    srun.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    command = slurm.on_node(node("n1"), subprocess.list2cmdline(["true"]) + f" && printf %s {_quoted(word)}")
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == word
+    assert not (tmp_path / "injected").exists()
+
+
+def _quoted(word: str) -> str:
+    import shlex
+
+    return shlex.quote(word)
+
+
+def test_addresses_of_nodes_come_from_scontrol_and_the_resolver(tmp_path: Path) -> None:
+    """The script that a login node runs, with recorded output of scontrol."""
+    recorded = {
+        line.split()[1]: line.partition(" NodeName")[2] for line in _recorded().splitlines() if "NodeName" in line
+    }
+    for name, line in recorded.items():
+        (tmp_path / f"{name}.txt").write_text(f"NodeName{line}\n")
+    scontrol = (
+        f'case "$*" in *hostnames*) printf "n1\\nn2\\n";; *) for last; do :; done; cat {tmp_path}/$last.txt;; esac'
+    )
+    getent = 'case "$2" in 127.*) echo "$2 STREAM";; *) exit 2;; esac'
+    for name, script in (("scontrol", scontrol), ("getent", getent)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(
+        slurm.nodes("n[1-2]"), shell=True, env=env, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == _recorded()
+
+
+def _recorded() -> str:
+    return (GOLDEN / "recorded" / "nodes.txt").read_text()
