@@ -10,7 +10,8 @@ from tests.support.slurm import SlurmSite
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.run.failure import FailureClass
-from tipcflow.domain.run_documents import AllocationDocument, FailuresDocument
+from tipcflow.domain.run_documents import FailuresDocument
+from tipcflow.execute.allocation.document import AllocationDocument
 
 pytestmark = pytest.mark.slurm
 

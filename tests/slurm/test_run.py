@@ -9,7 +9,8 @@ import pytest
 from tests.support.slurm import SlurmSite
 
 from tipcflow.domain import Status
-from tipcflow.domain.run_documents import AllocationDocument, ClusterDocument, LeaseDocument
+from tipcflow.domain.run_documents import ClusterDocument, LeaseDocument
+from tipcflow.execute.allocation.document import AllocationDocument
 
 pytestmark = pytest.mark.slurm
 

@@ -12,8 +12,16 @@ from tipcflow.config.loader import load_yaml
 from tipcflow.config.suite import Suite, find_config
 from tipcflow.config.yaml_text.strict import read_yaml
 from tipcflow.domain.errors import ConfigError
-from tipcflow.domain.node import Cluster, Launch, Node, NodeSettings, SshTarget
-from tipcflow.domain.slurm import NODE, SlurmSource, SlurmStep
+from tipcflow.domain.node import (
+    NODE,
+    Cluster,
+    Launch,
+    Node,
+    NodeSettings,
+    SlurmSource,
+    SlurmStep,
+    SshTarget,
+)
 
 # A value of an option of sbatch: one word that is not an option itself.
 _WORD = r"^([A-Za-z0-9_.][^\s\x00-\x1f]*)?$"

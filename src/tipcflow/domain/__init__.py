@@ -35,7 +35,17 @@ from tipcflow.domain.keys import (
     plain_metric,
     without_repeat,
 )
-from tipcflow.domain.node import Cluster, Container, Framework, Launch, Node, NodeFacts, SshTarget
+from tipcflow.domain.node import (
+    Cluster,
+    Container,
+    Framework,
+    Launch,
+    Node,
+    NodeFacts,
+    SlurmSource,
+    SlurmStep,
+    SshTarget,
+)
 from tipcflow.domain.numbers.history import (
     PastRun,
     last_attempts,
@@ -129,6 +139,8 @@ __all__ = [
     "RankReport",
     "Run",
     "Series",
+    "SlurmSource",
+    "SlurmStep",
     "Source",
     "SshTarget",
     "Status",

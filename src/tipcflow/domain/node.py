@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from tipcflow.domain.base import Frozen, Record
-from tipcflow.domain.slurm import SlurmSource, SlurmStep
 
 # Name of an environment variable that a shell can export.
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -28,6 +27,55 @@ class SshTarget(Frozen):
     user: str = ""
     identity_file: str = ""
     known_hosts: str = ""
+
+
+# Stands for the node's name in folders.
+NODE = "{node}"
+
+
+class SlurmStep(Frozen):
+    """The place of a node in an allocation: commands run there as steps, started on the login node.
+
+    Attributes:
+        login: whether it is the login node itself, which runs commands outside of every allocation.
+        local: whether the login node is this machine; otherwise it is reached by SSH.
+        job: ID of the allocation; '' for a node that is not allocated yet.
+        port: port of the node's slurmd, which other nodes can reach; 0 if unknown.
+        gres: generic resources of every step, as of `srun --gres`; '' for none.
+    """
+
+    login: bool = False
+    local: bool = False
+    job: str = ""
+    port: int = 0
+    gres: str = ""
+
+
+class SlurmSource(Frozen):
+    """The request for an allocation; empty values are left to Slurm's defaults.
+
+    Attributes:
+        local: whether the login node is this machine.
+        partition, constraint, account, qos, gres: options of `sbatch`.
+        time_limit_minutes: after this time Slurm ends the allocation.
+        workspace, cache: those of a node, with `{node}` for its name.
+    """
+
+    local: bool = False
+    partition: str = ""
+    constraint: str = ""
+    account: str = ""
+    qos: str = ""
+    gres: str = ""
+    time_limit_minutes: int = Field(ge=1)
+    workspace: str
+    cache: str = ""
+
+    def of_node(self, name: str) -> dict[str, str]:
+        """Return the folders of the node of that name."""
+        return {
+            key: value.replace(NODE, name) for key, value in (("workspace", self.workspace), ("cache", self.cache))
+        }
 
 
 # Options of `docker run` that tipcflow sets itself, or that would hide the container's output or end.
@@ -164,7 +212,7 @@ class Cluster(Frozen):
     Attributes:
         launch: the launcher of trainings, unless the suite sets one.
         probe: whether Python processes of steps load the framework probe.
-        slurm: how Slurm is asked for the nodes; None for an inventory. Before the allocation, `nodes` are
+        slurm: how the nodes are requested from Slurm; None for an inventory. Before the allocation, `nodes` are
             placeholders, one for each node that may be allocated.
     """
 

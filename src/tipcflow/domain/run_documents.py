@@ -94,21 +94,6 @@ class LeaseDocument(Fields):
     at: float = 0.0
 
 
-class AllocationDocument(Fields):
-    """The run's allocation of nodes by Slurm, stored before it is requested.
-
-    Attributes:
-        attempt: number of the request: an allocation that has ended is followed by another one.
-        name: the job's name, by which it is found and ended.
-        job: its ID, '' if it is not known.
-    """
-
-    NAME: ClassVar[str] = "allocation"
-    attempt: int = 1
-    name: str
-    job: str = ""
-
-
 class AirflowDocument(Fields):
     """The DAG run that executes the run."""
 

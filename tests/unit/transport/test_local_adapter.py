@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.domain import FailureClass, InfraError, Node
-from tipcflow.domain.slurm import SlurmStep
+from tipcflow.domain import FailureClass, InfraError, Node, SlurmStep
 from tipcflow.transport.connect import connect
 from tipcflow.transport.local_adapter import LocalTransport
 
@@ -63,7 +62,7 @@ def test_files_are_written_and_read(programs: Path, tmp_path: Path) -> None:
         transport.get(str(tmp_path / "none"))
 
 
-def test_stream_yields_lines_as_they_are_printed(programs: Path) -> None:
+def test_stream_yields_the_printed_lines(programs: Path) -> None:
     with connect(node()).stream("read x; echo $x; sleep 0.1; echo two", input=b"one\n", timeout=20) as lines:
         assert list(lines) == [b"one", b"two"]
     with (

@@ -37,18 +37,18 @@ def chosen(cluster: str | None) -> list[Cluster]:
     return [load_cluster(name, folder) for name in names]
 
 
-def inventories(cluster: str | None) -> list[Cluster]:
+def chosen_inventories(cluster: str | None) -> list[Cluster]:
     """The chosen clusters whose nodes are known without a run.
 
     Raises:
         ConfigError: as of `chosen`, or Slurm allocates the nodes of the named cluster.
     """
-    found = [known for known in chosen(cluster) if known.slurm is None]
-    if cluster and not found:
+    inventories = [known for known in chosen(cluster) if known.slurm is None]
+    if cluster and not inventories:
         raise ConfigError(
             "its nodes are allocated by Slurm for each run",
             key="--cluster",
             found=cluster,
             hint="see sinfo and squeue",
         )
-    return found
+    return inventories

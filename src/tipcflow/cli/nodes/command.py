@@ -6,7 +6,7 @@ import typer
 
 from tipcflow.cli.nodes import add as nodes_add
 from tipcflow.cli.nodes import reap as nodes_reap
-from tipcflow.cli.nodes.choice import ClusterOption, inventories
+from tipcflow.cli.nodes.choice import ClusterOption, chosen_inventories
 from tipcflow.cli.output.output import print_json, terminal_width
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import Cluster, Status, exit_code
@@ -33,7 +33,7 @@ def nodes(
     from tipcflow.cli.nodes.table import as_dict, lines_of
 
     refuse_both(as_json=as_json, as_csv=as_csv)
-    view = cluster_view(inventories(cluster), alone=cluster is not None)
+    view = cluster_view(chosen_inventories(cluster), alone=cluster is not None)
     if as_json:
         print_json(as_dict(view))
     elif as_csv:

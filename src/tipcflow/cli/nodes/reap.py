@@ -71,10 +71,10 @@ def allocation_lines(store: "Store", clusters: Iterable[Cluster], run: str) -> l
     lines = []
     for cluster in clusters:
         try:
-            found = end_leftovers(store, cluster, connect, run=run)
+            ended = end_leftovers(store, cluster, connect, run=run)
         except InfraError as error:
-            found = [error.message]
-        lines += [f"{cluster.name}: {line}" for line in found or ["no allocation to end"]]
+            ended = [error.message]
+        lines += [f"{cluster.name}: {line}" for line in ended or ["no allocation to end"]]
     return lines
 
 

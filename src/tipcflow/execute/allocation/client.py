@@ -3,9 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
-from tipcflow.domain import Cluster, ConfigError, InfraError, Node
-from tipcflow.domain.node import SshTarget
-from tipcflow.domain.slurm import SlurmStep
+from tipcflow.domain import Cluster, ConfigError, InfraError, Node, SlurmStep, SshTarget
 from tipcflow.execute.node.link import Connect
 from tipcflow.remote.slurm import commands
 from tipcflow.remote.slurm.output import (
@@ -147,7 +145,7 @@ class SlurmClient:
         return self._with_transport(run, again=not script)
 
     def _with_transport(self, do: Callable[[Transport], Completed], *, again: bool) -> Completed:
-        """Run an operation over the connection, and once more over a new one if it broke."""
+        """Run an operation over the connection, and again over a new one if it broke."""
         if self._transport is not None and again:
             try:
                 return do(self._transport)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import Cluster, InfraError, Plan
+from tipcflow.domain import Cluster, InfraError, Plan, SlurmStep
 from tipcflow.domain.numbers.units import limit, utc_minute
-from tipcflow.domain.run_documents import AllocationDocument, ClusterDocument
-from tipcflow.domain.slurm import SlurmStep
+from tipcflow.domain.run_documents import ClusterDocument
 from tipcflow.execute.allocation.client import SlurmClient
+from tipcflow.execute.allocation.document import AllocationDocument
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.resolve.resolve import Resolved
 from tipcflow.remote import paths
@@ -164,12 +164,12 @@ class Allocation:
                 return next(job for job in jobs if job.id == document.job)
             attempt = document.attempt + 1
             document = AllocationDocument(attempt=attempt, name=job_name(self._run, attempt))
-        # Before sbatch: whoever closes the run of a dead controller ends the allocation by its name.
+        # Before sbatch: the run of a dead controller is released by this name.
         self._store.documents.put(self._run, document)
         job = self._client.submit(document.name, nodes=self._nodes, nodelist=self._nodelist)
         self._keep(document, job)
-        found = self._client.find(document.name)
-        return next((one for one in found if one.id == job), SlurmJob(job, "PENDING", "", None, None, "", ""))
+        jobs = self._client.find(document.name)
+        return next((known for known in jobs if known.id == job), SlurmJob(job, "PENDING", "", None, None, "", ""))
 
     def _has_started(self, document: AllocationDocument) -> bool:
         """Whether the run had nodes of that allocation: it then may get another one."""
@@ -210,12 +210,12 @@ def with_nodes(cluster: Cluster, job: str, nodes: list[SlurmNode]) -> Cluster:
     source = cluster.slurm
     assert source is not None
     template = cluster.nodes[0]
-    found = []
+    allocated = []
     for node in nodes:
         step = SlurmStep(local=source.local, job=job, port=node.port, gres=source.gres)
         own = {"name": node.name, "address": node.address, "slurm": step, **source.of_node(node.name)}
-        found.append(template.model_copy(update=own))
-    return cluster.model_copy(update={"nodes": tuple(found)})
+        allocated.append(template.model_copy(update=own))
+    return cluster.model_copy(update={"nodes": tuple(allocated)})
 
 
 @contextlib.contextmanager

@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Sequence
 from importlib import resources
 
-from tipcflow.domain import Cluster, Node
-from tipcflow.domain.slurm import SlurmSource
+from tipcflow.domain import Cluster, Node, SlurmSource
 
 # Exit code of `srun` if Slurm failed, not the command.
 SLURM_FAILED = 251

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.support.stories import a_run, open_store
 
-from tipcflow.domain import Cluster, ConfigError, InfraError, Node, Status
-from tipcflow.domain.run_documents import AllocationDocument, ClusterDocument
-from tipcflow.domain.slurm import SlurmSource, SlurmStep
+from tipcflow.domain import Cluster, ConfigError, InfraError, Node, SlurmSource, SlurmStep, Status
+from tipcflow.domain.run_documents import ClusterDocument
 from tipcflow.execute.allocation import client, hold
+from tipcflow.execute.allocation.document import AllocationDocument
 from tipcflow.execute.allocation.leftovers import end_leftovers
 from tipcflow.store import Store
 from tipcflow.transport.connect import connect

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.domain import Cluster, Node
-from tipcflow.domain.slurm import SlurmSource, SlurmStep
+from tipcflow.domain import Cluster, Node, SlurmSource, SlurmStep
 from tipcflow.remote import commands
 from tipcflow.remote.slurm import commands as slurm
 

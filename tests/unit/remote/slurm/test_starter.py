@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.domain import JobSpec, Node
-from tipcflow.domain.slurm import SlurmStep
+from tipcflow.domain import JobSpec, Node, SlurmStep
 from tipcflow.remote import commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.remote.runner import start
