@@ -39,7 +39,13 @@ def connect(node: Node, hook: "SSHHook | None" = None) -> Transport:
         host=hook.remote_host,
         credentials=hook.key_file or "",
     )
-    return patient_login(lambda: ParamikoTransport(hook.get_conn(), node), route, patience_s=PATIENCE_S)
+    transport = patient_login(lambda: ParamikoTransport(hook.get_conn(), node), route, patience_s=PATIENCE_S)
+    try:
+        transport.check_allocation()
+    except BaseException:
+        transport.close()
+        raise
+    return transport
 
 
 def connection_route(

@@ -2,16 +2,19 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
+from tipcflow.config.cluster import load_cluster
 from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
 from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument, MergeBaseDocument
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.request import Conf, read_conf, request_of
 from tipcflow_operators.tasks.request_confirm import DAG_ID, pending_confirmation, request_early
 from tipcflow_operators.tasks.stopped import RESOLVE, stopped_by_user, was_stopped
+from tipcflow_operators.triggers.allocation import AllocationTrigger
 from tipcflow_operators.triggers.dag_run import DagRunTrigger
 from tipcflow_operators.triggers.lease import LeasePayload, LeaseTrigger
 
@@ -43,6 +46,7 @@ class ResolveOperator(RunOperator):
             request = self.read_request(ctx, context, given)
             open_run(ctx.store, ctx.run_id, request)
             ctx.store.documents.put(ctx.run_id, AirflowDocument(dag_id=dag_run.dag_id, run_id=dag_run.run_id))
+            refuse_local_login(request)
             plan = resolve_run(ctx.store, ctx.run_id, request, home=ctx.home)
         except TipcflowError as error:
             self._fail(ctx, self.fallback(ctx, context, given), error.status, str(error))
@@ -106,6 +110,19 @@ class ResolveOperator(RunOperator):
         ctx.store.runs.finish(ctx.run_id, status, reason, time.time())
 
 
+def refuse_local_login(request: "RunRequest") -> None:
+    """Refuse a Slurm cluster that tasks and triggers cannot reach.
+
+    Raises:
+        ConfigError: its login node has no Airflow connection, or the cluster file is invalid.
+    """
+    cluster = load_cluster(request.cluster, request.config_dir)
+    if cluster.slurm is not None and not cluster.nodes[0].connection:
+        raise ConfigError(
+            "is required in Airflow", file=cluster.name, key="login.connection", expected="the ID of a connection"
+        )
+
+
 class AcquireOperator(RunOperator):
     """Leases all slots of the run, all or none, inspects the nodes and copies the suite's code to them.
 
@@ -125,6 +142,9 @@ class AcquireOperator(RunOperator):
             self._try(ctx, since=LeasePayload.of(event).since)
 
     def _try(self, ctx: "TaskContext", *, since: float) -> None:
+        if ctx.cluster.slurm is not None:
+            self._allocate(ctx, since=since)
+            return
         from tipcflow.execute.leases.keeper import timeout_message
         from tipcflow.execute.leases.messages import names_of
         from tipcflow.execute.run.phases import prepare_nodes
@@ -150,6 +170,37 @@ class AcquireOperator(RunOperator):
             names=names_of(ctx.cluster),
             said=held,
             looked=any(place.must_check_nodes for place in places),
+        )
+        self.defer(trigger=trigger, method_name="resume", timeout=None)
+
+    def _allocate(self, ctx: "TaskContext", *, since: float) -> None:
+        """Get the nodes from Slurm, or defer until Slurm has allocated them."""
+        from tipcflow.execute.allocation.document import AllocationDocument
+        from tipcflow.execute.allocation.hold import release, timeout_message
+        from tipcflow.execute.run.phases import prepare_nodes
+
+        try:
+            why = ctx.allocate()
+        except TipcflowError as error:
+            ctx.store.runs.finish(ctx.run_id, error.status, str(error), time.time())
+            raise
+        if not why:
+            prepare_nodes(replace(ctx))
+            return
+        wait_s = ctx.request.waits_s(ctx.policy)
+        if since + wait_s <= ctx.now():
+            release(ctx.store, ctx.run_id, ctx.connect)
+            reason = timeout_message(wait_s, why)
+            ctx.store.runs.finish(ctx.run_id, Status.INFRA_FAILURE, reason, time.time())
+            raise InfraError(reason)
+        ctx.note(why)
+        known = ctx.store.documents.get(ctx.run_id, AllocationDocument)
+        trigger = AllocationTrigger(
+            name=known.name if known else "",
+            cluster=ctx.cluster.model_dump(mode="json"),
+            since=since,
+            until=since + wait_s,
+            logged=why,
         )
         self.defer(trigger=trigger, method_name="resume", timeout=None)
 

@@ -143,11 +143,22 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             stopping.join(KILL_S)
 
     def _steps(self, ctx: "TaskContext") -> list[Step]:
+        self._name_allocated(ctx)
         steps = steps_of(ctx.plan, StepKind(self.kind), self.group, self.variants)
         own_steps = [step for step in steps if self.node is None or self.node in step.nodes]
         if own_steps and not self._own_node:
             self._own_node = own_steps[0].nodes[0]
         return own_steps
+
+    def _name_allocated(self, ctx: "TaskContext") -> None:
+        """Take the name of the node that Slurm has allocated: the task is mapped over the nodes of the first plan."""
+        if self.node is None or ctx.cluster.slurm is None:
+            return
+        from tipcflow.execute.allocation.document import AllocationDocument
+
+        allocation = ctx.store.documents.get(ctx.run_id, AllocationDocument)
+        if allocation is not None:
+            self.node = self._own_node = allocation.node(self.node, ctx.plan.nodes)
 
     def _do(
         self,

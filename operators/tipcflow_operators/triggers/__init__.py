@@ -1,14 +1,15 @@
 """Deferred waits: a job on a node, a lease, a step of another task, another DAG run.
 
 Airflow stores a deferred trigger by its class path and resumes it after an upgrade. The stored paths
-`tipcflow_operators.triggers.JobTrigger`, `LeaseTrigger` and `StepTrigger` are names of this package: keep them,
+`tipcflow_operators.triggers.JobTrigger`, `AllocationTrigger`, `LeaseTrigger` and `StepTrigger` are names of this package: keep them,
 whatever module holds the class.
 
-Public: `__all__`, `dag_run`, `job`, `lease`, `step`, `waits`.
+Public: `__all__`, `allocation`, `dag_run`, `job`, `lease`, `step`, `waits`.
 """
 
+from tipcflow_operators.triggers.allocation import AllocationTrigger
 from tipcflow_operators.triggers.job import JobTrigger
 from tipcflow_operators.triggers.lease import LeaseTrigger
 from tipcflow_operators.triggers.step import StepTrigger
 
-__all__ = ["JobTrigger", "LeaseTrigger", "StepTrigger"]
+__all__ = ["AllocationTrigger", "JobTrigger", "LeaseTrigger", "StepTrigger"]

@@ -16,6 +16,7 @@ from tipcflow.domain.run.job_event import JobEnd, JobGone, JobHang, JobLog, LegE
 from tipcflow.execute.job.listening import progress_event
 from tipcflow.execute.progress import Kind, Listener
 from tipcflow.remote import commands
+from tipcflow.remote.slurm.commands import on_node
 from tipcflow.remote.stillness import Stalled, Stillness
 from tipcflow_operators.airflow.async_connect import connect_async
 from tipcflow_operators.airflow.events import TaskLog, listener
@@ -208,12 +209,13 @@ class JobTrigger(BaseTrigger):
     @staticmethod
     async def _query(node: Node, command: str, within_s: float) -> None:
         async with asyncio.timeout(within_s), await connect_async(node) as connection:
-            await connection.run(command)
+            await connection.run(on_node(node, command))
 
     async def _watch(self, listen: Listener, seconds: float) -> bool:
         """Watch for `seconds`; return whether the job has ended."""
         self._stillness.begin_watch()
-        command = commands.watch(self.node, self.job, seconds=seconds, resume=self.resume)
+        watch = commands.watch(self.node, self.job, seconds=seconds, resume=self.resume)
+        command = on_node(self.node, watch)
         async with await connect_async(self.node) as connection:
             process = await connection.create_process(command, stdin=-3, encoding=None)
             async with process:
@@ -251,4 +253,5 @@ class JobTrigger(BaseTrigger):
     async def _stop(self, node: Node, job: str) -> None:
         async with asyncio.timeout(STOP_S):
             async with await connect_async(node) as connection:
-                await connection.run(commands.stop(node, job, "stopped from Airflow", StoppedBy.USER), check=True)
+                command = commands.stop(node, job, "stopped from Airflow", StoppedBy.USER)
+                await connection.run(on_node(node, command), check=True)

@@ -1,4 +1,4 @@
 """Nodes of a run from Slurm: requested, waited for, and released.
 
-Public: `leftovers`.
+Public: `client`, `document`, `hold`, `leftovers`.
 """

@@ -163,7 +163,9 @@ class Allocation:
             if any(job.id == document.job for job in jobs) and not self._has_started(document):
                 return next(job for job in jobs if job.id == document.job)
             attempt = document.attempt + 1
-            document = AllocationDocument(attempt=attempt, name=job_name(self._run, attempt))
+            document = AllocationDocument(
+                attempt=attempt, name=job_name(self._run, attempt), planned=document.planned
+            )
         # Before sbatch: the run of a dead controller is released by this name.
         self._store.documents.put(self._run, document)
         job = self._client.submit(document.name, nodes=self._nodes, nodelist=self._nodelist)
@@ -182,17 +184,48 @@ class Allocation:
             self._store.documents.put(self._run, document.model_copy(update={"job": job}))
 
     def _waiting(self, job: SlurmJob) -> str:
-        source = self._cluster.slurm
-        words = [f"waiting for Slurm job {job.id}"]
-        position, count = self._client.position(job.id)
-        where = f" in partition {source.partition}" if source and source.partition else ""
-        if position:
-            words.append(f"position {position} of {count}{where}")
-        if job.reason not in ("", "None"):
-            words.append(f"reason {job.reason}")
-        if job.starts is not None:
-            words.append(f"expected start {utc_minute(job.starts)}")
-        return ", ".join(words)
+        return waiting_message(self._cluster, job, self._client.position(job.id))
+
+
+def waiting_message(cluster: Cluster, job: SlurmJob, place: tuple[int, int]) -> str:
+    """Return one line about a job in Slurm's queue.
+
+    Args:
+        place: its position from 1, and the number of pending jobs; position 0 if it is unknown.
+    """
+    words = [f"waiting for Slurm job {job.id}"]
+    position, count = place
+    partition = cluster.slurm.partition if cluster.slurm else ""
+    if position:
+        words.append(f"position {position} of {count}{f' in partition {partition}' if partition else ''}")
+    if job.reason not in ("", "None"):
+        words.append(f"reason {job.reason}")
+    if job.starts is not None:
+        words.append(f"expected start {utc_minute(job.starts)}")
+    return ", ".join(words)
+
+
+def try_to_hold(
+    store: "Store", run: str, resolved: Resolved, plan: Plan, connect: Connect
+) -> tuple[Held | None, str]:
+    """Request the nodes of a run from Slurm without waiting; return (its nodes or None, what it waits for).
+
+    Raises:
+        ConfigError, InfraError: the run gets no nodes.
+    """
+    nodelist = tuple(plan.nodes) if _must_be_there(resolved) else ()
+    with Allocation(store, run, resolved.cluster, connect, nodes=len(plan.nodes), nodelist=nodelist) as allocation:
+        try:
+            job, why = allocation.try_once()
+        except InfraError as error:
+            if not error.passing:
+                raise
+            return None, error.message
+        if job is None:
+            return None, why
+        cluster = allocation.allocated(job)
+        allocation.contact(cluster)
+        return Held(replan(store, run, resolved, cluster), _fence(job)), ""
 
 
 def job_name(run: str, attempt: int) -> str:
@@ -264,6 +297,10 @@ def held(
 
 def replan(store: "Store", run: str, resolved: Resolved, cluster: Cluster) -> Resolved:
     """Return the request with the nodes of the allocation, and store its cluster and its plan."""
+    document = store.documents.get(run, AllocationDocument)
+    if document is not None and not document.planned:
+        before = store.plans.get(run).nodes
+        store.documents.put(run, document.model_copy(update={"planned": tuple(before)}))
     resolved = replace(resolved, cluster=cluster)
     plan = resolved.plan(run)
     store.documents.put(run, ClusterDocument(cluster))

@@ -13,6 +13,7 @@ from tipcflow.config.run_documents import PolicyDocument, ReferencesDocument, Su
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, Plan, Status, Step, StepKind
 from tipcflow.domain.run_documents import ClusterDocument, JudgementDocument, LeaseDocument
+from tipcflow.execute.allocation import hold
 from tipcflow.execute.attempt.budget import Budget, budget_of
 from tipcflow.execute.attempt.finalize import StepCloser
 from tipcflow.execute.attempt.retry import Retries
@@ -26,7 +27,7 @@ from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RequestDocument, RunRequest
-from tipcflow.execute.resolve.resolve import SETTLED, resolved_document
+from tipcflow.execute.resolve.resolve import SETTLED, resolved_document, resolved_run
 from tipcflow.execute.verdict import confirm
 
 if TYPE_CHECKING:
@@ -235,6 +236,20 @@ class TaskContext:
             return held
         self.keep_fence(fence)
         return ""
+
+    def allocate(self) -> str:
+        """Request the nodes of the run from Slurm without waiting; return what it waits for, '' if it has them.
+
+        The cluster and the plan then have other nodes: read them in a new context.
+
+        Raises:
+            ConfigError, InfraError: the run gets no nodes.
+        """
+        resolved = resolved_run(self.store, self.run_id, home=self.home)
+        held, why = hold.try_to_hold(self.store, self.run_id, resolved, self.plan, self.connect)
+        if held is not None:
+            self.keep_fence(held.fence)
+        return why
 
     def keep_fence(self, fence: int) -> None:
         """Store the fence of the lease that the run has received now; the budget starts after it."""

@@ -103,7 +103,8 @@ def settle_and_deploy(context: TaskContext, resolved: Resolved, nodes: Nodes) ->
     """
     store, run = context.store, context.run_id
     plan = context.plan
-    if not store.attempts.of(run):
+    # Another allocation has other nodes.
+    if not store.attempts.of(run) or context.cluster.slurm is not None:
         resolved, facts = inspect(store, run, resolved, nodes, context.note)
         plan = settle(store, run, resolved, facts, nodes)
     deploy(store, run, resolved, plan, nodes, home=context.home)

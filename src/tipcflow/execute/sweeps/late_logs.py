@@ -80,6 +80,8 @@ def _places(upkeep: Upkeep, addresses: Collection[str] | None, run: str) -> list
         entry = late.root.get(MemberKey(member.step, member.attempt, member.node))
         if cluster is None or (entry is not None and entry.done):
             continue
+        if cluster.root.slurm is not None:
+            continue  # its nodes are reachable within the allocation only
         node = cluster.root.node(member.node)
         if addresses is None or node.address in addresses:
             nodes[place_of(node)] = node

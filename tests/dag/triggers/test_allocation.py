@@ -1,0 +1,113 @@
+"""What a run waits for while Slurm queues it, with recorded output of squeue."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tipcflow.domain import Cluster, Node, SlurmSource, SlurmStep
+from tipcflow_operators.triggers import allocation as triggers
+from tipcflow_operators.triggers.allocation import AllocationTrigger
+
+CLUSTER = Cluster(
+    name="hpc",
+    kind="slurm",
+    slurm=SlurmSource(partition="gpu", time_limit_minutes=30, workspace="/scratch/{node}"),
+    nodes=(
+        Node(
+            name="slurm-1",
+            address="slurm-1",
+            python="/p",
+            workspace="/scratch/{node}",
+            connection="hpc_login",
+            slurm=SlurmStep(),
+        ),
+    ),
+)
+PENDING = "7|PENDING|Priority|2026-11-26T09:46:34|N/A||tipc-mine-1\n"
+RUNNING = "7|RUNNING|None|2026-11-26T09:46:34|2026-11-26T10:16:34|n1|tipc-mine-1\n"
+
+
+class Login:
+    """A connection to a login node whose job has these states, one after the other."""
+
+    def __init__(self, *states: str | Exception) -> None:
+        self.states = list(states)
+        self.nodes: list[Node] = []
+
+    async def connect(self, node: Node) -> "Login":
+        self.nodes.append(node)
+        return self
+
+    async def __aenter__(self) -> "Login":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def run(self, command: str, **_: Any) -> SimpleNamespace:
+        if "--states=PENDING" in command:
+            return SimpleNamespace(stdout="5\n7\n")
+        assert "--name=tipc-mine-1" in command
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        if isinstance(state, Exception):
+            raise state
+        return SimpleNamespace(stdout=state)
+
+
+def fired(
+    login: Login, monkeypatch: pytest.MonkeyPatch, *, seconds: float = 60.0
+) -> tuple[Any, AllocationTrigger]:
+    """The trigger's event after a round trip through the database."""
+    monkeypatch.setattr(triggers, "SETTLE_S", 0.01)
+    monkeypatch.setattr(triggers, "POLL_S", 0.01)
+    monkeypatch.setattr(triggers, "connect_async", login.connect)
+    made = AllocationTrigger(
+        name="tipc-mine-1",
+        cluster=CLUSTER.model_dump(mode="json"),
+        since=5.0,
+        until=time.time() + seconds,
+        logged="",
+    )
+    path, fields = made.serialize()
+    assert path == "tipcflow_operators.triggers.AllocationTrigger"
+    again = AllocationTrigger(**fields)
+
+    async def first() -> Any:
+        return await asyncio.wait_for(anext(again.run()), 60)
+
+    return asyncio.run(first()).payload, again
+
+
+class Clock:
+    """Stands for `Countdown`, which reads the database's clock."""
+
+    def __init__(self, until: float) -> None:
+        self.until = until
+
+    async def over(self) -> bool:
+        return time.time() > self.until
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triggers, "Countdown", Clock)
+
+
+def test_trigger_fires_when_the_job_has_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    login = Login(PENDING, OSError("connection lost"), PENDING, RUNNING)
+    event, trigger = fired(login, monkeypatch)
+    assert event == {"since": 5.0}
+    assert trigger.logged == "waiting for Slurm job 7, position 2 of 2 in partition gpu, reason Priority"
+    assert {(node.connection, node.slurm and node.slurm.login) for node in login.nodes} == {("hpc_login", True)}
+
+
+@pytest.mark.parametrize("end", ["", RUNNING.replace("RUNNING", "CANCELLED")], ids=["unknown", "cancelled"])
+def test_trigger_fires_when_the_job_has_ended(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    assert fired(Login(PENDING, end), monkeypatch)[0] == {"since": 5.0}
+
+
+def test_trigger_fires_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fired(Login(PENDING), monkeypatch, seconds=0.2)[0] == {"since": 5.0}
