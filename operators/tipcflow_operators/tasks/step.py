@@ -151,7 +151,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         return own_steps
 
     def _name_allocated(self, ctx: "TaskContext") -> None:
-        """Take the name of the node that Slurm has allocated: the task is mapped over the nodes of the first plan."""
+        """Take the name of the allocated node: the task is mapped over the nodes of the first plan."""
         if self.node is None or ctx.cluster.slurm is None:
             return
         from tipcflow.execute.allocation.document import AllocationDocument

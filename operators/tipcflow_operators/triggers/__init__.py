@@ -1,8 +1,8 @@
-"""Deferred waits: a job on a node, a lease, a step of another task, another DAG run.
+"""Deferred waits: a job on a node, a lease, an allocation, a step of another task, another DAG run.
 
 Airflow stores a deferred trigger by its class path and resumes it after an upgrade. The stored paths
-`tipcflow_operators.triggers.JobTrigger`, `AllocationTrigger`, `LeaseTrigger` and `StepTrigger` are names of this package: keep them,
-whatever module holds the class.
+`tipcflow_operators.triggers.AllocationTrigger`, `JobTrigger`, `LeaseTrigger` and `StepTrigger` are names of this
+package: keep them, whatever module holds the class.
 
 Public: `__all__`, `allocation`, `dag_run`, `job`, `lease`, `step`, `waits`.
 """
