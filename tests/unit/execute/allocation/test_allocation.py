@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.support.stories import a_run, open_store
@@ -297,6 +299,58 @@ def test_leftovers_are_allocations_of_ended_runs(login: Login, store: Store) -> 
     ]
     assert login.jobs() == ["1 RUNNING", "2 CANCELLED", "3 RUNNING", "4 RUNNING"]
     assert end_leftovers(store, CLUSTER, connect, run="mine") == ["run mine: Slurm job 1 was ended"]
+
+
+def a_request(**fields: object) -> Any:
+    """Stands for a resolved request: planning needs a suite."""
+    return SimpleNamespace(cluster=CLUSTER, request=SimpleNamespace(evaluates=False, nodes_of="", **fields))
+
+
+def test_nodes_are_held_until_the_end_of_the_run(
+    login: Login, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clusters: list[Cluster] = []
+    monkeypatch.setattr(hold, "replan", lambda store, run, resolved, cluster: clusters.append(cluster))
+    plan: Any = SimpleNamespace(nodes=("slurm-1", "slurm-2"))
+    notes: list[str] = []
+
+    def note(line: str) -> None:
+        notes.append(line)
+        login.become("1", "RUNNING", "n[3-4]")
+
+    def fail() -> None:
+        holding = hold.held(
+            store, "mine", a_request(), plan, connect, wait_s=30, note=note, cancel=threading.Event()
+        )
+        with holding as held:
+            assert held.fence == 1795688194
+            assert login.jobs() == ["1 RUNNING"]
+            raise RuntimeError("the run failed")
+
+    with pytest.raises(RuntimeError, match="the run failed"):
+        fail()
+    assert [node.name for node in clusters[0].nodes] == ["n3", "n4"]
+    assert notes[-1] == "Slurm job 1 has nodes n[3-4]"
+    assert login.jobs() == ["1 CANCELLED"]
+
+
+def test_task_requests_without_waiting(login: Login, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold, "replan", lambda store, run, resolved, cluster: resolved)
+    plan: Any = SimpleNamespace(nodes=("slurm-1", "slurm-2"))
+    held, why = hold.try_to_hold(store, "mine", a_request(), plan, connect)
+    assert held is None
+    assert why.startswith("waiting for Slurm job 1, position 1 of 1")
+    login.become("1", "RUNNING", "n[3-4]")
+    held, why = hold.try_to_hold(store, "mine", a_request(), plan, connect)
+    assert held is not None
+    assert why == ""
+    login.program("squeue", "echo 'squeue: error: Unable to contact slurm controller' >&2; exit 1")
+    assert "could not list its jobs" in hold.try_to_hold(store, "mine", a_request(), plan, connect)[1]
+
+
+def test_tasks_of_the_first_plan_find_their_allocated_node() -> None:
+    document = AllocationDocument(name="tipc-mine-1", planned=("slurm-1", "slurm-2"))
+    assert [document.node(name, ("n3", "n4")) for name in ("slurm-1", "slurm-2", "n3")] == ["n3", "n4", "n3"]
 
 
 def test_names_of_jobs_lead_to_their_runs() -> None:
