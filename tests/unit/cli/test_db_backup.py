@@ -10,6 +10,8 @@ from tests.support.stories import record_run
 
 from tipcflow.store import Store, migrate
 
+pytestmark = pytest.mark.slow
+
 HEAD = migrate.HEAD
 
 

@@ -131,6 +131,8 @@ class BaselineComparison:
             return self._from_zero()
         self.values |= {ValueKey.BASELINE: base, ValueKey.LAST: past[-1], ValueKey.RATIO: self.value / base}
         worse, limit = self._worse(self.value), level.limit
+        if math.isfinite(level.sigma):
+            self.values[ValueKey.SIGMA] = level.sigma
         if not (math.isfinite(worse) and math.isfinite(limit)):
             return Status.INSUFFICIENT_DATA, f"{self.shown}: values that cannot be compared"
         self.values[ValueKey.LIMIT] = limit

@@ -76,6 +76,11 @@ class Level:
         """The relative change beyond which a difference from `base` is no longer noise; `base` must not be 0."""
         return limit_of(self.steady, self.floor, self.z, base=self.base)
 
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of one run, without outliers and a trend for the worse, in the metric's unit."""
+        return robust_sigma(self.steady)
+
     @cached_property
     def steady(self) -> tuple[float, ...]:
         """The runs of the level without a trend for the worse, which is not noise."""

@@ -4,10 +4,14 @@ import random
 from collections.abc import Callable
 from itertools import count
 
+import pytest
+
 from tipcflow.check.baseline.detector_limits import YEARS, gate_limits, gate_section
 from tipcflow.check.baseline.level import level_of
 from tipcflow.config.policy import DetectRule, MetricRule, Policy
 from tipcflow.domain import MetricKey, PastRun
+
+pytestmark = pytest.mark.slow
 
 POLICY = Policy(name="p")
 

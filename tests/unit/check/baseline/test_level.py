@@ -33,6 +33,7 @@ def confirmed(value: float) -> Confirmation:
 def test_a_usual_run_passes(build: ModuleType) -> None:
     result = judged(build, 0.0503)
     assert (result.status, result.values.get("confirm")) == (Status.PASS, None)
+    assert result.measured.sigma == pytest.approx(0.0005, rel=0.3), "one per cent of 0.05 s"
 
 
 def test_a_slow_run_is_a_question_first(build: ModuleType) -> None:

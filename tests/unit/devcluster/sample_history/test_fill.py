@@ -14,6 +14,8 @@ from tipcflow.execute.overview.pulls import load_pulls
 from tipcflow.store import Store
 from tipcflow.store.queries.readonly import ReadonlyStore
 
+pytestmark = pytest.mark.slow
+
 NOW = T0
 
 

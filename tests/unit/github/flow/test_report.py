@@ -3,9 +3,17 @@
 from tests.support.stories import a_run, record_run
 
 from tipcflow.config.repository import Repository
-from tipcflow.domain import Status
+from tipcflow.domain import CheckResult, Status
 from tipcflow.github.flow import report, work_waits
-from tipcflow.github.flow.observe import as_json, check_subject, digest, from_json, seen_chains
+from tipcflow.github.flow.observe import (
+    Certified,
+    as_json,
+    check_subject,
+    digest,
+    facts_of,
+    from_json,
+    seen_chains,
+)
 from tipcflow.github.flow.waiting import acts, changed, due
 from tipcflow.github.report import Action, Annotation, CheckRun, Conclusion
 from tipcflow.store import Store
@@ -62,6 +70,17 @@ def test_report_of_a_queued_attempt_is_a_check_without_a_conclusion(store: Store
     assert (check.name, check.head_sha, check.status, check.conclusion) == (
         repository.check, SHA, "queued", None,
     )  # fmt: skip
+
+
+def test_a_finding_has_baseline_and_noise_with_their_unit(store: Store, repository: Repository) -> None:
+    run = record_run(store, a_run("r1"), status=Status.REGRESSION)
+    values = {"value": 0.061, "unit": "s", "baseline": 0.05, "sigma": 0.0005}
+    slower = CheckResult(check="speed.batch_cost", status=Status.REGRESSION, reason="slower", values=values)
+    store.checks.replace(run.id, [slower])
+    mine = attempt(repository, "started", chains=(StartedChain(chain=run.chain, run=run.id),))
+    facts = facts_of(store, mine, repository, Certified(chains=seen_chains(store, mine)))
+    (finding,) = facts.chains[0].findings
+    assert (finding.before, finding.now, finding.noise) == ("0.05 s", "0.061 s", "0.0005 s")
 
 
 def test_report_of_a_held_attempt_is_final(store: Store, repository: Repository) -> None:

@@ -24,6 +24,8 @@ from tipcflow.store.backup.rows import table_names, tables_of
 from tipcflow.store.backup.save import save
 from tipcflow.store.engine import make_engine, reading, writing
 
+pytestmark = pytest.mark.slow
+
 WRITER = """
 import itertools, sys
 from tests.support.stories import a_plan, a_run
