@@ -41,7 +41,7 @@ def metrics(request: Request) -> Response:
     """
     _require_token(request.headers.get("authorization", ""))
     days = _days(request.query_params.get("days", str(DAYS)))
-    store = usable_store(request, current_settings())
+    store = usable_store(current_settings())
     registry = CollectorRegistry()
     registry.register(Collector(store.operation.numbers(days * _DAY_S), days))
     return Response(generate_latest(registry), headers={**HEADERS, "Content-Type": CONTENT_TYPE_LATEST})

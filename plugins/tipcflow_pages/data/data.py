@@ -1,6 +1,7 @@
 """FastAPI dependencies: settings and metrics database of this process; a run by its id."""
 
 import gc
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated
 
@@ -28,19 +29,25 @@ def _store(url: str) -> ReadonlyStore:
     return ReadonlyStore.of(url)
 
 
-def usable_store(request: Request, chosen: SettingsDep) -> ReadonlyStore:
-    """Return the store after checking with two small queries that it is usable; label generated runs.
+def usable_store(chosen: Settings) -> ReadonlyStore:
+    """Return the store after checking with two small queries that it is usable.
 
     Raises:
         ConfigError, InfraError: it is not usable; `app` shows the error as a page.
     """
     store = _store(chosen.database_url)
     store.refuse_unusable()
-    request.state.is_generated = store.recorded.has_generated()
     return store
 
 
-StoreDep = Annotated[ReadonlyStore, Depends(usable_store)]
+def store_of_request(request: Request, chosen: SettingsDep) -> Iterator[ReadonlyStore]:
+    """Yield a store with one connection, and note for the page whether runs are generated."""
+    with usable_store(chosen).snapshot() as store:
+        request.state.is_generated = store.recorded.has_generated()
+        yield store
+
+
+StoreDep = Annotated[ReadonlyStore, Depends(store_of_request)]
 
 
 def run_data(store: ReadonlyStore, run_id: str) -> RunData:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from sqlalchemy import (
     ColumnElement,
@@ -32,6 +32,11 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._file: FileIdentity | None = None
+        self._shared: Connection | None = None
+
+    def share(self, connection: Connection) -> None:
+        """From now on, read with this connection, in its transaction."""
+        self._shared = connection
 
     def remember_file(self) -> None:
         """From now on, each transaction requires that a SQLite file is the one that is open now."""
@@ -43,6 +48,8 @@ class Database:
         Raises:
             DatabaseLostError: the SQLite file was deleted or replaced.
         """
+        if self._shared is not None:
+            return nullcontext(self._shared)
         if self._file is not None:
             self._file.check()
         return reading(self.engine)

@@ -29,8 +29,13 @@ class Predecessors:
 
 def predecessors_of(store: "Store", run: Run) -> Predecessors:
     """Return the predecessors of a run."""
+    previous = store.history.earlier(run, 1)
+    return Predecessors(accepted_before(store, run), "".join(before.id for before in previous))
+
+
+def accepted_before(store: "Store", run: Run) -> str:
+    """Return the last accepted run before a run in the same environment class; '' for none."""
     accepted = store.history.accepted(
         run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id, ended_by=run.created_at, limit=1
     )
-    previous = store.history.earlier(run, 1)
-    return Predecessors("".join(accepted), "".join(before.id for before in previous))
+    return "".join(accepted)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Run, Status
-from tipcflow.execute.comparison.predecessors import predecessors_of
+from tipcflow.execute.comparison.predecessors import accepted_before
 from tipcflow.report.overview.pulls import MetricChange, PullChain, PullRow, Pulls, changes_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def load_pulls(store: "Store", *, repository: str = "", number: int | None = Non
     changes: dict[str, tuple[MetricChange, ...]] = {}
     if repository and number and attempts:
         own = [runs[chain.run] for chain in attempts[0].chains if chain.run in runs]
-        bases = {run.id: predecessors_of(store, run).accepted for run in own[:_COMPARED]}
+        bases = {run.id: accepted_before(store, run) for run in own[:_COMPARED]}
         numbers = store.numbers.of({*bases, *filter(None, bases.values())})
         changes = {
             run: changes_of(numbers[base].values, numbers[run].values) for run, base in bases.items() if base

@@ -1,6 +1,8 @@
 """Read-only access to the metrics database, for the pages behind Airflow's login."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -44,6 +46,14 @@ class ReadonlyStore(Store):
         """
         parsed = normal_url(url)
         return cls(_sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed), url)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Self]:
+        """Yield a store whose queries share one connection and see the same state of the database."""
+        with self.database.read() as connection:
+            store = type(self)(self.database.engine, self.url)
+            store.database.share(connection)
+            yield store
 
     def refuse_unusable(self) -> None:
         """Check whether the database exists and has this code's tables.

@@ -14,6 +14,7 @@ from tests.support.stories import T0, TRAIN, a_run, record_run
 from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
 from tipcflow.domain.run_documents import CertificateDocument
 from tipcflow.store import Store
+from tipcflow.store.queries.pages import RunFilter
 from tipcflow.store.queries.readonly import ReadonlyStore
 
 
@@ -157,3 +158,16 @@ def test_a_connection_is_used_again_until_its_file_is_replaced(
     other.replace(file)
     assert [each.id for each in pages.runs.newest()] == ["of-the-other-file"]
     assert len(opened) == 2
+
+
+def test_queries_of_a_snapshot_see_the_same_state(store: Store, pages: ReadonlyStore) -> None:
+    run = record_run(store)
+    opened: list[object] = []
+    event.listen(pages.database.engine, "checkout", lambda connection, *_: opened.append(connection))
+    with pages.snapshot() as snapshot:
+        assert snapshot.runs.get(run.id) == run
+        store.runs.finish(run.id, Status.FAILED, "judged again", T0 + 1000)
+        assert snapshot.runs.get(run.id) == run
+        assert [known.id for known in snapshot.pages.runs(RunFilter(), limit=5).rows] == [run.id]
+    assert len(opened) == 1
+    assert pages.runs.get(run.id).reason == "judged again"
