@@ -4,13 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.certify import wait_for
-from tests.support.github.deployment import RUN_S, Deployment, deploying
+from tests.support.github.deployment import RUN_S, Deployment, deploying, user
 from tests.support.scheduler import CHAIN
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
 from tipcflow.github.trust import RunKey
 
+# After a newer push, the nodes of the older run are clean within this time.
+CLEAN_S = 30.0
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(900)]
 
 
@@ -28,6 +30,7 @@ def test_push_cancels_the_run_and_certifies_the_new_commit(deployment: Deploymen
     deployment.until(old, lambda check: check.get("status") == "in_progress", "the check in progress")
     new = deployment.push()
     deployment.pull_request("synchronize")
+    wait_for(lambda: not deployment.left_of(old), what="the nodes to be clean of the older run", seconds=CLEAN_S)
     wait_for(lambda: deployment.check(old).get("conclusion") == "cancelled", what="the old check", seconds=RUN_S)
     assert deployment.status(old) is Status.CANCELLED
     deployment.until(new, lambda check: check.get("status") == "completed", "the verdict")
@@ -66,6 +69,34 @@ def test_a_merge_group_is_certified_although_a_newer_one_follows(deployment: Dep
         # A merge queue waits for the name that the branch requires for pull requests.
         assert deployment.check(sha)["name"] == "tipcflow"
     assert deployment.dag_runs() - before == {RunKey("o/r", 0, sha, 1).run_id for sha in (first, second)}
+
+
+def test_refused_deliveries_start_nothing_and_are_logged_without_their_body(deployment: Deployment) -> None:
+    before = deployment.dag_runs()
+    deployment.push()
+    pull = {
+        "action": "opened",
+        "pull_request": deployment.github.pull,
+        "sender": user("author"),
+        "title": "hunter2",
+    }
+    body = deployment.body(**pull)
+    other = deployment.body(**{**pull, "repository": {"full_name": "o/unknown"}})
+    no_signature = {"X-Hub-Signature-256": ""}
+    assert deployment.send("pull_request", body, **no_signature).json()["cause"] == "signature"
+    assert deployment.send("pull_request", body, secret="other").json()["cause"] == "signature"
+    assert deployment.send("pull_request", other).json()["cause"] == "repository"
+    assert deployment.send("pull_request", b"y" * 27_000_000).json()["cause"] == "too_large"
+    ping = deployment.body(zen="hunter2", hook_id=1)
+    assert deployment.send("ping", ping).json() == {"outcome": "stored"}
+    assert deployment.send("ping", ping).json() == {"outcome": "duplicate"}
+    wait_for(deployment.is_quiet, what="the queue of deliveries to be empty", seconds=RUN_S)
+    assert deployment.dag_runs() == before
+    log = deployment.logged()
+    for cause in ("signature", "repository", "too_large", "duplicate"):
+        assert cause in log, cause
+    assert "hunter2" not in log
+    assert "yyyy" not in log
 
 
 def test_reports_of_a_run_during_an_outage_are_sent_later_and_once(deployment: Deployment) -> None:

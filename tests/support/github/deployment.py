@@ -64,23 +64,32 @@ class Deployment:
     def _train(self) -> str:
         return (self.site.suite / "train.py").read_text()
 
-    def post(self, event: str, **payload: Any) -> None:
-        """A signed delivery to the real webhook."""
-        # The same bytes would be a replay, which the webhook does not store.
-        unique = {"unused": str(uuid.uuid4()), "repository": {"full_name": "o/r"}}
-        body = json.dumps({**unique, **payload}).encode()
-        headers = {
+    def send(self, event: str, body: bytes, *, secret: str = SECRET, **headers: str) -> httpx.Response:
+        """Bytes to the real webhook, signed with a secret; `headers` replace those of GitHub, '' removes one."""
+        own = {
             "X-GitHub-Event": event,
             "X-GitHub-Delivery": str(uuid.uuid4()),
-            "X-Hub-Signature-256": signature(SECRET.encode(), body),
+            "X-Hub-Signature-256": signature(secret.encode(), body),
             "Content-Type": "application/json",
         }
         url = f"{self.scheduler.stack.url}/certification/webhook/github"
+        sent = {name: value for name, value in {**own, **headers}.items() if value}
+        return httpx.post(url, content=body, headers=sent, timeout=60)
+
+    def body(self, **payload: Any) -> bytes:
+        """A payload of the repository."""
+        # The same bytes would be a replay, which the webhook does not store.
+        unique = {"unused": str(uuid.uuid4()), "repository": {"full_name": "o/r"}}
+        return json.dumps({**unique, **payload}).encode()
+
+    def post(self, event: str, **payload: Any) -> None:
+        """A signed delivery to the real webhook."""
+        body, delivery = self.body(**payload), str(uuid.uuid4())
         answers: list[httpx.Response] = []
 
         def is_stored() -> bool:
             # While another process writes to SQLite, the webhook returns 503 and GitHub's user delivers again.
-            answers.append(httpx.post(url, content=body, headers=headers, timeout=60))
+            answers.append(self.send(event, body, **{"X-GitHub-Delivery": delivery}))
             assert answers[-1].status_code in (202, 503), answers[-1].text
             return answers[-1].status_code == 202
 
@@ -125,6 +134,22 @@ class Deployment:
             found = store.pulls.get(("o/r", 7, sha, 1))
             assert found
             return store.runs.get(found.chains[0].run).status
+
+    def left_of(self, sha: str) -> list[str]:
+        """Processes and leases of the slow training of a commit."""
+        with self.site.store() as store:
+            found = store.pulls.get(("o/r", 7, sha, 1))
+            assert found
+            run = found.chains[0].run
+            left = [f"lease {lease.node}/{lease.slot}" for lease in store.leases.all() if lease.run == run]
+        for node in self.site.nodes.cluster.nodes:
+            commands = [process.cmdline for process in self.site.nodes.processes(node.name)]
+            left += [f"{node.name}: {line}" for line in commands if "--step-time" in line or run in line]
+        return left
+
+    def logged(self) -> str:
+        """What the api-server logged."""
+        return self.scheduler.stack.components["api-server"].read_text(errors="replace")
 
     def is_quiet(self) -> bool:
         """Whether no delivery and no message waits."""
