@@ -3,5 +3,9 @@ for name in $names; do
     line=$(scontrol -o show node "$name") || exit 1
     printf '"'"'node %s %s\n'"'"' "$name" "$line"
     address=$(printf '"'"'%s\n'"'"' "$line" | sed -n '"'"'s/.* NodeAddr=\([^ ]*\).*/\1/p'"'"')
-    printf '"'"'address %s %s\n'"'"' "$name" "$(getent ahostsv4 "${address:-$name}" | sed -n '"'"'1s/ .*//p'"'"')"
+    address=${address:-$name}
+    case $address in
+    *[!0-9.]*) address=$(getent ahostsv4 "$address" | sed -n '"'"'1s/ .*//p'"'"') ;;
+    esac
+    printf '"'"'address %s %s\n'"'"' "$name" "$address"
 done' tipcflow 'n[1-4]'
