@@ -220,7 +220,7 @@ FAULTS: tuple[Fault, ...] = (
         airflow_faults.scheduler_killed,
         PASS,
         doors=AIRFLOW,
-        reasons={"cli": "the CLI has no scheduler; see: controller killed, not restarted"},
+        reasons={"cli": "no scheduler; see: controller killed, not restarted"},
         goes_on=True,
     ),
     Fault(
@@ -229,7 +229,7 @@ FAULTS: tuple[Fault, ...] = (
         airflow_faults.worker_killed,
         PASS,
         doors=AIRFLOW,
-        reasons={"cli": "the CLI has no workers; see: controller killed, not restarted"},
+        reasons={"cli": "no workers; see: controller killed, not restarted"},
         goes_on=True,
     ),
     Fault(
