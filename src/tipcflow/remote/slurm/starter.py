@@ -132,19 +132,23 @@ def serve(first_s: float) -> int:
 def greet() -> int:
     """Send a request without a command to the starter of this node; return 0 if it responds."""
     name = name_of(os.environ["SLURM_JOB_ID"], os.environ["SLURMD_NODENAME"])
-    until = time.monotonic() + PATIENCE_S
-    while True:
+    until, why = time.monotonic() + PATIENCE_S, ""
+    while time.monotonic() < until:
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         client.settimeout(PATIENCE_S)
         try:
             client.connect("\0" + name)
             if is_own(client):
                 client.sendall(b"{}\n")
-                return 0 if client.recv(16) else 1
+                if client.recv(16):
+                    return 0
+                why = "it closed the connection"
+            else:
+                why = "its socket belongs to another user"
         except OSError as error:
-            if time.monotonic() > until:
-                sys.stderr.write(f"the starter of the allocation does not respond: {error}\n")
-                return 1
+            why = str(error)
         finally:
             client.close()
         time.sleep(0.1)
+    sys.stderr.write(f"the starter of the allocation does not respond: {why}\n")
+    return 1

@@ -78,6 +78,27 @@ def test_request_without_command_is_a_greeting(starter: Starter) -> None:
     )
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="requires root: a process of another user holds the socket")
+def test_greeting_ends_if_another_user_has_the_socket() -> None:
+    job, text = uuid.uuid4().hex[:12], f"{slurm._starter()}\nPATIENCE_S = 1.0\nsys.exit(greet())"
+    env = {**os.environ, "SLURM_JOB_ID": job, "SLURMD_NODENAME": "n1"}
+    hold = (
+        "import os, socket, time; server = socket.socket(socket.AF_UNIX); os.setuid(65534); "
+        f"server.bind('\\0' + {name_of(job, 'n1')!r}); server.listen(64); print('bound', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE) as stranger:
+        assert stranger.stdout is not None
+        assert stranger.stdout.readline() == b"bound\n"
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", text], env=env, timeout=WAIT_S, capture_output=True, text=True
+        )
+        stranger.kill()
+    assert (done.returncode, done.stderr) == (
+        1,
+        "the starter of the allocation does not respond: its socket belongs to another user\n",
+    )
+
+
 def test_term_waits_for_the_orphans_of_commands(starter: Starter, tmp_path: Path) -> None:
     done = tmp_path / "done"
     script = f"(setsid sh -c 'sleep 1.5; touch {done}' >/dev/null 2>&1 &)"
