@@ -214,7 +214,7 @@ def test_an_unreadable_plan_is_reported(browser: TestClient, store: Store, home:
     assert "this tipcflow cannot read the run's plan" in seen.text
 
 
-def test_rows_of_another_version_are_shown(browser: TestClient, machine: TestClient, store: Store) -> None:
+def test_rows_of_another_version_are_an_error(browser: TestClient, machine: TestClient, store: Store) -> None:
     run = record_run(store)
     sql(store, 'UPDATE environments SET facts = \'{"from": "the future"}\'')
     response = browser.get(f"/certification/runs/{run.id}")

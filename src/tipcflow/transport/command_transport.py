@@ -115,7 +115,7 @@ class CommandTransport(ABC):
         done = self._run(slurm.state(self.node), io.BytesIO(), STATE_S)
         text = done.stderr.decode(errors="replace")
         jobs = jobs_in(done.stdout.decode(errors="replace"))
-        # A slurmctld that is away does not end an allocation: the step reports whether its node is.
+        # A slurmctld that does not respond does not end an allocation: the step reports whether its node is.
         if (done.exit_code and "Invalid job id" not in text) or any(job.is_running for job in jobs):
             return
         states = [jobs[0].state, *([jobs[0].reason] if jobs[0].reason != "None" else [])] if jobs else []

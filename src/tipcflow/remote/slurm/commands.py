@@ -11,7 +11,7 @@ from tipcflow.domain import Cluster, Node, SlurmSource
 
 # Exit code of `srun` if Slurm failed, not the command.
 SLURM_FAILED = 251
-# Deadlines of commands on the login node, seconds: slurmctld may be away, and its clients retry for minutes.
+# Deadlines of commands on the login node, seconds: clients of a slurmctld that does not respond retry for minutes.
 SUBMIT_S, QUERY_S, CONTACT_S = 60.0, 20.0, 45.0
 # An allocation that no controller has used for this long after its start ends, seconds.
 UNUSED_S = 900

@@ -18,7 +18,7 @@ _KEYS = (
     ("time_limit_minutes", re.compile(r"(?i)requested time limit is invalid")),
     ("nodes", re.compile(r"(?i)node count specification invalid|requested node configuration is not available")),
 )
-# Messages of a slurmctld that is away or busy: it may have received the request.
+# Messages of a slurmctld that does not respond or is busy: it may have received the request.
 _PASSING = re.compile(
     r"(?i)timed out|unable to contact|resource temporarily unavailable|connection (?:refused|reset)|"
     r"transport endpoint|zero bytes were transmitted|slurm controller|try again"

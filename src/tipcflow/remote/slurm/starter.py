@@ -97,7 +97,7 @@ def serve(first_s: float) -> int:
     """Serve until Slurm ends the step; return the exit code.
 
     Args:
-        first_s: if there is no request for this long after the start, the controller is gone.
+        first_s: if there is no request for this long after the start, it ends: no controller uses the allocation.
     """
     adopt_orphans()
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -380,7 +380,7 @@ def test_a_removed_variant_is_named_once(build: ModuleType) -> None:
     assert result.reason.startswith("1 variant removed: v since run earlier")
 
 
-def test_predictions_must_be_numbers_on_both_sides(build: ModuleType) -> None:
+def test_an_evaluation_within_the_training_suffices_without_its_own_step(build: ModuleType) -> None:
     """An evaluation inside the training alone is enough where no evaluation step is planned."""
     plan = build.plan()
     steps = tuple(step for step in plan.steps if step.id != build.EVAL)

@@ -29,7 +29,7 @@ def judged(build: ModuleType, now: LogLines, *before: LogLines, runs: int = 5) -
         (100, 5000, Status.INSUFFICIENT_DATA, False),  # the same training lines among many warnings
     ],
 )
-def test_moved_lines_are_the_same_lines(
+def test_recognized_lines_are_compared_with_earlier_runs(
     build: ModuleType, recognised: int, unknown: int, status: Status, gating: bool
 ) -> None:
     (result,) = judged(build, LogLines(recognised=recognised, unknown=unknown))

@@ -109,7 +109,7 @@ def test_parse_with_a_format_skips_other_lines(tipcflow: Command, log: Path) -> 
     assert (file["recognised"], file["unrecognised"], result.code) == ({}, 6, 0)
 
 
-def test_empty_and_binary_files_are_refused(tipcflow: Command, tmp_path: Path) -> None:
+def test_empty_and_binary_files_are_parsed_without_an_error(tipcflow: Command, tmp_path: Path) -> None:
     for content in (b"", bytes(range(256)) * 50):
         (tmp_path / "x").write_bytes(content)
         result = tipcflow("parse", str(tmp_path / "x"), "--json")

@@ -128,7 +128,9 @@ def test_a_base_that_cannot_be_one(repository: Repository, tmp_path: Path, base:
 
 
 @pytest.mark.parametrize(("depth", "cut"), [(2, True), (3, True), (9, False)])
-def test_a_shallow_clone_is_refused(repository: Repository, tmp_path: Path, depth: int, cut: bool) -> None:
+def test_a_clone_without_the_history_is_refused(
+    repository: Repository, tmp_path: Path, depth: int, cut: bool
+) -> None:
     clone = tmp_path / "clone"
     source = f"file://{repository.root}"
     repository.git("clone", "-q", "--depth", str(depth), "--no-single-branch", source, str(clone))

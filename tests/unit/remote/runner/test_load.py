@@ -43,7 +43,7 @@ def test_gibibyte_of_log_is_followed_in_bounded_memory(bench, tmp_path):
     bench.ended(job)
 
 
-def test_thousands_of_processes_are_counted(bench):
+def test_memory_is_bounded_for_thousands_of_processes(bench):
     text = f"{sys.executable} -c 'import os\nfor _ in range(5000):\n if not os.fork(): os._exit(0)\n os.wait()'"
     job = bench.job(text)
     pid = bench.call("start", job)["pid"]

@@ -84,7 +84,8 @@ def test_greeting_ends_if_another_user_has_the_socket() -> None:
     env = {**os.environ, "SLURM_JOB_ID": job, "SLURMD_NODENAME": "n1"}
     hold = (
         "import os, socket, time; server = socket.socket(socket.AF_UNIX); os.setuid(65534); "
-        f"server.bind('\\0' + {name_of(job, 'n1')!r}); server.listen(64); print('bound', flush=True); time.sleep(60)"
+        f"server.bind('\\0' + {name_of(job, 'n1')!r}); server.listen(64); "
+        "print('bound', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE) as stranger:
         assert stranger.stdout is not None

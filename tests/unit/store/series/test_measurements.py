@@ -72,7 +72,7 @@ def test_storing_again_adds_nothing_and_changes_nothing(begun: Store) -> None:
     assert [item.value for item in begun.measurements.of(RUN)] == [3.0, 2.0, 1.0, 0.5]
 
 
-def test_an_empty_list_is_stored(begun: Store) -> None:
+def test_an_empty_list_stores_no_measurement(begun: Store) -> None:
     assert begun.measurements.add([]) == 0
 
 
