@@ -37,7 +37,7 @@ test-full: install ## All tests, including slow ones; updates docs/faults.md wit
 	@$(STORE_METADATA)
 	@tools/node_torch.sh
 	@npm cache add axe-core@4.14.1 || echo 'without npm, accessibility is not tested'
-	@TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full
+	@status=0; TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full || status=$$?; tools/test_slurm.sh || status=$$?; exit $$status
 
 test-slurm: install ## Tests on a real Slurm of four nodes on this machine (root; Debian: slurmctld slurmd slurm-client munge)
 	@tools/test_slurm.sh

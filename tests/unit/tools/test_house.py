@@ -28,6 +28,15 @@ def test_private_modules_and_names_are_not_imported_from_outside(house: ModuleTy
     assert list(house._private(name)) == ["src/b/user.py:1: imports _x, which is private to a.m"]
 
 
+def test_tests_import_private_names_only_of_the_tested_module(house: ModuleType) -> None:
+    module = {Path("src/tipcflow/m.py"): ast.parse("_x = 1")}
+    text = "from tipcflow.m import _x"
+    assert list(house._private({**module, Path("tests/unit/test_m.py"): ast.parse(text)})) == []
+    for file in ("tests/unit/test_n.py", "benchmarks/m.py"):
+        problems = list(house._private({**module, Path(file): ast.parse(text)}))
+        assert problems == [f"{file}:1: imports _x, which is private to tipcflow.m"]
+
+
 def test_package_without_mirrored_tests_is_a_problem(house: ModuleType) -> None:
     package = [
         Path("src/tipcflow/a/__init__.py"),

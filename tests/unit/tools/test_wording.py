@@ -108,4 +108,6 @@ def test_vague_names_are_found_in_the_product_alone(wording: ModuleType) -> None
     assert len(places) == 3, places
     assert all("name the object" in place for place in places)
     assert list(wording.vague(Path("tests/unit/a/test_m.py"), tree)) == []
+    fields = ast.parse("class Finding:\n    found: str\n\ndef f(found):\n    pass\n")
+    assert list(wording.vague(Path("src/a/m.py"), fields)) == [], "an error states what was found"
     assert list(wording.vague(Path("src/tipcflow/remote/runner/m.py"), tree)) == []

@@ -74,7 +74,7 @@ class SlurmClient:
 
         Raises:
             ConfigError: Slurm refuses a value of the cluster file.
-            InfraError: Slurm refuses the request for another reason, or cannot be reached; `passing` is set if a retry may succeed.
+            InfraError: Slurm refuses the request for another reason, or cannot be reached; `passing`: retry later.
         """
         script = commands.batch_script(self._cluster).encode()
         command = commands.submit(self._cluster, name=name, nodes=nodes, nodelist=nodelist)

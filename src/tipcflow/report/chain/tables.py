@@ -1,6 +1,6 @@
 """Cells of a chain's history, the same on the terminal and on the page, and all values as CSV."""
 
-from tipcflow.domain.numbers.units import iso
+from tipcflow.domain.numbers.units import iso, percentage
 from tipcflow.report.chain.history import ChainHistory, MetricHistory
 from tipcflow.report.comparison.tables import amount, as_csv
 
@@ -15,7 +15,7 @@ def baseline(row: MetricHistory, needed: int) -> str:
         return "no accepted run"
     known = amount(row.base, row.unit)
     if row.smallest is not None:
-        return f"{known} ± {100 * row.smallest:.1f} %"
+        return f"{known} ± {percentage(row.smallest)}"
     missing = needed - row.runs
     return f"{known}, {missing} more runs needed" if missing > 0 else known
 

@@ -5,6 +5,7 @@ import io
 from collections.abc import Sequence
 
 from tipcflow.check.select import format_amount
+from tipcflow.domain.numbers.units import percentage
 from tipcflow.report.comparison.metrics import UNKNOWN, MetricRow
 from tipcflow.report.comparison.model import Comparison
 
@@ -40,7 +41,7 @@ def verdict(row: MetricRow) -> str:
     verdicts = [word for word in dict.fromkeys(row.verdicts) if word]
     shown = ", ".join(verdicts)
     return (
-        f"{shown} ({100 * row.limit:.1f} %)"
+        f"{shown} ({percentage(row.limit)})"
         if row.limit is not None and verdicts not in ([], [UNKNOWN])
         else shown
     )
