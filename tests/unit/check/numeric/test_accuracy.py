@@ -171,7 +171,7 @@ def test_target_of_an_unplanned_variant_fails_the_run(build: ModuleType) -> None
     assert judged(build.facts(), variant="v").status is Status.PASS
 
 
-def test_a_target_of_a_missing_variant_counts_if_the_chain_had_it(build: ModuleType) -> None:
+def test_a_target_of_a_missing_variant_is_required_of_earlier_variants_only(build: ModuleType) -> None:
     """Another target of the metric applies here: unless this chain had the variant before, nothing is missing."""
     both = References(
         suite="sample",
