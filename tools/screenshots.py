@@ -68,7 +68,8 @@ def _take(page: chromium.Page, url: str, picture: Picture, path: Path, runs: dic
         page.evaluate(f"document.querySelector({picture.top!r}).scrollIntoView()")
     page.wait(f"{document}?.querySelector({picture.shown!r})")
     page.wait(f"{document}.fonts.status === 'loaded'")
-    time.sleep(1.0)  # Airflow's frame fades in
+    # Airflow's frame fades in.
+    page.wait("document.getAnimations().every(each => each.playState !== 'running')")
     page.keep(path)
 
 
