@@ -51,7 +51,7 @@ class Hook:
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
     made = Hook()
-    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     content = {"conn_type": "http", "host": f"http://127.0.0.1:{made.server.server_port}/in", "password": "s3cret"}
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(content))

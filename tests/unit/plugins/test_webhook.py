@@ -191,6 +191,7 @@ class Fork:
         return "read"
 
 
+@pytest.mark.slow
 def test_mutated_deliveries_cause_no_server_error_and_no_run(
     client: TestClient, store: Store, config: Path, examples: dict[str, list[dict[str, Any]]]
 ) -> None:

@@ -10,6 +10,8 @@ from tipcflow.domain import FailureClass, InfraError, Node, SlurmStep
 from tipcflow.transport.connect import connect
 from tipcflow.transport.local_adapter import LocalTransport
 
+pytestmark = pytest.mark.process
+
 SRUN = """#!/bin/sh
 while [ "$1" != /bin/sh ]; do shift; done
 if [ -e "$(dirname "$0")/down" ]; then

@@ -45,7 +45,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made = Server()
-    thread = threading.Thread(target=made.http.serve_forever, daemon=True)
+    thread = threading.Thread(target=made.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     monkeypatch.setenv("TIPCFLOW_AIRFLOW_URL", made.url)
     monkeypatch.setenv("TIPCFLOW_AIRFLOW_USER", "ci")

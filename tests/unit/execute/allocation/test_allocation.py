@@ -17,6 +17,8 @@ from tipcflow.execute.allocation.leftovers import end_leftovers
 from tipcflow.store import Store
 from tipcflow.transport.connect import connect
 
+pytestmark = pytest.mark.process
+
 NAME = "tipc-mine-1"
 # Jobs are lines of the file `jobs` in the form of squeue; programs log their words in `log`.
 SQUEUE = """

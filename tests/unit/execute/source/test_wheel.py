@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
     (tmp_path / "site").mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as made:
-        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{made.server_port}"
         made.shutdown()
@@ -167,7 +167,7 @@ def redirect_to(target: str) -> Iterator[str]:
             self.end_headers()
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Redirect) as made:
-        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         yield f"http://localhost:{made.server_port}"
         made.shutdown()
