@@ -127,6 +127,13 @@ def test_nothing_is_wider_than_the_window(
 
 
 @pytest.mark.full
+def test_labels_of_close_values_are_different(page: chromium.Page, served: server.ApiServer, series: str) -> None:
+    page.open(f"{served.url}/certification/{series}")
+    assert page.wait("document.getElementById('series-chart')?.dataset.drawn") == "1"
+    assert page.evaluate("axisOf('s').values(null, [0.1155, 0.116, 200]).join(' ')") == "0.1155 0.116 200"
+
+
+@pytest.mark.full
 def test_zoom_and_two_runs_of_a_series(page: chromium.Page, served: server.ApiServer, series: str) -> None:
     """A zoom is in the URL, a click with Shift chooses a run, and a second one compares them."""
     page.show(1280, 900)

@@ -16,10 +16,11 @@ const shown = (value) => (value == null ? "–" : Number(value.toPrecision(6)).t
 // Lines differ by dashes and by colors.
 const styleOf = (place) => ({ stroke: color(`--line-${place % 8}`), dash: DASHES[place % 8], width: 1.5 });
 
+// uPlot's own labels have three decimals, so that the labels of close values would be equal.
 function axisOf(label, more = {}) {
   const text = color("--dim"), grid = { stroke: color("--line"), width: 1 };
   return { label, stroke: text, grid, ticks: grid, font: "11px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
-    labelSize: 20, ...more };
+    labelSize: 20, values: (plot, splits) => splits.map(shown), ...more };
 }
 
 // A chart is as wide as its place, also after the window has changed.
