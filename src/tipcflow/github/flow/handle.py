@@ -15,6 +15,7 @@ from tipcflow.github.flow.outgoing import MessageKind, ReactionBody, TextBody
 from tipcflow.github.trust import Decision, Do, ExternalId, Known, Previous, decide
 from tipcflow.github.webhook import (
     CheckRunEvent,
+    CheckSuiteEvent,
     CommentEvent,
     Event,
     MergeGroupEvent,
@@ -86,6 +87,11 @@ def _handle(row: OutboxRow, store: Store, repositories: Repositories, clients: C
         event = stored_event(row.event, row.body or {})
     except (KeyError, ValidationError):
         return "stored by an incompatible version of tipcflow"
+    if isinstance(event, CheckSuiteEvent):
+        attempts = store.pulls.newest(repository=repository.name, head_sha=event.head_sha, limit=1)
+        if not attempts:
+            return f"ignore: {event.head_sha[:8]} has no run of tipcflow"
+        event = event.check_run(repository.check, ExternalId(attempts[0].number, attempts[0].attempt))
     known = known_facts(event, row, store, repository, clients)
     done = [
         _apply(decision, event, known, store, repository, accept) for decision in decide(event, repository, known)

@@ -55,10 +55,7 @@ def _pull_request(event: PullRequestEvent, repository: Repository, known: Known)
         return (Decision(Do.CANCEL, Why.CLOSED, "the pull request is closed", number=number),)
     if unused := _unused(event, repository, known):
         return (unused,)
-    older = Decision(
-        Do.CANCEL, Why.NEWER, f"{event.head_sha[:8]} is newer", number=number, cancel_before=event.head_sha
-    )
-    first = (older,) if event.action == "synchronize" else ()
+    first = _older(event, known)
     request = _request(event, known)
     if not request:
         return (*first, _ignore(Why.LABEL, "a run of this commit with this label exists"))
@@ -94,6 +91,19 @@ def _unused(event: PullRequestEvent, repository: Repository, known: Known) -> De
     return None
 
 
+def _older(event: PullRequestEvent, known: Known) -> tuple[Decision, ...]:
+    """What ends the runs that a push or a new base branch replaces."""
+    if event.action == "synchronize":
+        reason = f"{event.head_sha[:8]} is newer"
+        return (Decision(Do.CANCEL, Why.NEWER, reason, number=event.number, cancel_before=event.head_sha),)
+    # A delivery that is handled again must not cancel its own run.
+    is_handled = any(attempt.request == _request(event, known) for attempt in known.previous)
+    if event.action != "edited" or is_handled:
+        return ()
+    reason = f"the base branch is now {event.base_ref}"
+    return (Decision(Do.CANCEL, Why.NEWER, reason, number=event.number),)
+
+
 def _skipped(key: RunKey, event: PullRequestEvent, repository: Repository) -> tuple[Decision, ...]:
     """The label that stops everything: also what runs already, when it is set."""
     reason = f"label {repository.labels.skip}: nothing runs"
@@ -117,7 +127,7 @@ def _request(event: PullRequestEvent, known: Known) -> str:
     # A commit that was pushed again after its run was cancelled, and a new base, need runs of their own.
     cancelled = bool(attempts) and attempts[-1].cancelled
     again = cancelled or event.action in ("reopened", "edited", "unlabeled")
-    return f"delivery:{known.delivery}" if again and attempts else _HEAD
+    return f"delivery:{known.delivery}" if again else _HEAD
 
 
 def _labels(repository: Repository) -> set[str]:

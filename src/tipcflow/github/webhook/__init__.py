@@ -6,6 +6,7 @@ Public: `__all__`, `delivery`, `events`.
 from tipcflow.github.webhook.delivery import Accepted, Headers, Refused, receive
 from tipcflow.github.webhook.events import (
     CheckRunEvent,
+    CheckSuiteEvent,
     CommentEvent,
     Event,
     InstallationEvent,
@@ -20,6 +21,7 @@ from tipcflow.github.webhook.events import (
 __all__ = [
     "Accepted",
     "CheckRunEvent",
+    "CheckSuiteEvent",
     "CommentEvent",
     "Event",
     "Headers",

@@ -136,6 +136,25 @@ class CheckRunEvent(Event):
     numbers: Annotated[tuple[int, ...], BeforeValidator(_numbers)] = _at("check_run", "pull_requests", default=())
 
 
+class CheckSuiteEvent(Event):
+    """Event check_suite: a user requests all check runs of the App for a commit again ("Re-run all checks").
+
+    Attributes:
+        app: slug of the App that owns the check suite.
+    """
+
+    ACTIONS: ClassVar[frozenset[str]] = frozenset({"rerequested"})
+
+    suite: int = _at("check_suite", "id")
+    head_sha: Sha = _at("check_suite", "head_sha")
+    app: Text = _at("check_suite", "app", "slug", default="")
+
+    def check_run(self, name: str, external_id: object) -> CheckRunEvent:
+        """The same request for the check run with this name and id: the App has only one on a commit."""
+        values = self.model_dump() | {"check": self.suite, "name": name, "external_id": str(external_id)}
+        return CheckRunEvent.model_validate(values, by_alias=False, by_name=True)
+
+
 class MergeGroupEvent(Event):
     """Event merge_group: the check belongs to the queue's temporary commit `head_sha`."""
 
@@ -184,6 +203,7 @@ EVENTS: dict[str, type[Event]] = {
     "push": PushEvent,
     "issue_comment": CommentEvent,
     "check_run": CheckRunEvent,
+    "check_suite": CheckSuiteEvent,
     "merge_group": MergeGroupEvent,
     "ping": PingEvent,
     "installation": InstallationEvent,

@@ -122,18 +122,23 @@ class PullAttempts(Part):
             rows = connection.execute(query.order_by(pull_attempts.c.created_at, pull_attempts.c.attempt))
             return [_attempt(row) for row in rows.mappings()]
 
-    def newest(self, *, repository: str = "", number: int | None = None, limit: int = 50) -> list[PullAttempt]:
+    def newest(
+        self, *, repository: str = "", number: int | None = None, head_sha: str = "", limit: int = 50
+    ) -> list[PullAttempt]:
         """Return the newest attempts, newest first.
 
         Args:
             repository: '' for all.
             number: of a pull request, 0 for pushes and merge groups; None for all.
+            head_sha: of a commit; '' for all.
         """
         query = select(pull_attempts)
         if repository:
             query = query.where(pull_attempts.c.repository == repository)
         if number is not None:
             query = query.where(pull_attempts.c.number == number)
+        if head_sha:
+            query = query.where(pull_attempts.c.head_sha == head_sha)
         order = (pull_attempts.c.created_at.desc(), pull_attempts.c.attempt.desc())
         with self._read() as connection:
             return [_attempt(row) for row in connection.execute(query.order_by(*order).limit(limit)).mappings()]

@@ -159,8 +159,20 @@ def test_cancelled_commit_runs_again_as_the_head(action: str, repository: Reposi
 
 def test_new_base_needs_a_separate_run(repository: Repository) -> None:
     known = with_(KNOWN, previous=(Previous(HEAD, 1, "head"),), delivery="d9")
-    start = last(pull(action="edited", old_base="dev"), repository, known)
+    event = pull(action="edited", old_base="dev")
+    cancel, start = decide(event, repository, known)
+    assert (cancel.do, cancel.number, cancel.cancel_before) == (Do.CANCEL, 2, None)
+    assert cancel.reason == "the base branch is now main"
     assert (start.do, start.key) == (Do.START, RunKey(NAME, 2, HEAD, 2))
+    stored = with_(known, previous=(*known.previous, Previous(HEAD, 2, start.request)))
+    (again,) = decide(event, repository, stored)
+    assert again.key == start.key, "a repeated delivery does not cancel its run"
+
+
+def test_new_base_that_is_not_certified_cancels(repository: Repository) -> None:
+    event = pull(action="edited", old_base="main", base_ref="other")
+    cancel, report = decide(event, repository, with_(KNOWN, previous=(Previous(HEAD, 1, "head"),), delivery="d9"))
+    assert (cancel.do, report.do, report.why) == (Do.CANCEL, Do.REPORT, Why.BRANCH)
 
 
 def test_followed_pushes_start(repository: Repository) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tipcflow.github.webhook import (
     CheckRunEvent,
+    CheckSuiteEvent,
     CommentEvent,
     InstallationEvent,
     MergeGroupEvent,
@@ -32,6 +33,7 @@ USED = {
     },
     "issue_comment": {"created"},
     "check_run": {"rerequested", "requested_action"},
+    "check_suite": {"rerequested"},
     "merge_group": {"checks_requested"},
 }
 
@@ -107,6 +109,11 @@ def test_push_and_installation_events_are_parsed(payloads: Payloads) -> None:
     pressed = event_of("check_run", _first(payloads, "check_run", "requested_action"))
     assert isinstance(pressed, CheckRunEvent)
     assert pressed.identifier == "lgtm|26764"
+    payload = json.loads(json.dumps(_first(payloads, "check_suite", "rerequested")))
+    payload["check_suite"]["app"]["slug"] = "octocoders"  # older servers do not send the slug
+    suite = event_of("check_suite", payload)
+    assert isinstance(suite, CheckSuiteEvent)
+    assert (suite.head_sha, suite.app) == ("ec26c3e57ca3a959ca5aad62de7213c562f8c821", "octocoders")
     group = event_of("merge_group", _first(payloads, "merge_group", "checks_requested"))
     assert isinstance(group, MergeGroupEvent)
     assert group.branch == "main"

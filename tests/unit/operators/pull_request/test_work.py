@@ -193,30 +193,6 @@ def test_commands_get_an_immediate_reply(world: World) -> None:
     assert world.dag_runs.stopped == []
 
 
-def test_a_rerun_is_a_new_attempt_and_its_repetition_is_not(world: World) -> None:
-    world.pull_request("opened")
-    world.work()
-    world.end(Status.INFRA_FAILURE, "node b is unreachable")
-    world.comment("/re-run all-failed")
-    world.settle()
-    assert len(world.dag_runs.started) == 2
-    assert world.check(2)["status"] == "queued"
-    world.end(attempt=2)
-    world.comment("/tipc rerun failed")
-    world.settle()
-    assert len(world.dag_runs.started) == 2, "every chain passed in attempt 2"
-    assert world.check(2)["conclusion"] == "success"
-    assert world.check(3)["conclusion"] == "skipped"
-
-
-def test_command_with_an_unknown_chain_requires_action(world: World) -> None:
-    world.comment("/tipc run toy/none/*")
-    world.settle()
-    assert world.dag_runs.started == {}
-    assert world.check()["conclusion"] == "action_required"
-    assert "command: no chain matches toy/none/" in world.check()["output"]["summary"]
-
-
 def test_an_outage_of_github_loses_and_doubles_nothing(world: World) -> None:
     """GitHub fails for reads and writes during the whole run; the report is delivered later."""
     world.pull_request("opened")
@@ -308,35 +284,6 @@ def test_a_process_that_dies_between_two_steps_changes_nothing(
     assert world.dag_runs.starts == 2, "the same DAG run was requested again"
     assert list(world.dag_runs.started) == [(DAG, world.run_id())]
     assert world.check()["status"] == "queued"
-
-
-def test_the_buttons_of_a_check_run_approve_and_run_again(world: World) -> None:
-    world.push(fork=True)
-    world.pull_request("opened")
-    world.work()
-    button = {
-        "action": "requested_action",
-        "check": 1,
-        "name": "tipcflow",
-        "head_sha": world.sha,
-        "external_id": "7/1",
-        "app": "tipcflow",
-        "sender": "maintainer",
-    }
-    world.deliver("check_run", **{**button, "identifier": "approve", "sender": "author"})
-    world.work()
-    assert world.dag_runs.started == {}
-    world.deliver("check_run", **button, identifier="approve")
-    world.deliver("check_run", **button, identifier="approve")
-    world.work()
-    assert list(world.dag_runs.started) == [(DAG, world.run_id())]
-    world.end(Status.INFRA_FAILURE, "node b is unreachable")
-    world.settle()
-    world.deliver("check_run", **button, identifier="rerun")
-    world.deliver("check_run", **button, identifier="rerun")
-    world.settle()
-    assert len(world.dag_runs.started) == 2
-    assert world.check(2)["status"] == "queued"
 
 
 def test_200_deliveries_of_20_pull_requests_are_20_runs(world: World) -> None:
