@@ -17,6 +17,7 @@ MODULES = frozenset(
         "filelock",
         "github",
         "jinja2",
+        "matplotlib",
         "numpy",
         "packaging",
         "pandas",
@@ -29,12 +30,18 @@ MODULES = frozenset(
         "sqlalchemy",
     }
 )
+# Module of an option -> the option and its extra.
+_OPTIONS = {"matplotlib": ("--plot", "plot")}
 
 
 def missing_extra(error: ImportError) -> str:
     """Return one line that names the extra to install; '' if the missing module belongs to none."""
-    if (error.name or "").partition(".")[0] not in MODULES:
+    module = (error.name or "").partition(".")[0]
+    if module not in MODULES:
         return ""
     word = next((word for word in sys.argv[1:2] if not word.startswith("-")), "")
+    if module in _OPTIONS:
+        option, extra = _OPTIONS[module]
+        return f"tipcflow {word} {option} requires the extra {extra!r}: pip install 'tipcflow[{extra}]'"
     extra = next((command.extra for command in COMMANDS if command.name == word), "") or "run"
     return f"tipcflow {word} requires the extra {extra!r}: pip install 'tipcflow[{extra}]'"

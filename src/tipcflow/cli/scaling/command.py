@@ -11,11 +11,13 @@ from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
 from tipcflow.cli.output.records import print_records, refuse_both
 from tipcflow.cli.scaling.history import scaling_list
 from tipcflow.cli.scaling.measure import measure
+from tipcflow.cli.scaling.options import Plot
 from tipcflow.cli.scaling.text import document, page, records
 from tipcflow.domain import ConfigError, Status, exit_code
 
 if TYPE_CHECKING:
-    from tipcflow.parse.scaling.scaling import Scaled
+    from tipcflow.cli.scaling.inputs import Inputs
+    from tipcflow.parse.scaling.scaling import Scaled, Speed
 
 _TABLE, _BATCH = "table", "--batch-size-per-device"
 # Columns of --csv.
@@ -68,27 +70,36 @@ def table(
     ] = Rule.PRINTED,
     skip: Annotated[int, typer.Option(min=0, help="Number of warm-up iterations to skip.")] = 50,
     take: Annotated[int, typer.Option(min=1, help="Number of iterations to average.")] = 100,
+    plot: Plot = None,
+    previous: Annotated[
+        str | None,
+        typer.Option(metavar="FILE_OR_RUN", help="Earlier logs, results or run in the plot (default: of a run)."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print a row per topology as CSV.")] = False,
 ) -> None:
     """Show how a training scales over devices: average, median, speed-up and efficiency."""
     from tipcflow.cli.scaling.inputs import Inputs
+    from tipcflow.cli.scaling.plot import check_plot
     from tipcflow.parse.scaling.choice import chosen, short_log_messages
     from tipcflow.parse.scaling.plausibility import doubts
     from tipcflow.parse.scaling.scaling import scaled
     from tipcflow.parse.scaling.speeds import Window
 
     refuse_both(as_json=as_json, as_csv=as_csv)
+    if plot:
+        check_plot(plot)
+    elif previous:
+        raise ConfigError("is for plots only", key="--previous", found=previous, expected="--plot FILE.png, too")
     reader = Inputs(rule=rule.value, batch=batch, window=Window(skip, take))
-    errors = []
-    for name in inputs:
-        try:
-            reader.read(name)
-        except ConfigError as error:
-            errors.append(str(error))
+    errors = _read(reader, inputs)
     speeds, left_out = chosen(reader.speeds, batch)
     rows = scaled(speeds, batch)
     notes = [*reader.notes, *left_out, *short_log_messages(speeds, take), *_alone(rows), *doubts(rows)]
+    if plot:
+        earlier = Inputs(rule=rule.value, batch=batch, window=Window(skip, take))
+        errors += _read(earlier, [previous] if previous else [])
+        notes.append(_plot(plot, inputs, rows, speeds, scaled(chosen(earlier.speeds, batch)[0], batch)))
     if as_json:
         print_json(document(rows, rule.value, batch, notes, errors))
     elif as_csv:
@@ -103,6 +114,40 @@ def table(
         typer.echo(f"{Status.CONFIG_ERROR.value}: {message}", err=True)
     if errors:
         raise typer.Exit(exit_code(Status.CONFIG_ERROR))
+
+
+def _read(reader: "Inputs", inputs: list[str]) -> list[str]:
+    """Read all inputs; return the messages of those that are invalid."""
+    errors = []
+    for name in inputs:
+        try:
+            reader.read(name)
+        except ConfigError as error:
+            errors.append(str(error))
+    return errors
+
+
+def _plot(
+    file: Path, inputs: list[str], rows: "list[Scaled]", speeds: "list[Speed]", earlier: "list[Scaled]"
+) -> str:
+    """Write the plot; return a note. A single input may be a run whose series has a previous one."""
+    from tipcflow.cli.scaling.panels import panels_of_rows, subtitle_of
+    from tipcflow.cli.scaling.plot import write_plot
+    from tipcflow.execute.overview.scaling import series_of_run
+    from tipcflow.store import Store
+
+    series = None
+    if len(inputs) == 1 and not Path(inputs[0]).exists():
+        with Store.open() as store:
+            series = series_of_run(store, inputs[0])
+    panels = panels_of_rows(
+        rows,
+        speeds,
+        subtitle=subtitle_of(series) if series else "",
+        before=earlier,
+        previous=None if earlier or series is None or not series.previous else series,
+    )
+    return write_plot(panels, file)
 
 
 def _alone(table: "list[Scaled]") -> list[str]:

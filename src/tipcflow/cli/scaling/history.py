@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tipcflow.cli.scaling.options import Plot
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tipcflow.report.overview.scaling import ScalingList, ScalingSeries, TopologyRow
 
@@ -14,6 +17,7 @@ def scaling_list(
     chain: Annotated[str, typer.Option(help="Only chains whose name contains this text.")] = "",
     cluster: Annotated[str, typer.Option(help="Only this cluster.")] = "",
     days: Annotated[float, typer.Option(min=1, max=400, help="Series of the last N days.")] = 365,
+    plot: Plot = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
@@ -21,15 +25,30 @@ def scaling_list(
     from tipcflow.cli.output.output import echo_lines, terminal_width
     from tipcflow.cli.output.records import refuse_both
     from tipcflow.cli.overview.printing import note_generated, print_for_programs
+    from tipcflow.cli.scaling.plot import check_plot
     from tipcflow.execute.overview.scaling import load_scaling
     from tipcflow.store import Store
 
     refuse_both(as_json=as_json, as_csv=as_csv)
+    if plot:
+        check_plot(plot)
     with Store.open() as store:
         overview = load_scaling(store, days=days, chain=chain, cluster=cluster)
         note_generated(store.recorded.has_generated())
     if not print_for_programs(overview, as_json=as_json, as_csv=as_csv):
         echo_lines(list_lines(overview, width=terminal_width()))
+    if plot:
+        typer.echo(f"note: {_write_plot(overview, plot)}", err=as_json or as_csv)
+
+
+def _write_plot(overview: "ScalingList", file: "Path") -> str:
+    """Write the plot of the newest series; return a note."""
+    from tipcflow.cli.scaling.panels import panel_of_series
+    from tipcflow.cli.scaling.plot import write_plot
+
+    note = write_plot(panel_of_series(overview.series[0]) if overview.series else [], file)
+    newest = f": the newest of {len(overview.series)} series" if len(overview.series) > 1 else ""
+    return f"{note}{newest}"
 
 
 def list_lines(overview: "ScalingList", *, width: int | None) -> list[str]:

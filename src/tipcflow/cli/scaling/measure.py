@@ -4,7 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tipcflow.cli.scaling.options import Plot
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tipcflow.execute.scaling.result import Measured
 
 _Params = Annotated[str, typer.Argument(help="Params file with a section train_benchmark_params.")]
@@ -40,6 +44,7 @@ def measure(
     take: Annotated[int, typer.Option(min=1, help="Number of iterations to average.")] = 100,
     seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
     policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
+    plot: Plot = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Train on each topology, the most nodes last, and show speed-up and efficiency per device.
@@ -47,6 +52,7 @@ def measure(
     The default topologies are 1n1g, 1n2g, 1n4g, 1n8g, 2n1g, 2n2g, 2n8g and 4n8g; those that the cluster does not
     have are not_run. The exit code is that of the worst run.
     """
+    from tipcflow.cli.scaling.plot import check_plot
     from tipcflow.cli.scaling.series import run_series
     from tipcflow.config.settings import settings
     from tipcflow.execute.request import RunRequest
@@ -54,6 +60,8 @@ def measure(
     from tipcflow.execute.scaling.series import MODE, Series
     from tipcflow.parse.scaling.speeds import PRINTED
 
+    if plot:
+        check_plot(plot)
     request = RunRequest(
         params=params,
         suite=suite,
@@ -67,7 +75,29 @@ def measure(
     )
     rule = "time" if by_time else PRINTED
     series = Series(request, tuple(topology or ()), batch or 0, total or 0, precision, rule, skip, take)
-    raise typer.Exit(_show(run_series(series), as_json=as_json))
+    result = run_series(series)
+    code = _show(result, as_json=as_json)
+    if plot:
+        typer.echo(f"note: {_write_plot(result, plot)}", err=as_json)
+    raise typer.Exit(code)
+
+
+def _write_plot(result: "Measured", file: "Path") -> str:
+    """Write the plot of the series, with the previous series; return a note."""
+    from tipcflow.cli.scaling.panels import panels_of_rows, subtitle_of
+    from tipcflow.cli.scaling.plot import write_plot
+    from tipcflow.execute.overview.scaling import series_of_run
+    from tipcflow.store import Store
+
+    with Store.open() as store:
+        series = series_of_run(store, result.run) if result.run else None
+    panels = panels_of_rows(
+        result.rows,
+        precision=result.document.precision,
+        subtitle=subtitle_of(series) if series else "",
+        previous=series if series and series.previous else None,
+    )
+    return write_plot(panels, file)
 
 
 def _show(result: "Measured", *, as_json: bool) -> int:

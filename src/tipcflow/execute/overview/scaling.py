@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from tipcflow.domain import ConfigError
 from tipcflow.domain.run.scaling import ScalingDocument
-from tipcflow.report.overview.scaling import ScalingList, scaling_list
+from tipcflow.report.overview.scaling import ScalingList, ScalingSeries, scaling_list
 from tipcflow.report.overview.today import DAY_S
 
 if TYPE_CHECKING:
@@ -28,3 +29,13 @@ def load_scaling(
         if chain.lower() in run.chain.lower() and cluster in ("", run.cluster)
     }
     return scaling_list(documents, runs, at=now, days=days, since=now - days * DAY_S)
+
+
+def series_of_run(store: "Store", wanted: str) -> ScalingSeries | None:
+    """Return the series that is stored with a run, compared with the previous one; None without one."""
+    try:
+        run = store.runs.find(wanted)
+    except ConfigError:
+        return None
+    overview = load_scaling(store, days=(store.now() - run.created_at) / DAY_S + 1)
+    return next((series for series in overview.series if series.run == run.id), None)

@@ -18,11 +18,16 @@ _WORKS = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.U
 
 @dataclass(frozen=True)
 class Measured:
-    """The result: speeds per topology, what is stored, and notes for the user."""
+    """The result: speeds per topology, what is stored, and notes for the user.
+
+    Attributes:
+        run: the last run, with which the series is stored; '' if no run was started.
+    """
 
     rows: list[Scaled]
     document: ScalingDocument
     notes: list[str]
+    run: str = ""
 
 
 def measured(store: Store, series: Series, entries: Sequence[ScaledTopology]) -> Measured:
@@ -50,7 +55,7 @@ def measured(store: Store, series: Series, entries: Sequence[ScaledTopology]) ->
     known = store.runs.known([entry.run for entry in entries if entry.run])
     if last := next((entry.run for entry in reversed(entries) if entry.run in known), ""):
         store.documents.put(last, document)
-    return Measured(rows, document, notes)
+    return Measured(rows, document, notes, last)
 
 
 def exit_code_of(result: Measured) -> int:
