@@ -21,6 +21,6 @@ other status. Runs that the database does not know are kept. Clusters without us
 30 days after handling; deliveries, attempts of commits and sent messages after 400 days.""",
     "missed_deliveries": """Fetches from GitHub the webhook deliveries of the last three days that this Airflow did not accept,
 for example during downtime, and stores them like the webhook does. Without a file in configs/repositories nothing is fetched.""",
-    "notices": """Notifies teams of chains that stopped passing or pass again, outside of quiet hours, each change once, and sends
-weekly digests. Without a file in configs/teams nothing is sent. See docs/tutorial/notifications.md.""",
+    "notices": """Notifies teams of alerts, and of chains that stopped passing or pass again, outside of quiet hours, each change
+once, and sends weekly digests. Without a file in configs/teams nothing is sent. See docs/tutorial/notifications.md.""",
 }

@@ -1,6 +1,6 @@
 """Alerts with their history: what runs reported, and what users decided."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, text, update
@@ -14,6 +14,10 @@ from tipcflow.store.schema import alert_events, alerts, runs
 _GREEN = (Status.PASS, Status.IMPROVEMENT)
 # Events that a run causes, each at most once per alert.
 _OF_RUNS = (EventKind.OPENED, EventKind.SEEN, EventKind.GONE, EventKind.REOPENED)
+_OPENS = (EventKind.OPENED, EventKind.REOPENED)
+_REPORTS = (*_OPENS, EventKind.SEEN)
+# Databases limit the number of values in a query.
+_AT_ONCE = 500
 
 
 class TrackedAlerts(Part):
@@ -103,6 +107,44 @@ class TrackedAlerts(Part):
         """Return the alerts that a run opened, reports or ended, newest first."""
         own = select(alert_events.c.alert).where(alert_events.c.run == run_id)
         return self._select(select(alerts).where(alerts.c.number.in_(own)))
+
+    def known(self, numbers: Collection[int]) -> dict[int, Alert]:
+        """Return number -> alert, of those that exist."""
+        existing: list[Alert] = []
+        wanted = sorted(numbers)
+        for start in range(0, len(wanted), _AT_ONCE):
+            existing += self._select(select(alerts).where(alerts.c.number.in_(wanted[start : start + _AT_ONCE])))
+        return {alert.number: alert for alert in existing}
+
+    def openings(self, since: float) -> dict[int, AlertEvent]:
+        """Return alert -> the newest event since a time that opened or reopened it."""
+        query = select(alert_events).where(alert_events.c.at >= since, alert_events.c.kind.in_(_OPENS))
+        with self._read() as connection:
+            rows = connection.execute(query.order_by(alert_events.c.ordinal)).mappings()
+            return {row["alert"]: AlertEvent(**row) for row in rows}
+
+    def newest_events(self, numbers: Collection[int]) -> dict[int, int]:
+        """Return alert -> the ordinal of its newest event."""
+        newest: dict[int, int] = {}
+        wanted = sorted(numbers)
+        with self._read() as connection:
+            for start in range(0, len(wanted), _AT_ONCE):
+                some = alert_events.c.alert.in_(wanted[start : start + _AT_ONCE])
+                query = select(alert_events.c.alert, func.max(alert_events.c.ordinal)).where(some)
+                rows = connection.execute(query.group_by(alert_events.c.alert)).all()
+                newest |= {row[0]: row[1] for row in rows}
+        return newest
+
+    def reporting(self, run_ids: Collection[str]) -> set[str]:
+        """Return those of the runs that report an alert: they opened it, reopened it or are attached to it."""
+        reporting: set[str] = set()
+        wanted = sorted(run_ids)
+        with self._read() as connection:
+            for start in range(0, len(wanted), _AT_ONCE):
+                some = alert_events.c.run.in_(wanted[start : start + _AT_ONCE])
+                query = select(alert_events.c.run).where(some, alert_events.c.kind.in_(_REPORTS))
+                reporting |= set(connection.execute(query).scalars())
+        return reporting
 
     def last_good(self, run: Run) -> Run | None:
         """Return the newest green run of a run's line before it; None without one."""

@@ -1,4 +1,4 @@
-"""Notifications about a problem: stored with the run that began it, so that none is sent twice."""
+"""Notifications and issues about a problem or an alert, stored with the run that began it: none is sent twice."""
 
 from typing import ClassVar
 
@@ -27,3 +27,44 @@ class NoticesDocument(Root[dict[str, Notified]]):
 
     NAME: ClassVar[str] = "notices"
     root: dict[str, Notified] = {}
+
+
+class AlertNotified(Record):
+    """A team was notified about an alert.
+
+    Attributes:
+        alert: its number.
+        event: ordinal of the newest event, of those that opened or reopened it, of which the team was notified.
+        at: time of the message, seconds since the epoch.
+        open: whether the end of the alert is still to be reported.
+    """
+
+    alert: int
+    event: int
+    at: float
+    open: bool = True
+
+
+class AlertNoticesDocument(Root[dict[str, AlertNotified]]):
+    """Team -> notice about the alert that this run opened."""
+
+    NAME: ClassVar[str] = "alert_notices"
+    root: dict[str, AlertNotified] = {}
+
+
+class IssueRef(Record):
+    """An issue on GitHub.
+
+    Attributes:
+        url: its address for users.
+    """
+
+    number: int
+    url: str = ""
+
+
+class IssuesDocument(Root[dict[str, IssueRef]]):
+    """Repository -> issue about the cause of the alert that this run opened, the first one with that cause."""
+
+    NAME: ClassVar[str] = "alert_issues"
+    root: dict[str, IssueRef] = {}

@@ -1,5 +1,5 @@
-"""Notifies teams of changes of their chains' states. The state is that of stored verdicts; documents of runs mark
-what was sent.
+"""Notifies teams of alerts, and of other changes of their chains' states. The state is that of stored verdicts and
+alerts; documents of runs mark what was sent.
 
 Public: `notify`.
 """

@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.teams.team import Team
 from tipcflow.domain.run.notices import NoticesDocument, Notified
+from tipcflow.execute.notices.alert_news import (
+    REGRESSION,
+    Pending,
+    load_tracked,
+    pending_news,
+    places_of_ended,
+)
+from tipcflow.execute.notices.alert_news import mark as mark_alerts
 from tipcflow.execute.overview.today import load_today, state_of
 from tipcflow.report.notices.message import Ended, Message, changes_message, digest_message
 from tipcflow.report.overview.today import GREEN, Problem, Today
@@ -49,12 +57,13 @@ def notify(this: Pass, teams: tuple[Team, ...]) -> str:
         return "no teams in configs/teams: nothing is sent"
     lines = {(line.chain, line.mode, line.environment): line for line in this.store.states.lines()}
     notices = this.store.documents.of_type(NoticesDocument)
+    tracked = load_tracked(this.store, notices, this.now)
     counts = {True: 0, False: 0}
     awake = [team for team in teams if not team.quiet.covers(this.now)]
     for team in awake:
         today = load_today(this.store, now=this.now, owns=team.owns)
-        known = {run: notice.root[team.name] for run, notice in notices.items() if team.name in notice.root}
-        for error in (_send_changes(this, team, today, lines, known), _send_digest(this, team, today)):
+        pending = pending_news(this.store, team, tracked, this.now)
+        for error in (_send_changes(this, team, today, lines, pending, notices), _send_digest(this, team, today)):
             if error is not None:
                 counts[not error] += 1
             if error:
@@ -70,13 +79,56 @@ def _send_changes(
     team: Team,
     today: Today,
     lines: Mapping[tuple[str, str, str], "Line"],
-    known: Mapping[str, Notified],
+    pending: Pending,
+    notices: Mapping[str, NoticesDocument],
 ) -> str | None:
-    """Send what began and ended; returns None if nothing is due, '' if it was sent, otherwise the error.
+    """Send what began and ended; returns None if nothing is due, '' if it was sent, otherwise the error."""
+    known = {run: notice.root[team.name] for run, notice in notices.items() if team.name in notice.root}
+    began, covered = _began(this, team, today, known)
+    ended, over = _ended(this, team, today, lines, known, places_of_ended(pending.news))
+    _mark(this.store, team.name, {each.first_bad: _notified(each, this.now) for each in began})
+    _mark(this.store, team.name, {each.first_bad: _notified(each, this.now, is_open=False) for each in covered})
+    _mark(this.store, team.name, {run: mark.model_copy(update={"open": False}) for run, mark in over.items()})
+    mark_alerts(this.store, team.name, pending.marks)
+    if not began and not ended and not pending.news:
+        return None
+    try:
+        this.send(team, changes_message(team.name, began, ended, this.site, pending.news))
+    except Exception as error:
+        # A notifier raises whatever its library does.
+        for each in began:
+            this.store.documents.merge(each.first_bad, NoticesDocument, {}, without=[team.name])
+        _mark(this.store, team.name, over)
+        mark_alerts(this.store, team.name, pending.before)
+        return f"{type(error).__name__}: {error}"
+    return ""
 
-    The end of a problem is not reported if another kind of problem follows that the team gets: the other one is.
-    """
+
+def _began(
+    this: Pass, team: Team, today: Today, known: Mapping[str, Notified]
+) -> tuple[list[Problem], list[Problem]]:
+    """Return the problems to report, and the regressions whose report is that of an alert."""
     began = [each for each in today.new if each.kind in team.kinds and each.first_bad not in known]
+    regressions = [each for each in began if each.kind == REGRESSION]
+    runs = {run for each in regressions for run in (each.first_bad, each.run)}
+    reporting = this.store.tracked_alerts.reporting(runs)
+    covered = [each for each in regressions if reporting & {each.first_bad, each.run}]
+    return [each for each in began if each not in covered], covered
+
+
+def _ended(
+    this: Pass,
+    team: Team,
+    today: Today,
+    lines: Mapping[tuple[str, str, str], "Line"],
+    known: Mapping[str, Notified],
+    alerts_ended: set[tuple[str, str, str]],
+) -> tuple[list[Ended], dict[str, Notified]]:
+    """Return the ends to report, and the marks of all problems that ended, by first bad run.
+
+    The end of a problem is not reported if another kind of problem follows that the team gets, or if an alert of
+    the same line ended: the other one is.
+    """
     current = {each.first_bad for each in today.problems}
     places = {(each.chain, each.mode, each.environment) for each in today.problems if each.kind in team.kinds}
     over: dict[str, Notified] = {}
@@ -86,24 +138,12 @@ def _send_changes(
         line = lines.get(place)
         if not mark.open or run in current or line is None:
             continue
-        if line.status in GREEN:
+        if line.status in GREEN and place not in alerts_ended:
             state = state_of(line, quarantined=line.run in {each.run for each in today.quarantined})
             ended.append(Ended(state=state, first_bad=run, began_at=this.store.runs.get(run).created_at))
         if line.status in GREEN or place in places:
             over[run] = mark
-    _mark(this.store, team.name, {each.first_bad: _notified(each, this.now) for each in began})
-    _mark(this.store, team.name, {run: mark.model_copy(update={"open": False}) for run, mark in over.items()})
-    if not began and not ended:
-        return None
-    try:
-        this.send(team, changes_message(team.name, began, ended, this.site))
-    except Exception as error:
-        # A notifier raises whatever its library does.
-        for each in began:
-            this.store.documents.merge(each.first_bad, NoticesDocument, {}, without=[team.name])
-        _mark(this.store, team.name, over)
-        return f"{type(error).__name__}: {error}"
-    return ""
+    return ended, over
 
 
 def _send_digest(this: Pass, team: Team, today: Today) -> str | None:
@@ -123,8 +163,9 @@ def _send_digest(this: Pass, team: Team, today: Today) -> str | None:
     return ""
 
 
-def _notified(problem: Problem, now: float) -> Notified:
-    return Notified(chain=problem.chain, mode=problem.mode, environment=problem.environment, at=now)
+def _notified(problem: Problem, now: float, *, is_open: bool = True) -> Notified:
+    line = {"chain": problem.chain, "mode": problem.mode, "environment": problem.environment}
+    return Notified(**line, at=now, open=is_open)
 
 
 def _mark(store: "Store", team: str, marks: Mapping[str, Notified]) -> None:

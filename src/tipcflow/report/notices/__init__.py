@@ -1,4 +1,4 @@
-"""Messages to teams: problems that began or ended, and the weekly digest.
+"""Messages to teams: alerts and other problems that began or ended, and the weekly digest.
 
-Public: `message`.
+Public: `alerts`, `message`.
 """

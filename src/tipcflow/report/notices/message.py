@@ -6,6 +6,7 @@ from html import escape
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain.numbers.units import counted, utc_minute
+from tipcflow.report.notices.alerts import AlertNews, alerts_subject
 from tipcflow.report.overview.today import Problem, State, Today
 from tipcflow.report.text.plain import one_line
 
@@ -57,34 +58,47 @@ class Message(_Model):
         return f"<html><body>{body}{f'<ul>{links}</ul>' if links else ''}</body></html>"
 
 
-def changes_message(team: str, began: Sequence[Problem], ended: Sequence[Ended], site: str) -> Message:
-    """Return the message about problems that began or ended.
+def changes_message(
+    team: str,
+    began: Sequence[Problem],
+    ended: Sequence[Ended],
+    site: str,
+    alerts: Sequence[AlertNews] = (),
+) -> Message:
+    """Return the message about alerts, and about problems that began or ended.
 
     Args:
         site: URL of Airflow, for links; '' without.
     """
     lines: list[str] = []
     links: dict[str, str] = {}
+    for news in alerts[:LISTED]:
+        lines += news.lines(team)
+        links |= _link(site, f"alert {news.number}", f"alerts/{news.number}")
     for problem in began[:LISTED]:
         lines += _problem_lines(team, problem)
-        links |= _link(site, f"{problem.chain} {problem.status.value}", problem.run)
+        links |= _link(site, f"{problem.chain} {problem.status.value}", f"runs/{problem.run}")
     for end in ended[:LISTED]:
         lines.append(f"passes again: {_place(end.state)}")
         lines.append(
             f"  was broken since {utc_minute(end.began_at)} (run {end.first_bad}), passes in run {end.state.run}"
         )
-        links |= _link(site, f"{end.state.chain} passes", end.state.run)
+        links |= _link(site, f"{end.state.chain} passes", f"runs/{end.state.run}")
+    if len(alerts) > LISTED:
+        lines.append(f"and {len(alerts) - LISTED} more, see the page Alerts")
     more = max(0, len(began) - LISTED) + max(0, len(ended) - LISTED)
     if more:
         lines.append(f"and {more} more, see the page Today")
     if site:
-        links["Today"] = f"{site.rstrip('/')}/certification/today"
+        links |= _link(site, "Alerts", "alerts") if alerts else {}
+        links |= _link(site, "Today", "today")
     return Message(
-        subject=f"tipcflow {team}: {_subject(began, ended)}",
+        subject=f"tipcflow {team}: {_subject(began, ended, alerts)}",
         lines=tuple(lines),
         links=links,
         facts={
             "team": team,
+            "alerts": [news.model_dump(mode="json") for news in alerts],
             "began": [problem.model_dump(mode="json") for problem in began],
             "ended": [end.model_dump(mode="json") for end in ended],
         },
@@ -102,21 +116,21 @@ def digest_message(team: str, week: str, today: Today, site: str) -> Message:
             lines.append(f"and {len(problems) - LISTED} more, see the page Today")
     if today.stale:
         lines += ["", f"not run in the last {today.days:g} days: {len(today.stale)}"]
-    links = {"Today": f"{site.rstrip('/')}/certification/today"} if site else {}
     return Message(
         subject=f"tipcflow {team}: week {week}, {len(today.new)} new, {len(today.known)} known",
         lines=tuple(lines),
-        links=links,
+        links=_link(site, "Today", "today"),
         facts={"team": team, "week": week, "today": today.model_dump(mode="json")},
     )
 
 
-def _subject(began: Sequence[Problem], ended: Sequence[Ended]) -> str:
-    if len(began) == 1 and not ended:
-        return f"{began[0].status.value} {began[0].chain}"
-    if len(ended) == 1 and not began:
-        return f"passes again {ended[0].state.chain}"
-    counts = [counted(len(began), "new problem")] if began else []
+def _subject(began: Sequence[Problem], ended: Sequence[Ended], alerts: Sequence[AlertNews]) -> str:
+    if len(began) + len(ended) + len(alerts) == 1:
+        singles = [f"{problem.status.value} {problem.chain}" for problem in began]
+        singles += [f"passes again {end.state.chain}" for end in ended]
+        return (singles + [news.subject for news in alerts])[0]
+    counts = alerts_subject(alerts)
+    counts += [counted(len(began), "new problem")] if began else []
     counts += [f"{len(ended)} pass{'' if len(ended) > 1 else 'es'} again"] if ended else []
     return ", ".join(counts)
 
@@ -137,5 +151,5 @@ def _place(state: State) -> str:
     return f"{state.chain} ({state.mode} on {state.cluster}, {state.framework})"
 
 
-def _link(site: str, name: str, run: str) -> dict[str, str]:
-    return {name: f"{site.rstrip('/')}/certification/runs/{run}"} if site else {}
+def _link(site: str, name: str, page: str) -> dict[str, str]:
+    return {name: f"{site.rstrip('/')}/certification/{page}"} if site else {}

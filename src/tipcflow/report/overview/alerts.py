@@ -57,6 +57,7 @@ class AlertDetail(_Model):
         events: its history, oldest first.
         others: the other alerts of its group, newest first.
         search: the command that searches the commit or build; '' if nothing is known to have changed.
+        issues: repository on GitHub -> address of the issue about the cause.
     """
 
     schema_version: int = 1
@@ -64,6 +65,7 @@ class AlertDetail(_Model):
     events: tuple[AlertEvent, ...]
     others: tuple[Alert, ...] = ()
     search: str = ""
+    issues: dict[str, str] = {}
 
 
 def states_of(name: str) -> tuple[AlertState, ...]:
@@ -90,15 +92,23 @@ def make_alerts(alerts: Sequence[Alert], *, at: float) -> Alerts:
     return Alerts(at=at, sentence=_sentence(alerts, len(groups)), groups=tuple(groups))
 
 
+def shared_changes(alerts: Sequence[Alert]) -> list[str]:
+    """Return the suspects that all alerts share; without one, those of the oldest.
+
+    Args:
+        alerts: at least one.
+    """
+    oldest = min(alerts, key=lambda alert: alert.number)
+    shared = [change for change in oldest.suspects if all(change in alert.suspects for alert in alerts)]
+    return shared or list(oldest.suspects)
+
+
 def _has_open(alerts: Iterable[Alert]) -> bool:
     return any(alert.is_open for alert in alerts)
 
 
 def _title(alerts: Sequence[Alert]) -> str:
-    """The suspects that all alerts share; without one, those of the oldest."""
-    oldest = alerts[-1]
-    shared = [change for change in oldest.suspects if all(change in alert.suspects for alert in alerts)]
-    return ", ".join(shared or oldest.suspects) or "no known change"
+    return ", ".join(shared_changes(alerts)) or "no known change"
 
 
 def _sentence(alerts: Sequence[Alert], causes: int) -> str:

@@ -4,46 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import T0, a_run, open_store
+from tests.support.mail.inbox import VISION, Inbox
+from tests.support.stories import T0, open_store
 
 from tipcflow.config.teams.team import Digest, Quiet, Team
 from tipcflow.domain import Status
 from tipcflow.execute.notices.notify import Pass, notify
-from tipcflow.report.notices.message import Message
-from tipcflow.store import Store
 
-DAY = 86_400.0
-VISION = Team(name="vision", chains=("clas/*",), slack="x")
 # A period without quiet hours starts at 12:00 UTC.
 NIGHT = Quiet(start="00:00", end="12:00")
-
-
-class Inbox:
-    """A database, and a sink that records messages or fails."""
-
-    def __init__(self, store: Store, home: Path) -> None:
-        self.store, self.home = store, home
-        self.sent: list[tuple[str, Message]] = []
-        self.lines: list[str] = []
-        self.fails = False
-
-    def run(self, day: float, status: Status, chain: str = "clas/a/x", **fields: object) -> None:
-        name = f"{chain.replace('/', '-')}-{day}"
-        known = {"chain": chain, "suite": "clas", "created_at": T0 + day * DAY, "ended_at": T0 + day * DAY + 9}
-        known |= {"framework": "paddle 1", "reason": f"reason of day {day}"}
-        self.store.runs.create(a_run(name, status=status, **(known | fields)))
-
-    def notify(self, day: float, *teams: Team) -> list[str]:
-        """The subjects that this pass sent."""
-        before = len(self.sent)
-        this = Pass(self.store, self._send, self.home, "http://af", self.lines.append, T0 + day * DAY)
-        self.last = notify(this, teams or (VISION,))
-        return [message.subject for _, message in self.sent[before:]]
-
-    def _send(self, team: Team, message: Message) -> None:
-        if self.fails:
-            raise ConnectionError("mail server is away")
-        self.sent.append((team.name, message))
 
 
 @pytest.fixture
@@ -162,5 +131,5 @@ def test_the_digest_is_sent_once_a_week(inbox: Inbox) -> None:
 
 
 def test_without_teams_nothing_is_sent(inbox: Inbox) -> None:
-    this = Pass(inbox.store, inbox._send, inbox.home, "", inbox.lines.append, T0)
+    this = Pass(inbox.store, inbox.send, inbox.home, "", inbox.lines.append, T0)
     assert notify(this, ()) == "no teams in configs/teams: nothing is sent"
