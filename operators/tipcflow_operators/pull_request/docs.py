@@ -7,7 +7,7 @@ a file the DAG has no schedule.
 
 One run is always active. Its task waits in the triggerer, without a worker, until the webhook has stored a delivery, the state of a
 certified chain has changed, or a report is due. The task then handles the deliveries, starts or stops DAG runs of chains, and sends check
-runs and comments to GitHub; the next run of this DAG waits again. All state is in the metrics database, so a lost task is repeated
+runs, comments, and issues about alerts to GitHub; the next run of this DAG waits again. All state is in the metrics database, so a lost task is repeated
 without a second run or a second comment.
 """
 

@@ -12,7 +12,8 @@ from tipcflow.config.repository import Repositories, Repository
 from tipcflow.domain import TipcflowError
 from tipcflow.domain.masking import mask
 from tipcflow.domain.numbers.units import rough
-from tipcflow.github.flow import deliver, handle, report
+from tipcflow.execute.overview.alerts import search_of
+from tipcflow.github.flow import deliver, handle, report, write_issues
 from tipcflow.github.flow.waiting import changed, due
 from tipcflow.store import Store
 from tipcflow.store.github.attempts import NEW, RUNNING, PullAttempt
@@ -52,6 +53,7 @@ class Work:
         self._deliveries()
         self._stops()
         self._reports()
+        self._issues()
         self._send()
         self._starts()
         self._reports()
@@ -116,6 +118,21 @@ class Work:
                 self.store.pulls.saw(attempt, "the repository is no longer configured", ended=True)
             elif attempt.ended_at is not None or changed(self.store, attempt):
                 report(self.store, attempt, repository, site=self.site)
+
+    def _issues(self) -> None:
+        """Write the issues about alerts; an unexpected error of one repository does not stop the others."""
+        for repository in self.repositories:
+            try:
+                written = write_issues(
+                    self.store, repository, site=self.site, search=partial(search_of, self.store)
+                )
+            except TipcflowError:
+                raise
+            except Exception as error:
+                _LOG.exception("issues of %s", repository.name)
+                self.report(f"issues of {repository.name}: internal error: {mask(repr(error))}")
+            else:
+                self._count("issues", written)
 
     def _send(self) -> None:
         delivered = deliver(self.store, self.repositories, self.clients)

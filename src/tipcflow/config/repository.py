@@ -126,6 +126,7 @@ class Repository(ConfigModel):
         gate: conclusion of runs without evidence: `required`: action_required; `advisory`: neutral, which GitHub
             counts as passed.
         comment: when a pull request gets a comment: `findings`: if the verdict is not a plain pass.
+        alerts: `issues`: each cause of alerts of the suite's chains gets an issue.
     """
 
     schema_version: int = 1
@@ -149,6 +150,7 @@ class Repository(ConfigModel):
     check: str = Field(default="tipcflow", min_length=1, max_length=100)
     gate: Literal["required", "advisory"] = "required"
     comment: Literal["findings", "always", "never"] = "findings"
+    alerts: Literal["never", "issues"] = "never"
 
     @property
     def bot(self) -> str:

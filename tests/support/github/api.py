@@ -26,6 +26,7 @@ class GitHub:
         self.comments: list[dict[str, Any]] = []
         self.deliveries: list[dict[str, Any]] = []
         self.app: dict[str, Any] = {}
+        self.issues: list[dict[str, Any]] = []
         self.reactions: list[tuple[int, str]] = []
         self.files: list[dict[str, Any]] = []
         self.pull: dict[str, Any] = {}
@@ -81,11 +82,23 @@ class GitHub:
             self.reactions += [] if new in self.reactions else [new]
             return 201, {}
         if path.endswith("/comments"):
-            made = {"id": len(self.comments) + 1, "user": {"login": "tipcflow[bot]"}, **body}
+            own = {"issue": int(path.split("/")[1]), "user": {"login": "tipcflow[bot]"}}
+            made = {"id": len(self.comments) + 1, **own, **body}
             self.comments.append(made)
             return 201, made
-        if path.startswith("issues/comments/") and verb == "PATCH":
+        return self._write_issue(path, body)
+
+    def _write_issue(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        if path == "issues":
+            number = len(self.issues) + 11
+            own = {"user": {"login": "tipcflow[bot]"}, "html_url": f"https://github.test/o/r/issues/{number}"}
+            self.issues.append({"number": number, "state": "open", **own, **body})
+            return 201, self.issues[-1]
+        if path.startswith("issues/comments/"):
             self.comments[int(path.split("/")[2]) - 1].update(body)
+            return 200, {}
+        if path.startswith("issues/"):
+            self.issues[int(path.split("/")[1]) - 11].update(body)
             return 200, {}
         return 201, {}
 
@@ -130,8 +143,13 @@ class GitHub:
         if path.endswith("/check-runs"):
             mine = [one for one in self.checks if one["head_sha"] == path.split("/")[1]]
             return 200, {"total_count": len(mine), "check_runs": mine[page]}
+        if path == "issues":
+            return 200, [one for one in self.issues if one["user"]["login"] == query["creator"]][page]
+        if path.startswith("issues/") and path.count("/") == 1:
+            return 200, self.issues[int(path.split("/")[1]) - 11]
         if path.endswith("/comments"):
-            return 200, self.comments[page]
+            number = int(path.split("/")[1])
+            return 200, [one for one in self.comments if one.get("issue", number) == number][page]
         return 200, self.pull
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain.alert.entry import Alert
 from tipcflow.domain.run.names import FrameworkVersion
+from tipcflow.domain.run.notices import IssuesDocument
 from tipcflow.report.overview.alerts import OPEN, AlertDetail, Alerts, make_alerts, states_of
 from tipcflow.report.overview.today import DAY_S
 
@@ -61,12 +62,20 @@ def load_alert(store: "Store", number: int) -> AlertDetail:
         alert=alert,
         events=tuple(store.tracked_alerts.events(number)),
         others=tuple(others),
-        search=_search(store, alert),
+        search=search_of(store, alert),
+        issues=issues_of(store, alert),
     )
 
 
-def _search(store: "Store", alert: Alert) -> str:
-    """Return the command that searches the commit, or compares the two builds."""
+def issues_of(store: "Store", alert: Alert) -> dict[str, str]:
+    """Return repository -> address of the issue about the cause of an alert."""
+    first = store.tracked_alerts.get(alert.group).first
+    document = store.documents.get(first, IssuesDocument)
+    return {} if document is None else {name: issue.url for name, issue in sorted(document.root.items())}
+
+
+def search_of(store: "Store", alert: Alert) -> str:
+    """Return the command that searches the commit, or compares the two builds; '' if neither is known."""
     runs = store.runs.known([alert.first, alert.last_good])
     bad, good = runs.get(alert.first), runs.get(alert.last_good)
     plan = store.plans.get_or_none(alert.first)

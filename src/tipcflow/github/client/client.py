@@ -10,7 +10,7 @@ from github import Github
 
 from tipcflow.config.repository import RANKS, Repository
 from tipcflow.github.client.errors import translated
-from tipcflow.github.report import Annotation, CheckRun, batches
+from tipcflow.github.report import Annotation, CheckRun, Issue, batches
 
 _PAGE = 100
 # GitHub lists no more files of a pull request.
@@ -103,15 +103,54 @@ class Client:
 
     def own_comment(self, number: int, marker: str) -> dict[str, Any] | None:
         """The App's comment with this first line, None if there is none."""
-        for comment in self._pages(f"{self._path}/issues/{number}/comments"):
-            is_own = str((comment.get("user") or {}).get("login") or "").lower() == self._repository.bot.lower()
-            if is_own and str(comment.get("body") or "").startswith(marker):
-                return comment
-        return None
+        comments = self._pages(f"{self._path}/issues/{number}/comments")
+        return next((comment for comment in comments if self._is_own(comment, marker)), None)
 
     def react(self, comment: int, reaction: str) -> None:
         """Add a reaction to a comment; GitHub keeps one of each kind."""
         self._send("POST", f"{self._path}/issues/comments/{comment}/reactions", {"content": reaction})
+
+    def issue(self, issue: Issue, number: int = 0) -> tuple[int, str]:
+        """Create or update an issue of the App; return its number and address.
+
+        Comments and changes of the state that an interrupted call has already made are not made again. Without an
+        existing issue, a closed one is not created: (0, '').
+
+        Args:
+            number: of the issue; 0 if it is unknown.
+        """
+        path = f"{self._path}/issues"
+        there = self._get(f"{path}/{number}") if number else self._own_issue(issue.marker)
+        if there is None:
+            if not issue.is_open:
+                return 0, ""
+            made = self._send("POST", path, {"title": issue.titles[-1], "body": issue.text})
+            return int(made["number"]), str(made.get("html_url") or "")
+        number, state = int(there["number"]), str(there.get("state") or "")
+        changes = {} if there.get("body") == issue.text else {"body": issue.text}
+        if there.get("title") in issue.titles[:-1]:
+            changes["title"] = issue.titles[-1]
+        if changes:
+            self._send("PATCH", f"{path}/{number}", changes)
+        for note in issue.notes:
+            if self.own_comment(number, note.marker) is not None:
+                continue
+            if note.state and note.state != state:
+                reason = {"state_reason": note.reason} if note.reason else {}
+                self._send("PATCH", f"{path}/{number}", {"state": note.state, **reason})
+                state = note.state
+            self._send("POST", f"{path}/{number}/comments", {"body": note.text})
+        return number, str(there.get("html_url") or "")
+
+    def _own_issue(self, marker: str) -> dict[str, Any] | None:
+        """The App's issue with this first line, None if there is none."""
+        path = f"{self._path}/issues?state=all&creator={quote(self._repository.bot, safe='')}"
+        return next((issue for issue in self._pages(path) if self._is_own(issue, marker)), None)
+
+    def _is_own(self, entry: dict[str, Any], marker: str) -> bool:
+        """Whether the App wrote a comment or an issue that begins with this line."""
+        is_own = str((entry.get("user") or {}).get("login") or "").lower() == self._repository.bot.lower()
+        return is_own and str(entry.get("body") or "").startswith(marker)
 
     def _existing(self, check: CheckRun) -> dict[str, Any] | None:
         path = (

@@ -1,4 +1,4 @@
-"""From stored deliveries to attempts, and from runs to reports; the state is in the metrics database.
+"""From stored deliveries to attempts, from runs to reports, and from alerts to issues; all state is stored.
 
 Every step may be repeated: a process that dies in between loses and doubles nothing.
 
@@ -7,7 +7,8 @@ Public: `__all__`, `deliver`, `handle`, `observe`, `waiting`.
 
 from tipcflow.github.flow.deliver import Delivered, deliver
 from tipcflow.github.flow.handle import Clients, handle
+from tipcflow.github.flow.issues import write_issues
 from tipcflow.github.flow.observe import report
 from tipcflow.github.flow.waiting import work_waits
 
-__all__ = ["Clients", "Delivered", "deliver", "handle", "report", "work_waits"]
+__all__ = ["Clients", "Delivered", "deliver", "handle", "report", "work_waits", "write_issues"]

@@ -8,10 +8,11 @@ from typing import Any, Protocol
 from tipcflow.config.repository import Repositories, Repository
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.masking import mask
+from tipcflow.domain.run.notices import IssueRef, IssuesDocument
 from tipcflow.github.client.errors import LimitedError
 from tipcflow.github.flow.observe import from_json
-from tipcflow.github.flow.outgoing import MessageKind, ReactionBody, TextBody
-from tipcflow.github.report import CheckRun, marker
+from tipcflow.github.flow.outgoing import IssueBody, MessageKind, ReactionBody, TextBody
+from tipcflow.github.report import CheckRun, Issue, marker
 from tipcflow.store import Store
 from tipcflow.store.github.messages import Message
 
@@ -33,6 +34,9 @@ class Writer(Protocol):
 
     def react(self, comment: int, reaction: str) -> None:
         """Add a reaction."""
+
+    def issue(self, issue: Issue, number: int) -> tuple[int, str]:
+        """Create or update an issue, and add its comments."""
 
 
 @dataclass
@@ -76,7 +80,7 @@ def _deliver_message(
     delivered: Delivered,
 ) -> None:
     try:
-        _send(clients(repository), message, repository)
+        _send(store, clients(repository), message, repository)
     except InfraError as error:
         wait = wait_s(message.tries, error)
         store.messages.failed(message, error.message, wait_s=wait)
@@ -107,7 +111,7 @@ def wait_s(tries: int, error: InfraError) -> float:
     return max(requested, min(LONGEST_WAIT_S, 5.0 * 2.0 ** min(tries, 10)))
 
 
-def _send(client: Writer, message: Message, repository: Repository) -> None:
+def _send(store: Store, client: Writer, message: Message, repository: Repository) -> None:
     if message.kind == MessageKind.CHECK:
         client.publish(from_json(message.body))
     elif message.kind == MessageKind.COMMENT:
@@ -120,5 +124,17 @@ def _send(client: Writer, message: Message, repository: Repository) -> None:
         mark = f"<!-- tipcflow:{repository.check}:reply:{message.subject} -->"
         reply = TextBody.of(message)
         client.comment(reply.number, mark, f"{mark}\n{reply.text}\n")
+    elif message.kind == MessageKind.ISSUE:
+        _send_issue(store, client, IssueBody.of(message), repository)
     else:
         raise ConfigError("unknown kind of message", found=message.kind)
+
+
+def _send_issue(store: Store, client: Writer, body: IssueBody, repository: Repository) -> None:
+    """Send an issue, and store its number: until then, the issue is found by its first line."""
+    known = store.documents.get(body.first, IssuesDocument)
+    there = None if known is None else known.root.get(repository.name)
+    number, url = client.issue(body.issue, there.number if there else 0)
+    if number and there is None:
+        reference = IssueRef(number=number, url=url)
+        store.documents.merge(body.first, IssuesDocument, {repository.name: reference})

@@ -6,6 +6,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from tipcflow.domain.base import Record
+from tipcflow.github.report import Issue
 from tipcflow.store.github.messages import Message
 
 
@@ -16,6 +17,7 @@ class MessageKind(StrEnum):
     COMMENT = "comment"
     REACTION = "reaction"
     REPLY = "reply"
+    ISSUE = "issue"
 
 
 class _Body(Record):
@@ -58,3 +60,16 @@ class ReactionBody(_Body):
 
     comment: int
     content: str
+
+
+class IssueBody(_Body):
+    """Body of an issue about alerts with one cause.
+
+    Attributes:
+        first: the run that opened the first alert with this cause; the issue's number is stored with this run.
+        covered: alert -> ordinal of its newest event that the issue includes.
+    """
+
+    first: str
+    issue: Issue
+    covered: dict[int, int] = {}

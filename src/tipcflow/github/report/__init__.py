@@ -1,4 +1,4 @@
-"""Texts of the check run and the comment of a pull request; no I/O.
+"""Texts of the check run and the comment of a pull request, and of issues about alerts; no I/O.
 
 Public: nothing.
 """
@@ -14,6 +14,15 @@ from tipcflow.github.report.check_run import (
 )
 from tipcflow.github.report.comment import comment, marker
 from tipcflow.github.report.facts import ChainFacts, Finding, PullFacts, State
+from tipcflow.github.report.issue import (
+    Issue,
+    IssueFacts,
+    IssueNote,
+    issue_marker,
+    issue_note,
+    issue_text,
+    issue_title,
+)
 
 __all__ = [
     "Action",
@@ -22,11 +31,18 @@ __all__ = [
     "CheckRun",
     "Conclusion",
     "Finding",
+    "Issue",
+    "IssueFacts",
+    "IssueNote",
     "PullFacts",
     "State",
     "batches",
     "check_run",
     "comment",
     "conclusion",
+    "issue_marker",
+    "issue_note",
+    "issue_text",
+    "issue_title",
     "marker",
 ]

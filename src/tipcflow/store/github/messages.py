@@ -18,7 +18,7 @@ class Message(Frozen):
     """One thing that GitHub shows.
 
     Attributes:
-        kind: check, comment, reaction or reply.
+        kind: check, comment, reaction, reply or issue.
         subject: which one.
         rank: order of contents of one subject; a lower one is out of date.
         revision: counts the contents.
@@ -132,6 +132,12 @@ class Messages(Part):
                 .first()
             )
             return None if row is None else _message(row)
+
+    def of_kind(self, repository: str, kind: str) -> list[Message]:
+        """Return the messages of one kind to a repository, sent ones too."""
+        query = select(messages).where(messages.c.repository == repository, messages.c.kind == kind)
+        with self._read() as connection:
+            return [_message(row) for row in connection.execute(query.order_by(messages.c.created_at)).mappings()]
 
     def due(self) -> bool:
         """Whether a message is to be sent now."""

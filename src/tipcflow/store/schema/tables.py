@@ -385,8 +385,8 @@ approvals = Table(
     CheckConstraint("head_sha <> '' AND who <> ''", name="named"),
 )
 
-# What GitHub has to show: a row per check run, comment, reaction and reply. A new content replaces an unsent one;
-# `sent_revision` is the last revision that GitHub has. A content with a lower `rank` is out of date.
+# What GitHub has to show: a row per check run, comment, reaction, reply and issue. A new content replaces an
+# unsent one; `sent_revision` is the last revision that GitHub has. A content with a lower `rank` is out of date.
 messages = Table(
     "messages",
     metadata,

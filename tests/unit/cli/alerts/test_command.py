@@ -8,6 +8,7 @@ import pytest
 from tests.support.stories import T0, a_plan, a_run
 
 from tipcflow.domain import CheckResult, Status
+from tipcflow.domain.run.notices import IssueRef, IssuesDocument
 from tipcflow.execute.alerts.track import track_alerts
 from tipcflow.store import Store
 
@@ -116,3 +117,12 @@ def test_wrong_input_is_one_error(tipcflow: Callable[..., Any], words: tuple[str
     result = tipcflow("alerts", *words)
     assert result.code == 2
     assert output in " ".join(result.err.split())
+
+
+@pytest.mark.usefixtures("alerts")
+def test_show_prints_the_issue_of_the_cause(tipcflow: Callable[..., Any]) -> None:
+    with Store.open() as store:
+        reference = IssueRef(number=7, url="https://github.test/o/r/issues/7")
+        store.documents.put("a-1", IssuesDocument({"o/r": reference}))
+    assert "issue        https://github.test/o/r/issues/7" in tipcflow("alerts", "show", "2").out.splitlines()
+    assert "issue  " not in tipcflow("alerts", "show", "3").out

@@ -18,7 +18,7 @@ from tipcflow.domain import TipcflowError
 from tipcflow.github.client import Client
 from tipcflow.github.client.app import App
 from tipcflow.github.client.connect import api, connect
-from tipcflow.github.report import Action, Annotation, CheckRun, Conclusion
+from tipcflow.github.report import Action, Annotation, CheckRun, Conclusion, Issue, IssueNote
 
 pytestmark = [pytest.mark.full, pytest.mark.slow]
 
@@ -109,6 +109,22 @@ def test_github_accepts_an_edit_of_the_comment(client: Client, monkeypatch: pyte
     assert client.comment(2, "<!-- marker -->", "<!-- marker -->\nnew") == 5
     with pytest.raises(TipcflowError, match="422"):
         client._send("PATCH", "/repos/o/r/issues/comments/5", {"text": "new"})
+
+
+def test_github_accepts_issues_with_their_states(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = (
+        IssueNote(marker="<!-- 1 -->", text="<!-- 1 -->\nclosed", state="closed", reason="not_planned"),
+        IssueNote(marker="<!-- 2 -->", text="<!-- 2 -->\nopen", state="open"),
+        IssueNote(marker="<!-- 3 -->", text="<!-- 3 -->\nclosed", state="closed", reason="completed"),
+    )
+    issue = Issue(marker="<!-- 0 -->", titles=("old", "new"), text="<!-- 0 -->\ntext", is_open=True, notes=notes)
+    number, url = client.issue(issue)
+    assert number > 0
+    assert url.startswith("https://")
+    monkeypatch.setattr(client, "_get", lambda path: {"number": 5, "title": "old", "body": "", "state": "open"})
+    assert client.issue(issue, 5) == (5, "")
+    with pytest.raises(TipcflowError, match="422"):
+        client._send("PATCH", "/repos/o/r/issues/5", {"state": "closed", "state_reason": "invented"})
 
 
 def test_github_accepts_every_read(client: Client) -> None:
