@@ -51,6 +51,8 @@ def test_paddlerec_deepfm_is_not_exported_by_paddle_3_either(public: PublicSite)
     outcome = public.run("PaddleRec", "test_tipc/configs/deepfm/train_infer_python.txt")
     assert outcome.run.status is Status.FAILED, outcome.output
     assert "export: exit code 1 on node a: TypeError: (InvalidType) multiply(): argument" in outcome.run.reason
+    # Batches of two lines: the losses rise and fall within their noise.
+    assert "loss.falling" not in outcome.run.reason
 
 
 def test_paddleseg_trains_and_exports(public: PublicSite, tmp_path: Path) -> None:

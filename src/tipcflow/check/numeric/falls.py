@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from statistics import mean, median, stdev
 
 from tipcflow.check.context import CheckContext
@@ -15,6 +15,10 @@ _SPREADS = 4.0
 _LEAST_SPREAD = 0.005
 # Fewer points do not determine their noise.
 _FOR_NOISE = 8
+# Parts of a curve whose medians show noise that lasts for several iterations.
+_PARTS = 8
+# A fall in less than one of 700 curves is larger than estimated by this many standard deviations.
+_SURE = 3.0
 
 
 @dataclass(frozen=True)
@@ -45,12 +49,31 @@ def fall_of(curve: Sequence[float]) -> float:
 
 def noise_of(curve: Sequence[float]) -> float:
     """Return the standard deviation of `fall_of` that the differences of successive points explain."""
-    if len(curve) < _FOR_NOISE or not curve[0]:
+    quarter = max(1, len(curve) // 4)
+    start = abs(median(curve[:quarter]))
+    if len(curve) < _FOR_NOISE or not start:
         return 0.0
     steps = [abs(later - earlier) for earlier, later in pairwise(curve)]
     # Median of absolute differences -> standard deviation of a point; then that of a difference of medians.
     point = median(steps) / 0.9539
-    return 1.2533 * point * sqrt(2 / max(1, len(curve) // 4)) / abs(curve[0])
+    return 1.2533 * point * sqrt(2 / quarter) / start
+
+
+def largest_fall(curve: Sequence[float]) -> float:
+    """Return the largest fall that the noise of at least 16 points leaves possible, as a share; infinite if the
+    loss starts at 0.
+
+    The noise is the larger of two estimates: that of single points, and that of the medians of eighths of the
+    curve, which also contains noise of several iterations (printed means of a window, losses of a few batches).
+    """
+    edges = [len(curve) * part // _PARTS for part in range(_PARTS + 1)]
+    parts = [median(curve[start:end]) for start, end in pairwise(edges)]
+    first = median(curve[: max(1, len(curve) // 4)])
+    if not first:
+        return inf
+    # Medians of quarters are means of two eighths: their difference has the standard deviation of one eighth.
+    slow = stdev(later - earlier for earlier, later in pairwise(parts)) / sqrt(2) / abs(first)
+    return fall_of(curve) + _SURE * max(slow, noise_of(curve))
 
 
 def usual_fall(context: CheckContext, step: str, name: str, length: int) -> UsualFall | None:

@@ -6,7 +6,7 @@ from itertools import combinations
 from statistics import median
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.numeric.falls import fall_of, usual_fall
+from tipcflow.check.numeric.falls import fall_of, largest_fall, usual_fall
 from tipcflow.check.select import format_number, loss_names, losses, matches_any, passed, training_steps
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
 from tipcflow.domain.numbers.measured import ValueKey
@@ -17,17 +17,17 @@ from tipcflow.domain.run.names import ModeName
 from tipcflow.params.modes import BENCHMARK
 
 FINITE, FALLING = "loss.finite", "loss.falling"
-# From this many iterations on, a loss does not fall if the medians of quarters and the order of all points
-# agree. With fewer, noise of five times the fall per iteration makes 3 % (12 iterations) to 33 % (4 iterations) of
-# falling losses look as if they rose.
+# From this many iterations on, the curve itself determines its noise (`largest_fall`). With fewer, noise of five
+# times the fall per iteration makes 3 % (12 iterations) to 33 % (4 iterations) of falling losses look as if they
+# rose.
 _ENOUGH = 16
+# A loss whose fall is smaller even with its noise added does not fall: share of the loss at the start.
+_LEAST_FALL = 0.005
 # Fewer iterations show a rise when it is significant (Mann-Kendall, standard deviations) ...
 _RISES = 2.2
 # ... or, where no order of so few is significant, when each is higher than the one before and the last by half.
 _BY_HALF = 1.5
 _WORDS = {Phase.TRAIN: "training", Phase.EVAL: "evaluation"}
-# Points whose pairs are compared; longer curves are thinned out.
-_LONGEST = 500
 
 
 def loss_finite(facts: Facts, context: CheckContext) -> list[CheckResult]:
@@ -217,14 +217,17 @@ def trend(curve: Sequence[float]) -> Status:
     first, last = median(curve[:quarter]), median(curve[-quarter:])
     if last < first:
         return Status.PASS
-    doubled = quarter > 1 and last >= 2 * first > 0
-    enough = len(curve) >= _ENOUGH and _ups(curve) >= 0
-    sure = enough or doubled or len(set(curve)) == 1 or _rises(curve)
+    sure = len(set(curve)) == 1 or _rises(curve)
     return Status.FAILED if sure else Status.INSUFFICIENT_DATA
 
 
 def _rises(curve: Sequence[float]) -> bool:
-    """Whether a few points are in an order that noise of a falling loss hardly ever has."""
+    """Whether the points are in an order, or at a distance, that a falling loss with noise hardly ever has."""
+    if len(curve) >= _ENOUGH:
+        return largest_fall(curve) < _LEAST_FALL
+    quarter = len(curve) // 4
+    if quarter > 1 and median(curve[-quarter:]) >= 2 * median(curve[:quarter]) > 0:
+        return True
     count, ups = len(curve), _ups(curve)
     if ups == count * (count - 1) // 2 and curve[-1] >= _BY_HALF * curve[0] > 0:
         return True
@@ -233,8 +236,7 @@ def _rises(curve: Sequence[float]) -> bool:
 
 def _ups(curve: Sequence[float]) -> int:
     """Pairs of points in which the later is higher, less those in which it is lower (Mann-Kendall's S)."""
-    some = curve[:: -(-len(curve) // _LONGEST)]
-    return sum((later > earlier) - (later < earlier) for earlier, later in combinations(some, 2))
+    return sum((later > earlier) - (later < earlier) for earlier, later in combinations(curve, 2))
 
 
 def _curve(facts: Facts, step: Step, name: str) -> list[float]:

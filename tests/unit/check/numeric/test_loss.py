@@ -111,6 +111,50 @@ def test_noise_hardly_ever_makes_a_falling_loss_fail(count: int) -> None:
     assert wrong < 0.005 * len(curves)
 
 
+# What deepfm of PaddleRec prints: batches of two of 80 lines.
+TWO_LINES_PER_BATCH = (
+    0.744, 0.569, 0.646, 0.564, 0.593, 0.403, 0.380, 0.280, 0.226, 0.211,
+    0.128, 2.283, 0.123, 1.082, 1.749, 0.809, 0.895, 1.157, 0.722, 0.397,
+)  # fmt: skip
+
+
+def test_loss_of_tiny_batches_fails_only_beyond_the_noise() -> None:
+    assert trend(TWO_LINES_PER_BATCH) is OPEN
+    assert trend([loss + 0.5 * at for at, loss in enumerate(TWO_LINES_PER_BATCH)]) is FAILED
+
+
+def tiny_batches(source: random.Random, count: int, fall: float) -> list[float]:
+    """The losses of single batches, whose noise is as large as the losses."""
+    return [math.exp(source.gauss(0, 0.8)) * (1 - fall * at / count) for at in range(count)]
+
+
+@pytest.mark.parametrize("count", [16, 20, 40, 200])
+def test_honest_noise_of_long_trainings_hardly_ever_fails(count: int) -> None:
+    source = random.Random(count)
+    curves = [tiny_batches(source, count, 0.2) for _ in range(300)]
+    curves += [short_training(source, count, 0.02, 0.02) for _ in range(300)]
+    curves += [short_training(source, count, 0.005, 0.015) for _ in range(300)]
+    wrong = [curve for curve in curves if trend(curve) is FAILED]
+    assert len(wrong) <= 0.005 * len(curves)
+
+
+@pytest.mark.parametrize(
+    ("count", "rise", "noise", "least"),
+    [(16, 0.3, 0.02, 0.95), (40, 0.1, 0.02, 0.9), (100, 0.05, 0.02, 0.8), (16, 1.0, 0.05, 0.95)],
+)
+def test_rise_beyond_the_noise_fails_without_earlier_runs(
+    count: int, rise: float, noise: float, least: float
+) -> None:
+    source = random.Random(count)
+    curves = [short_training(source, count, -rise, noise) for _ in range(200)]
+    found = sum(trend(curve) is FAILED for curve in curves)
+    assert found >= least * len(curves)
+
+
+def test_start_at_zero_needs_no_share() -> None:
+    assert trend([0.0] * 8 + [1.0] * 8) is OPEN
+
+
 def short_training(source: random.Random, count: int, fall: float, noise: float) -> list[float]:
     """The losses of an honest short training: a share of the first loss is learnt, each batch has its noise."""
     shape = [(1 - math.exp(-3 * at / (count - 1))) / (1 - math.exp(-3)) for at in range(count)]
