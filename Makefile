@@ -45,6 +45,7 @@ test-slurm: install ## Tests on a real Slurm of four nodes on this machine (root
 bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, pages, parsing, store, detection
 	@$(BIN)/python -m devcluster.install.prepare
 	$(BIN)/python benchmarks/run_overhead.py
+	$(BIN)/python benchmarks/scaling_overhead.py
 	$(BIN)/python benchmarks/airflow_latency.py
 	$(BIN)/python benchmarks/plan_batch.py
 	$(BIN)/python benchmarks/many_dags.py
