@@ -16,6 +16,9 @@ from tipcflow.domain.run.names import ModeName
 
 ArgumentKind = Literal["train", "eval", "export", "infer"]
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
+# DLPerf's order; the names of its placeholders are those of `script_arguments`.
+SCRIPT_ARGUMENTS = "{model} {batch} {precision} {nodes} {repeat}"
+SCRIPT_VALUES = ("model", "batch", "precision", "node", "nodes", "repeat")
 _Line = Annotated[str, StringConstraints(pattern=r"^[^\n\r\x00]*$")]
 
 
@@ -82,6 +85,9 @@ class Needs(ConfigModel):
         arguments: text appended to the commands of a kind of step. Not with compat bash.
         slots: values that replace those of the params file, by slot of the dialect.
         launch: how distributed trainings start; None as on the cluster.
+        script_arguments: arguments of the script of `launch: script`, with the placeholders `{model}`, `{batch}`
+            (per device), `{precision}`, `{nodes}` (addresses of all nodes, the first one runs rank 0), `{node}`
+            (the node's own address) and `{repeat}` (1 for the first training).
     """
 
     env: Annotated[dict[EnvName, str], AS_TEXT] = {}
@@ -91,6 +97,7 @@ class Needs(ConfigModel):
     arguments: dict[ArgumentKind, _Line] = {}
     slots: dict[str, _Line] = {}
     launch: Launch | None = None
+    script_arguments: _Line = SCRIPT_ARGUMENTS
 
     @field_validator("env")
     @classmethod
@@ -108,6 +115,22 @@ class Needs(ConfigModel):
             if not folder or folder.startswith("/") or ":" in folder or "\n" in folder:
                 raise ValueError("an entry of pythonpath must be a path relative to the suite's root, without ':'")
         return folders
+
+    @field_validator("script_arguments")
+    @classmethod
+    def _placeholders(cls, text: str) -> str:
+        try:
+            text.format(**dict.fromkeys(SCRIPT_VALUES, ""))
+        except (KeyError, IndexError, ValueError, AttributeError) as error:
+            names = ", ".join(f"{{{name}}}" for name in SCRIPT_VALUES)
+            raise ValueError(f"script_arguments has an unknown placeholder; known are {names}") from error
+        return text
+
+    @model_validator(mode="after")
+    def _script_alone(self) -> Self:
+        if self.launch is Launch.SCRIPT and self.arguments.get("train"):
+            raise ValueError("launch: script passes script_arguments only, without arguments of train")
+        return self
 
     @field_validator("packages")
     @classmethod
@@ -176,6 +199,9 @@ def merged(base: Needs, cases: tuple[Case, ...], **conditions: str) -> Needs:
             arguments=_joined(made.arguments, case.arguments),
             slots={**made.slots, **case.slots},
             launch=case.launch or made.launch,
+            script_arguments=made.script_arguments
+            if case.script_arguments == SCRIPT_ARGUMENTS
+            else case.script_arguments,
         )
     return made
 

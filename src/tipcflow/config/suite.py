@@ -11,7 +11,7 @@ from tipcflow.config.formats import PredictionRule, definition
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.needs import Case, Needs, merged
 from tipcflow.domain.errors import ConfigError
-from tipcflow.domain.node import EnvName
+from tipcflow.domain.node import EnvName, Launch
 
 
 class Deterministic(ConfigModel):
@@ -168,6 +168,8 @@ class Suite(Needs):
                     raise ValueError(f"pythonpath {folder} is outside of {around}, which is all that a run gets")
         if self.whole_repository and self.subfolder == ".":
             raise ValueError("whole_repository needs subfolder, the suite's root in the folder or clone")
+        if self.seed_argument and Launch.SCRIPT in [needs.launch for needs in (self, *self.cases)]:
+            raise ValueError("launch: script passes script_arguments only, without seed_argument")
         if self.seed_argument and "{seed}" not in self.seed_argument:
             raise ValueError("seed_argument must contain {seed}")
         return self

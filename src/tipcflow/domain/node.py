@@ -116,13 +116,16 @@ class Launch(StrEnum):
 
     `ips`: Paddle's launcher with the addresses of all nodes, as in params files. `master`: Paddle's launcher
     with one node's address (Paddle 2.3 or newer). `torchrun`: PyTorch's launcher. `init_method`: no launcher, one
-    process per node, whose script takes `--init-method`, `--rank` and `--world-size`.
+    process per node, whose script takes `--init-method`, `--rank` and `--world-size`. `script`: a shell script of
+    the suite that starts the ranks of its node; it is called on each node with `model batch precision nodes…
+    repeat` (DLPerf).
     """
 
     IPS = "ips"
     MASTER = "master"
     TORCHRUN = "torchrun"
     INIT_METHOD = "init_method"
+    SCRIPT = "script"
 
 
 class NodeSettings(Frozen):

@@ -33,6 +33,11 @@ _INSIDE = (
 )
 
 
+# Start of the pattern of an artefact that is the log of all ranks, in DLPerf's layout:
+# `logs/…/4n8g/r50_b128_fp32_1.log`.
+TOPOLOGY_LOGS = "logs/**/"
+
+
 class Command(Frozen):
     """One shell command for `bash -c`.
 

@@ -47,6 +47,15 @@ def test_a_case_may_have_another_launcher(tmp_path: Path) -> None:
     assert launches == ["init_method", "torchrun"]
 
 
+def test_a_case_may_have_other_script_arguments(tmp_path: Path) -> None:
+    cases = '[{params: ["a.txt"], script_arguments: "{model} {node} 1"}, {device: cpu}]'
+    suite = loaded(tmp_path, f"launch: script\ncases: {cases}\n")
+    arguments = [
+        suite.needs(device="cpu", mode="m", params=params).script_arguments for params in ("a.txt", "b.txt")
+    ]
+    assert arguments == ["{model} {node} 1", "{model} {batch} {precision} {nodes} {repeat}"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -62,6 +71,9 @@ def test_a_case_may_have_another_launcher(tmp_path: Path) -> None:
         ("cases: [{env: {A: 1}}]\n", ["s.yaml:4", "needs a condition"]),
         ("cases: [{framework: 'three', env: {A: 1}}]\n", ["s.yaml:4", "framework", ">=3.0,<3.2"]),
         ("cases: [{device: cpu, launch: mpirun}]\n", ["s.yaml:4", "launch", "'torchrun'"]),
+        ("launch: script\nscript_arguments: '{model} {ips}'\n", ["s.yaml:5", "unknown placeholder", "{nodes}"]),
+        ("launch: script\narguments: {train: -v}\n", ["s.yaml:1", "launch: script passes script_arguments only"]),
+        ("launch: script\nseed_argument: '-s {seed}'\n", ["s.yaml:1", "without seed_argument"]),
         ("environment: own\n", ["s.yaml:4", "environment", "'node'", "'run'"]),
     ],
 )

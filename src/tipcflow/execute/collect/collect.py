@@ -23,6 +23,7 @@ from tipcflow.domain import (
     StepKind,
 )
 from tipcflow.domain.keys import PredictionKey
+from tipcflow.domain.plan import TOPOLOGY_LOGS
 from tipcflow.domain.run.failure import Suspicion
 from tipcflow.execute.collect.deduplicate import recorded_start
 from tipcflow.execute.collect.folders import step_folder
@@ -179,7 +180,7 @@ class _Reader:
     def _read_training(self, member: Member, folder: Path) -> None:
         """Parse each rank's own log if the launcher wrote one, else the output that a node's ranks share."""
         first, logs = _first_rank(self.step, member), _worker_logs(self.step, member, folder)
-        for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
+        for rank, path in sorted(logs.items() if logs else {first: _training_log(member, folder)}.items()):
             if path.is_file():
                 read = self._numbers(path, folder, member, rank=rank)
                 self.collected.ranks += read.ranks[-1:] if logs else _last_of_each(read.ranks)
@@ -250,6 +251,14 @@ def _log(member: Member, folder: Path, leg: str = "") -> Path:
     if own and (folder / "files" / own).is_file():
         return folder / "files" / own
     return captured
+
+
+def _training_log(member: Member, folder: Path) -> Path:
+    """Return the log of a training without worker logs: a file in DLPerf's layout, of several the last by name;
+    otherwise the output of the step's command."""
+    patterns = [pattern for pattern in member.spec.artefacts if pattern.startswith(TOPOLOGY_LOGS)]
+    logs = sorted(path for pattern in patterns for path in (folder / "files").glob(pattern) if path.is_file())
+    return logs[-1] if logs else _log(member, folder)
 
 
 def _first_rank(step: Step, member: Member) -> int:

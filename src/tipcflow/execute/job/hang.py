@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.policy import Policy
 from tipcflow.domain import Plan, Status, Step, StepKind
+from tipcflow.domain.plan import TOPOLOGY_LOGS
 from tipcflow.domain.run_documents import HangDocument
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ def hang_limit(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float
 
 def progress_of(step: Step) -> tuple[str, ...]:
     """Return glob patterns of the logs that show the ranks' progress."""
-    return tuple(pattern for pattern in step.artefacts if pattern.rpartition("/")[2].startswith("workerlog"))
+    return tuple(
+        pattern
+        for pattern in step.artefacts
+        if pattern.startswith(TOPOLOGY_LOGS) or pattern.rpartition("/")[2].startswith("workerlog")
+    )
 
 
 def _longest(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float | None:

@@ -1,9 +1,11 @@
 """The result of a scaling chain, from the runs of its topologies."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from tipcflow.domain import ConfigError, Status, exit_code
+from tipcflow.domain import ConfigError, Run, Status, exit_code
 from tipcflow.domain.run.scaling import ScaledTopology, ScalingDocument
 from tipcflow.execute.scaling.series import Series
 from tipcflow.execute.scaling.speeds import run_speeds
@@ -14,6 +16,10 @@ from tipcflow.store import Store
 
 # Statuses of runs whose trainings worked: only their speeds count.
 _WORKS = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.UNCONFIRMED})
+
+
+# Earlier series from which the usual spread of repeats is computed.
+_LEAST_SERIES, _MOST_SERIES = 3, 20
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,11 @@ def measured(store: Store, series: Series, entries: Sequence[ScaledTopology]) ->
         _with_speeds(store, entry, series, speeds, notes) if entry.status in _WORKS else entry for entry in entries
     ]
     rows = _rows(speeds, with_speeds, notes)
-    notes = list(dict.fromkeys([*notes, *doubts(rows)]))
+    runs = [entry.run for entry in entries if entry.run]
+    known = store.runs.known(runs)
+    last = next((run for run in reversed(runs) if run in known), "")
+    usual = usual_spreads(store, known[last], series) if last else {}
+    notes = list(dict.fromkeys([*notes, *doubts(rows, usual)]))
     document = ScalingDocument(
         precision=series.precision,
         repeats=series.request.repeats,
@@ -52,10 +62,28 @@ def measured(store: Store, series: Series, entries: Sequence[ScaledTopology]) ->
         topologies=tuple(_with_results(entry, rows) for entry in with_speeds),
         notes=tuple(notes),
     )
-    known = store.runs.known([entry.run for entry in entries if entry.run])
-    if last := next((entry.run for entry in reversed(entries) if entry.run in known), ""):
+    if last:
         store.documents.put(last, document)
     return Measured(rows, document, notes, last)
+
+
+def usual_spreads(store: Store, run: Run, series: Series) -> dict[tuple[str, int], float]:
+    """Return the mean spread of each topology and batch size in the last series before a run, if there were at
+    least `_LEAST_SERIES` with two or more repeats: of the same chain, cluster, precision and rule."""
+    documents = store.documents.of_type(ScalingDocument)
+    before = [
+        other
+        for other in store.runs.known(documents).values()
+        if (other.chain, other.cluster) == (run.chain, run.cluster) and other.created_at < run.created_at
+    ]
+    spreads: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
+    for other in sorted(before, key=lambda other: other.created_at)[-_MOST_SERIES:]:
+        document = documents[other.id]
+        if (document.precision, document.rule) == (series.precision, series.rule):
+            for entry in document.topologies:
+                if entry.spread is not None and entry.repeats > 1:
+                    spreads[entry.topology, entry.batch_size_per_device].append(entry.spread)
+    return {key: fmean(values) for key, values in spreads.items() if len(values) >= _LEAST_SERIES}
 
 
 def exit_code_of(result: Measured) -> int:

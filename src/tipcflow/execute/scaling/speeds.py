@@ -3,11 +3,12 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tipcflow.domain import ConfigError, Measurement, Phase, Plan, Step, StepKind, Variant
+from tipcflow.domain import ConfigError, Launch, Measurement, Phase, Plan, Step, StepKind, Variant
 from tipcflow.domain.run.scaling import ScalingDocument
+from tipcflow.parse.scaling.idle import Load, idle_ranks
 from tipcflow.parse.scaling.scaling import Speed, Topology
 from tipcflow.parse.scaling.speeds import PRINTED, SPEEDS, Counter, Window, covered
 from tipcflow.parse.scaling.speeds import Step as Line
@@ -46,7 +47,8 @@ def run_speeds(store: Store, wanted: str, *, rule: str, batch: int, window: Wind
     """The speeds of a run's training steps that have one.
 
     `printed` adds up the speeds of the ranks (each prints its own; ranks without one are assumed to
-    be as fast); `time` uses the batch_cost of the slowest rank.
+    be as fast); `time` uses the batch_cost of the slowest rank. The log of a training that a shell script starts
+    (`launch: script`) has the printed speed of all ranks, unless the launcher wrote worker logs.
 
     Raises:
         ConfigError: no such run, or it has no speed.
@@ -66,11 +68,13 @@ def run_speeds(store: Store, wanted: str, *, rule: str, batch: int, window: Wind
     for step in plan.steps:
         if step.kind is StepKind.TRAIN:
             step_measurements = [measurement for measurement in measurements if measurement.step == step.id]
-            ranks = _ranks(step_measurements, window)
-            if ranks:
-                _of_step(plan, step, ranks, choice, result, run.id)
+            if has_total := _has_total(plan, step_measurements):
+                step_measurements = [sample for sample in step_measurements if sample.node == step.nodes[0]]
+            if ranks := _ranks(step_measurements, window):
+                _of_step(plan, step, ranks, choice, result, run.id, has_total=has_total)
             if any(measurement.stands_for > 1 for measurement in step_measurements):
                 result.notes.append(f"{run.id} {step.id}: samples are rolled up, so all iterations are used")
+    result.notes.extend(f"{run.id} {note}" for note in idle_ranks(_loads(store, plan, run.id)))
     if not result.speeds:
         raise ConfigError(
             f"run {run.id} has no {metrics[0]} after the first {window.skip} iterations",
@@ -78,6 +82,23 @@ def run_speeds(store: Store, wanted: str, *, rule: str, batch: int, window: Wind
             expected="a longer training, or a smaller --skip",
         )
     return result
+
+
+def _loads(store: Store, plan: Plan, run: str) -> Iterator[Load]:
+    """Yield what the node runner observed of each rank, in the last attempt of each training."""
+    trainings = {step.id for step in plan.steps if step.kind is StepKind.TRAIN}
+    last = {attempt.step: attempt for attempt in store.attempts.of(run) if attempt.step in trainings}
+    for attempt in last.values():
+        for record in attempt.records:
+            for rank in record.observed.ranks if record.observed else ():
+                yield Load(attempt.step, record.node, rank.rank, rank.seconds, rank.cpu_s)
+
+
+def _has_total(plan: Plan, measurements: Sequence[Measurement]) -> bool:
+    """Whether the first node's log has the speed of all ranks."""
+    return any(
+        change.used == Launch.SCRIPT.value for change in plan.substitutions if change.what == "launch"
+    ) and (not any("workerlog" in measurement.source for measurement in measurements))
 
 
 def _ranks(measurements: Sequence[Measurement], window: Window) -> list[list[Line]]:
@@ -110,14 +131,27 @@ def _counted(measurements: Sequence[Measurement], window: Window) -> list[Line]:
     ]
 
 
-def _of_step(plan: Plan, step: Step, ranks: list[list[Line]], choice: RunChoice, result: OfRun, run: str) -> None:
-    """Add the step's speed."""
+def _of_step(
+    plan: Plan,
+    step: Step,
+    ranks: list[list[Line]],
+    choice: RunChoice,
+    result: OfRun,
+    run: str,
+    *,
+    has_total: bool,
+) -> None:
+    """Add the step's speed.
+
+    Args:
+        has_total: the only log has the speed of all ranks.
+    """
     means = [sum(line.values[""] for line in lines) / len(lines) for lines in ranks]
     devices = max(1, step.world_size)
     speed = choice.batch * devices / max(means) if max(means) > 0 else 0.0
     if choice.rule == PRINTED:
-        speed = sum(means) * devices / len(means)
-        if len(means) < devices:
+        speed = means[0] if has_total else sum(means) * devices / len(means)
+        if len(means) < devices and not has_total:
             result.notes.append(f"{run} {step.id}: {len(means)} of {devices} ranks print a speed; assumed for all")
     variant = next((candidate for candidate in plan.variants if candidate.id == step.variant), None)
     batch = _BATCH.search(step.variant)

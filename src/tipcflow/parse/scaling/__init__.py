@@ -1,4 +1,4 @@
 """Throughput by number of nodes and devices, computed from logs.
 
-Public: `choice`, `plausibility`, `printed_speeds`, `scaling`, `speeds`, `topologies`.
+Public: `choice`, `idle`, `plausibility`, `printed_speeds`, `scaling`, `speeds`, `topologies`.
 """

@@ -1,13 +1,19 @@
 """Training launch in spec mode: launcher words, environment and device argument of one node."""
 
+import shlex
+
 from tipcflow.domain import ConfigError, Launch
+from tipcflow.domain.plan import TOPOLOGY_LOGS
 from tipcflow.params import Dialect
 from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
+from tipcflow.plan.source.scope import Scope
 
 _ON_CPU = {"True": "False", "true": "false", "gpu": "cpu", "1": "0"}
 _DIAGNOSE = {"GLOG_v": "3", "FLAGS_benchmark": "1", "NCCL_DEBUG": "INFO"}
+# Precisions of files that only switch mixed precision on, as DLPerf's scripts name them.
+_PRECISIONS = {"": "fp32", "null": "fp32", "False": "fp32", "True": "amp"}
 _TORCH = (Launch.TORCHRUN, Launch.INIT_METHOD)
 
 
@@ -19,7 +25,7 @@ def launcher(
     A training on several nodes always uses the launcher, also with one process per node. The node's own
     address is always passed: the launcher assigns rank 0 to a node whose address is not among the ips.
     """
-    if group.form == "single" or options.launch is Launch.INIT_METHOD:
+    if group.form == "single" or options.launch in (Launch.INIT_METHOD, Launch.SCRIPT):
         return ""
     if options.launch is Launch.TORCHRUN:
         return _torchrun(group, host, hosts, options)
@@ -66,6 +72,43 @@ def rank_arguments(group: Group, host: Host, hosts: tuple[Host, ...], options: P
     return f"--init-method {place} --rank {hosts.index(host)} --world-size {len(hosts)}"
 
 
+def script_command(script: str, host: Host, hosts: tuple[Host, ...], scope: Scope, options: PlanOptions) -> str:
+    """Return the command of a suite's shell script that starts the ranks of one node.
+
+    Args:
+        scope: variables of the training, including its repeat.
+    """
+    word = scope.get("autocast")
+    values = {
+        "model": scope.get("model"),
+        "batch": scope.get("batch"),
+        "precision": _PRECISIONS.get(word, word),
+        "node": host.address,
+        "repeat": scope.get("repeat"),
+    }
+    quoted = {name: shlex.quote(value) for name, value in values.items()}
+    quoted["nodes"] = " ".join(shlex.quote(peer.address) for peer in hosts)
+    return f"bash {script} {options.needs.script_arguments.format(**quoted)}"
+
+
+def script_logs(group: Group, hosts: tuple[Host, ...]) -> tuple[str, ...]:
+    """Return patterns of the logs of a training that a suite's shell script starts: DLPerf's, those of Paddle's
+    launcher by default."""
+    return (f"{TOPOLOGY_LOGS}{len(hosts)}n{max(1, len(group.ids))}g/*.log", "log/workerlog.*")
+
+
+def check_script(script: str, options: PlanOptions, *, file: str) -> None:
+    """Raise ConfigError if the suite's files are known and do not include the shell script."""
+    if options.files.glob("*") and not options.files.exists(script.split(" ")[0]):
+        raise ConfigError(
+            "the suite does not have the script of launch: script",
+            file=file,
+            key="trainer",
+            found=script,
+            expected="a shell script, relative to the suite's root",
+        )
+
+
 def check_launch(group: Group, launch: Launch, *, file: str, line: int) -> None:
     """Raise ConfigError for an entry that this launcher cannot start."""
     if launch is Launch.INIT_METHOD and len(group.ids) > 1:
@@ -87,11 +130,20 @@ def train_env(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOp
     env: dict[str, str] = {}
     if group.form == "nodes" and options.launch is Launch.INIT_METHOD:
         env |= {"RANK": str(hosts.index(host)), "WORLD_SIZE": str(len(hosts))}
+    if options.launch is Launch.SCRIPT:
+        env |= {
+            "MASTER_ADDR": hosts[0].address,
+            "MASTER_PORT": str(options.start_port),
+            "NNODES": str(len(hosts)),
+            "NODE_RANK": str(hosts.index(host)),
+            "NPROC_PER_NODE": str(max(1, len(group.ids))),
+        }
     torch = options.launch in _TORCH
     if host.device == "cpu" and group.form != "single" and not torch:
         env["PADDLE_DISTRI_BACKEND"] = "gloo"
-    # PyTorch's launcher gets no GPU ids: it uses the visible GPUs.
-    if host.device != "cpu" and (group.form == "single" or torch) and group.ids:
+    # PyTorch's launcher and a shell script get no GPU ids: they use the visible GPUs.
+    visible = group.form == "single" or torch or options.launch is Launch.SCRIPT
+    if host.device != "cpu" and visible and group.ids:
         env["CUDA_VISIBLE_DEVICES"] = group.gpus
     return {**env, **options.training_env, **(_DIAGNOSE if options.diagnose else {})}
 

@@ -102,6 +102,7 @@ def substitutions(
         nodes = cluster.nodes[: group.nodes]
         if group.ips:
             note("ips", group.ips_text, ",".join(node.address for node in nodes), f"the nodes of {because}")
+        if group.ips or launch is Launch.SCRIPT:
             note("launch", Launch.IPS.value, launch.value, "`launch` of suite or cluster")
         if nodes and nodes[0].device == "cpu" and group.ids:
             used = f"{len(group.ids)} CPU process{'es' if len(group.ids) > 1 else ''} per node" + (

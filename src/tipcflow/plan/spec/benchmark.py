@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from tipcflow.domain import Cluster, Command, ConfigError, Step
+from tipcflow.domain import Cluster, Command, ConfigError, Launch, Step
 from tipcflow.domain.run.names import DeviceWord
 from tipcflow.params.modes import BENCHMARK
 from tipcflow.params.sections import BENCHMARK as TITLE
@@ -160,8 +160,10 @@ class BenchmarkPlanner(SpecPlanner):
         """Yield only the training."""
         name = point.folder + (f"_repeat_{repeat}" if self.options.repeats > 1 else "")
         hosts = hosts_of(point.group, self.cluster)
-        scope = self.variant_scope(point, hosts[0], name)
-        script = tidy(self._script(point))
+        scope = self.variant_scope(point, hosts[0], name).within(repeat=str(repeat))
+        # A shell script gets no arguments of a measurement but those of `script_arguments`.
+        by_script = self.options.launch is Launch.SCRIPT
+        script = tidy(point.trainer.script if by_script else self._script(point))
         point = replace(point, trainer=replace(point.trainer, script=script))
         common = {"variant": point.folder, "repeat": repeat}
         after: tuple[str, ...] = ()

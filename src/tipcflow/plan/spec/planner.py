@@ -3,11 +3,20 @@
 import shlex
 from collections.abc import Iterator
 
-from tipcflow.domain import Cluster, Command, Step, StepKind
+from tipcflow.domain import Cluster, Command, Launch, Step, StepKind
 from tipcflow.domain.run.names import StepId
 from tipcflow.params.values import NOTHING
 from tipcflow.plan.quirks.finders import find_all
-from tipcflow.plan.quirks.launch import launcher, rank_arguments, single_env, train_device, train_env
+from tipcflow.plan.quirks.launch import (
+    check_script,
+    launcher,
+    rank_arguments,
+    script_command,
+    script_logs,
+    single_env,
+    train_device,
+    train_env,
+)
 from tipcflow.plan.quirks.listed_models import from_cwd, listed_models
 from tipcflow.plan.quirks.match import QuirkMatch
 from tipcflow.plan.source.call import Point
@@ -109,7 +118,7 @@ class SpecPlanner:
         """Yield the steps of one point: training, evaluation, export, inference."""
         name = point.folder + (f"_repeat_{repeat}" if self.options.repeats > 1 else "")
         hosts = hosts_of(point.group, self.cluster)
-        scope = self.variant_scope(point, hosts[0], name)
+        scope = self.variant_scope(point, hosts[0], name).within(repeat=str(repeat))
         common = {"variant": point.folder, "repeat": repeat}
         folder = scope.get("S")
         scope = weights_scope(_with_written_weights(scope, point))
@@ -190,7 +199,14 @@ class SpecPlanner:
         dialect, options, folder = self.reader.dialect, self.options, scope.get("S")
         template = dialect.train.template(point.group.form) or dialect.train.nodes
         commands = {}
+        by_script = options.launch is Launch.SCRIPT
+        if by_script:
+            check_script(point.trainer.script, options, file=self.reader.params.file)
         for host in hosts:
+            if by_script:
+                text = script_command(point.trainer.script, host, hosts, scope, options)
+                commands[host.name] = Command(text=text, env=train_env(point.group, host, hosts, options))
+                continue
             inline = point.trainer.static and "{static}" not in template
             inner = scope.within(
                 script=f"{point.trainer.script} {point.trainer.static}" if inline else point.trainer.script,
@@ -213,7 +229,9 @@ class SpecPlanner:
             slots=max(1, len(point.group.ids)),
             commands=commands,
             expects=(scope.get("weights") + "*",),
-            artefacts=(f"{folder}/launch/workerlog.*", f"{folder}/train.log"),
+            artefacts=script_logs(point.group, hosts)
+            if by_script
+            else (f"{folder}/launch/workerlog.*", f"{folder}/train.log"),
             world_size=world_size(point.group),
         )
 

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 from tests.support.scaling import kept, trained
+from tests.support.stories import a_record
 
+from tipcflow.domain import Status, Substitution
+from tipcflow.domain.run.exit_record import Observed, ObservedRank
 from tipcflow.store import Store
 
 pytestmark = pytest.mark.slow
@@ -102,3 +105,28 @@ def test_a_folder_without_logs(tipcflow: Tipcflow, tmp_path: Path) -> None:
     result = tipcflow("scaling", str(tmp_path), *B)
     assert (result.code, result.out) == (2, "")
     assert "is a folder without a log that has both speed and topology (0 logs)" in result.err
+
+
+def test_log_of_a_shell_script_has_the_speed_of_all_ranks(tipcflow: Tipcflow, database: Path) -> None:
+    change = Substitution(what="launch", found="ips", used="script", because="`launch` of suite or cluster")
+    plan = trained(2, 2, 1, substitutions=(change,))
+    with Store.open() as store:
+        # Both nodes print; each log has a quarter of the given speed per rank.
+        kept(store, "20261121t093005-r50-a", plan, [400.0], ranks=(0, 2))
+    result = tipcflow("scaling", "20261121t093005-r50-a", *B, "--json")
+    assert rows(result)["2n2g"]["speeds"] == {"1": 100.0}
+    assert not any("assumed for all" in note for note in json.loads(result.out)["notes"])
+
+
+def test_idle_rank_of_a_run_is_named(tipcflow: Tipcflow, database: Path) -> None:
+    plan = trained(1, 2, 1)
+    run, step = "20261121t093005-r50-a", plan.steps[0].id
+    with Store.open() as store:
+        kept(store, run, plan, [400.0])
+        ranks = tuple(ObservedRank(rank=rank, seconds=60.0, cpu_s=58.0 if rank else 2.0) for rank in (0, 1))
+        record = a_record(run, step, plan.nodes[0], observed=Observed(ranks=ranks))
+        store.attempts.close(run, step, 1, Status.PASS, "", [record], 1_795_000_100.0)
+    notes = json.loads(tipcflow("scaling", run, *B, "--json").out)["notes"]
+    assert (
+        f"{run} {step}: rank 0 on {plan.nodes[0]} idles: it used 3 % of a CPU core, the other ranks 97 %" in notes
+    )

@@ -1,11 +1,18 @@
 """The result of a scaling chain from the runs of its topologies."""
 
+from pathlib import Path
+
 import pytest
+from tests.support.stories import a_run
+from tests.unit.report.overview.test_scaling import a_series, a_topology
 
 from tipcflow.domain import Status
 from tipcflow.domain.run.scaling import ScaledTopology, ScalingDocument
-from tipcflow.execute.scaling.result import Measured, exit_code_of, worst_status
+from tipcflow.execute.request import RunRequest
+from tipcflow.execute.scaling.result import Measured, exit_code_of, usual_spreads, worst_status
+from tipcflow.execute.scaling.series import Series
 from tipcflow.parse.scaling.scaling import Scaled
+from tipcflow.store import Store
 
 
 @pytest.mark.parametrize(
@@ -28,6 +35,23 @@ def test_result_without_a_run_has_no_status() -> None:
 
 def test_pass_without_a_speed_is_a_failure() -> None:
     assert exit_code_of(result((Status.PASS, Status.PASS), with_speed=1)) == 1
+
+
+def test_usual_spread_is_the_mean_of_three_earlier_series(tmp_path: Path) -> None:
+    request = RunRequest(params="p", suite="s", mode="m", cluster="c", config_dir=tmp_path)
+    series = Series(request, (), 4, 0, "fp32", "printed", 0, 1)
+    with Store.open(f"sqlite:///{tmp_path / 'metrics.db'}") as store:
+        now = store.now()
+        for place, (precision, spread) in enumerate(
+            [("amp", 0.5), ("fp32", 0.01), ("fp32", 0.02), ("fp32", 0.03), ("fp32", 0.9)]
+        ):
+            run = a_run(f"r{place}", created_at=now + place)
+            store.runs.create(run)
+            several = a_topology("1n1g", 1, 100.0, spread=spread, repeats=5)
+            single = a_topology("1n2g", 2, 190.0, spread=0.0, repeats=1)
+            store.documents.put(run.id, a_series(several, single, precision=precision))
+            usual = usual_spreads(store, run, series)
+            assert usual == ({("1n1g", 4): pytest.approx(0.02)} if place == 4 else {})
 
 
 def result(statuses: tuple[Status, ...], *, with_speed: int) -> Measured:

@@ -46,3 +46,20 @@ def test_other_batch_sizes_are_not_compared() -> None:
     rows = scaled([speed(100.0), speed(400.0, 1, 2)], 128)
     rows[1] = rows[1].model_copy(update={"batch_size_per_device": 64})
     assert doubts(rows) == []
+
+
+def test_earlier_series_set_the_limit_of_the_spread() -> None:
+    quiet = scaled([speed(value, repeat=number) for number, value in enumerate((97.0, 100.0, 101.0))], 128)
+    assert doubts(quiet) == []
+    assert doubts(quiet, {("1n1g", 128): 0.01}) == [
+        "r50: the 3 repeats of 1n1g differ by 4.0 %, in earlier series by 1.0 % on average: "
+        "repeat them on idle nodes",
+    ]
+    noisy = scaled([speed(value, repeat=number) for number, value in enumerate((80.0, 100.0, 101.0))], 128)
+    assert doubts(noisy, {("1n1g", 128): 0.12}) == []
+
+
+def test_earlier_spread_counts_for_a_single_repeat() -> None:
+    rows = scaled([speed(100.0), speed(218.0, 1, 2)], 128)
+    assert doubts(rows) != []
+    assert doubts(rows, {("1n1g", 128): 0.06}) == []

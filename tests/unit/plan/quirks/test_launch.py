@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tipcflow.config.needs import Needs
 from tipcflow.domain import Cluster, Compat, ConfigError, Launch, Plan
+from tipcflow.plan.source.files import ListedFiles
 
 Make = Callable[..., Plan]
 FLEET = "fleet_train_gpus_0,1_autocast_False_nodes_2"
@@ -126,7 +129,51 @@ def test_replacements_are_reported(plan: Make, short_text: str, cluster: Callabl
     assert "launch" not in {each.what for each in plan(short_text, cluster=cluster()).substitutions}
 
 
-@pytest.mark.parametrize("launch", [Launch.MASTER, Launch.TORCHRUN, Launch.INIT_METHOD])
+@pytest.mark.parametrize(
+    ("arguments", "ends"),
+    [
+        ({}, ["10.77.0.1 10.77.0.2 {repeat}"] * 2),
+        ({"script_arguments": "{model} {batch} {precision} {node} 1"}, ["10.77.0.1 1", "10.77.0.2 1"]),
+    ],
+)
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_shell_script_is_called_with_model_and_nodes(
+    plan: Make,
+    short_text: str,
+    cluster: Callable[..., Cluster],
+    arguments: dict[str, str],
+    ends: list[str],
+    device: str,
+) -> None:
+    text = re.sub("^fleet_train:.*", "fleet_train:tools/run.sh", short_text, flags=re.M)
+    files = ListedFiles(["tools/run.sh"])
+    needs = Needs.model_validate(arguments)
+    made = plan(
+        text, cluster=cluster(device=device), start_port=20032, launch=Launch.SCRIPT, needs=needs, files=files,
+        repeats=2,
+    )  # fmt: skip
+    steps = [step for step in made.steps if step.id.endswith("/train")]
+    for repeat, step in enumerate(steps[:2], start=1):
+        texts = [command.text for command in step.commands.values()]
+        assert [text.partition(" fp32 ")[2] for text in texts] == [end.format(repeat=repeat) for end in ends]
+        assert {text.split()[:2] == ["bash", "tools/run.sh"] for text in texts} == {True}
+        assert step.artefacts == ("logs/**/2n2g/*.log", "log/workerlog.*")
+        assert step.world_size == 4
+    backend = {"PADDLE_DISTRI_BACKEND": "gloo"} if device == "cpu" else {"CUDA_VISIBLE_DEVICES": "0,1"}
+    assert [command.env for command in steps[0].commands.values()] == [
+        {"MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "20032", "NNODES": "2", "NODE_RANK": str(rank),
+         "NPROC_PER_NODE": "2", **backend}
+        for rank in (0, 1)
+    ]  # fmt: skip
+    assert {each.what: each.used for each in made.substitutions}["launch"] == "script"
+
+
+def test_missing_shell_script_is_refused(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
+    with pytest.raises(ConfigError, match="the suite does not have the script of launch: script"):
+        plan(short_text, cluster=cluster(), launch=Launch.SCRIPT, files=ListedFiles(["tools/run.sh"]))
+
+
+@pytest.mark.parametrize("launch", [Launch.MASTER, Launch.TORCHRUN, Launch.INIT_METHOD, Launch.SCRIPT])
 def test_the_script_knows_its_own_way_only(
     plan: Make, short_text: str, cluster: Callable[..., Cluster], launch: Launch
 ) -> None:
