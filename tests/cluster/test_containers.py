@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from tests.support import engine
+from tests.support.certify import Site
+from tests.support.framework.wheels import make_wheel, sha256_of
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Command, Compat, Container, InfraError, JobSpec, Plan, Step, StepKind, StoppedBy
@@ -157,3 +159,56 @@ def test_missing_image_is_named(session: NodeSession) -> None:
     finally:
         other.close()
     assert "pull no:1`" in caught.value.hint
+
+
+PREPARE = """#!/bin/bash
+set -eu
+python - <<'PY'
+import os, sysconfig, toyneed
+open(os.path.join(sysconfig.get_paths()["purelib"], "made_by_prepare.py"), "w").write("answer = 42")
+print("package", toyneed.word)
+PY
+python -c 'import made_by_prepare, helper_of_suite; print("answer", made_by_prepare.answer, helper_of_suite.word)'
+echo "flag $TOY_FLAG, place $TOY_PLACE, data $(cat dataset/val.txt), in $(cat /etc/marker)"
+mkdir -p images
+for i in 0 1 2; do echo "$i" > "images/$i.png"; done
+"""
+
+
+def test_needs_of_a_suite_are_met_inside(
+    docker: Path, make_nodes: Callable[..., LocalNodes], tmp_path: Path
+) -> None:
+    """The packages, the data and the run's environment come from a cache outside of the workspace."""
+    site = Site(tmp_path, make_nodes(names=("a",), mode="loopback"))
+    shared = tmp_path / "shared"
+    make_wheel(shared, "toyneed", text="installed")
+    (shared / "val.txt").write_text("one image")
+    with tarfile.open(shared / "data.tar", "w") as tar:
+        tar.add(shared / "val.txt", arcname="val.txt")
+    mounts = [*engine.ARGS, "-v", f"{shared}:{shared}:ro"]
+    box = {"image": engine.IMAGE, "engine": str(docker), "python": engine.PYTHON, "args": mounts}
+    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(shared)}
+    site.configure_node("a", container=box, cache=str(tmp_path / "cache"), env=pip)
+    (site.suite / "test_tipc" / "prepare.sh").write_text(PREPARE)
+    (site.suite / "deploy" / "helper_of_suite.py").write_text("word = 'imported'")
+    site.edit_params("gpu_list:192.168.0.1,192.168.0.2;0,1", "gpu_list:0")
+    site.configure_suite(
+        env={"TOY_FLAG": 7, "TOY_PLACE": "{root}/dataset"},
+        pythonpath=["deploy"],
+        packages=["toyneed==1.0"],
+        data=[{"to": "dataset", "path": str(shared / "data.tar"), "sha256": sha256_of(shared / "data.tar")}],
+    )
+    workspace = site.nodes.cluster.nodes[0].workspace
+    for words in ("toyneed", "in the cache"):
+        outcome = site.run()
+        assert outcome.code == 0, outcome.output
+        logs = [path.read_text() for path in (site.home / "runs" / outcome.run.id).rglob("main.log")]
+        for expected in (
+            "package installed",
+            "answer 42 imported",
+            f"flag 7, place {workspace}/runs/{outcome.run.id}/src/dataset, data one image",
+            f"in {engine.MARKER}",
+            words,
+        ):
+            assert any(expected in log for log in logs), (expected, logs)
+    assert site.left_behind() == []

@@ -1,6 +1,9 @@
 """Chains as DAGs in a real Airflow on real nodes; what counts is the metrics database, not the log."""
 
+from pathlib import Path
+
 import pytest
+from tests.support.framework.wheels import make_wheel
 from tests.support.scheduler import Scheduler
 
 from tipcflow.airflow_api import RunState
@@ -32,6 +35,52 @@ def test_chain_passes_and_every_task_has_a_log(scheduler: Scheduler) -> None:
     assert {"prepare[a]", "prepare[b]", "train[a]", "train[b]"} <= set(states)
     assert "prepared with" in scheduler.log(dag_run, "prepare", map_index=1)
     assert "pass" in scheduler.log(dag_run, "verdict")
+
+
+NEEDS = """#!/bin/sh
+set -eu
+python -c 'import toyneed, helper_of_suite; print("package", toyneed.word, helper_of_suite.word)'
+echo "flag $TOY_FLAG, place $TOY_PLACE, data $(cat dataset/val.txt)"
+mkdir -p images
+for i in 0 1 2; do echo "$i" > "images/$i.png"; done
+"""
+
+
+@pytest.mark.full
+def test_needs_of_a_suite_are_met_on_every_node(scheduler: Scheduler, tmp_path: Path) -> None:
+    site = scheduler.site
+    prepare = site.suite / "test_tipc" / "prepare.sh"
+    changed = [prepare, site.suite_file, site.cluster_file]
+    kept = {path: path.read_bytes() for path in changed}
+    wheel = make_wheel(tmp_path, "toyneed", text="installed")
+    (tmp_path / "val.txt").write_text("one image")
+    helper = site.suite / "deploy" / "helper_of_suite.py"
+    helper.write_text("word = 'imported'")
+    try:
+        prepare.write_text(NEEDS)
+        for node in site.nodes.cluster.nodes:
+            pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel.parent)}
+            site.configure_node(node.name, env={**node.env, **pip}, cache=str(tmp_path / f"cache-{node.name}"))
+        site.configure_suite(
+            env={"TOY_FLAG": 7, "TOY_PLACE": "{root}/dataset"},
+            pythonpath=["deploy"],
+            packages=["toyneed==1.0"],
+            data=[{"to": "dataset", "path": str(tmp_path / "val.txt"), "link": "copy"}],
+        )
+        dag_run, run = scheduler.certify()
+    finally:
+        helper.unlink()
+        for path, content in kept.items():
+            path.write_bytes(content)
+    assert run.status is Status.PASS, run.reason
+    with site.store() as store:
+        steps = store.steps.statuses(run.id)
+    assert (steps["environment"][0], steps["data"][0]) == (Status.PASS, Status.PASS)
+    for index in range(2):
+        log = scheduler.log(dag_run, "prepare", map_index=index)
+        assert "package installed imported" in log
+        assert f"flag 7, place {site.nodes.cluster.nodes[index].workspace}/runs/{run.id}/src/dataset" in log
+        assert "data one image" in log
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,8 @@ class NodeSettings(Frozen):
 
     @model_validator(mode="after")
     def _mountable(self) -> Self:
-        if self.container and ":" in self.workspace:
-            raise ValueError("a workspace with ':' in its name cannot be mounted into a container")
+        if self.container and ":" in self.workspace + self.cache:
+            raise ValueError("a workspace or cache with ':' in its name cannot be mounted into a container")
         return self
 
     @property

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from tipcflow.domain import Cluster, Command, Node, Step
 
@@ -68,11 +69,13 @@ def engine_words(node: Node) -> list[str]:
     """Return the container engine and its options for a node, without the options of a single command.
 
     Host network, because ranks connect by the nodes' addresses; `--init` forwards signals and reaps orphans;
-    the workspace is mounted at the same path inside and outside.
+    the workspace and the cache are mounted at the same path inside and outside.
     """
     container = node.container
     if container is None:
         return []
     words = [container.engine, "run", "--rm", "--init", "--net=host", "-v", f"{node.workspace}:{node.workspace}"]
+    if not PurePosixPath(node.cache_folder).is_relative_to(node.workspace):
+        words += ["-v", f"{node.cache_folder}:{node.cache_folder}"]
     # The job's own CPU list applies to the engine's client only.
     return [*words, f"--cpuset-cpus={node.cpus}"] if node.cpus else words

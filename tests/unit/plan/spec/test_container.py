@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tipcflow.domain import Cluster, Command, Compat, Container, Node, Plan
-from tipcflow.plan.spec.container import JOB_VARIABLES, container_words
+from tipcflow.plan.spec.container import JOB_VARIABLES, container_words, engine_words
 from tipcflow.plan.view.diff import differences
 from tipcflow.remote.runner.stack_signal import prepare
 
@@ -101,6 +101,16 @@ def test_the_engine_gets_folder_name_network_cpus_and_arguments(engine: Path, tm
     assert words[words.index("-w") + 1] == f"{tmp_path}/src"
     assert "--cpuset-cpus=0-3,8" in words
     assert words[-2:] == ["-v", "/data set:/data"]
+
+
+@pytest.mark.parametrize(("cache", "mounted"), [("/srv/cache", True), ("", False), ("{workspace}/c", False)])
+def test_cache_outside_of_the_workspace_is_mounted(tmp_path: Path, cache: str, mounted: bool) -> None:
+    folder = cache.format(workspace=tmp_path)
+    node = Node(
+        name="a", address="10.0.0.1", python="/usr/bin/python3", workspace=str(tmp_path), cache=folder,
+        container=Container(image="image:1", python="/p"),
+    )  # fmt: skip
+    assert (f"{folder}:{folder}" in engine_words(node)) is mounted
 
 
 def test_variables_are_passed_and_empty_ones_are_unset_in_the_image_too(engine: Path, tmp_path: Path) -> None:
