@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.stories import T0, a_plan, a_record, a_run, losses
+from tests.support.stories import T0, a_plan, a_record, a_run, losses, record_run
 
-from tipcflow.domain import Command, Leg, Measurement, Phase, Status, Step, StepKind
+from tipcflow.domain import CheckResult, Command, Leg, Measurement, Phase, Status, Step, StepKind
 from tipcflow.domain.keys import LegKey
 from tipcflow.domain.run_documents import PredictionsDocument
 from tipcflow.store import Store
@@ -83,3 +83,22 @@ def stored(
     predictions = {LegKey(INFER, LEG).part: {"a.png": (0.9, 0.1), "b.png": (0.2, 0.8)}}
     store.documents.put(run.id, PredictionsDocument(predictions))
     return run.id
+
+
+def record_slow_node(store: Store) -> None:
+    """Runs of 40 days on nodes `a` and `b`: `b` and the speeds on it are 40 % slower from its run 20 of 30 on."""
+    now = store.now()
+    for number in range(30):
+        for node in ("a", "b"):
+            value = (1.4 if node == "b" and number >= 20 else 1.0) * (1 + 0.01 * (number % 3))
+            run = record_run(
+                store, a_run(f"{node}-{number}", nodes=(node,), created_at=now - (40 - number) * 86_400)
+            )
+            timed: dict[str, Any] = {"node": node, "rank": -1, "phase": Phase.RESOURCE, "unit": "s"}
+            store.measurements.add(losses(run.id, [0.1 * value], metric="probe.cpu", **timed))
+            ratios = {"ips": 1 / value, "batch_cost": value, "peak_rss": 5.0}
+            common: dict[str, Any] = {"check": "c", "status": Status.PASS, "reason": "", "step": "s"}
+            store.checks.replace(
+                run.id,
+                [CheckResult(metric=name, values={"ratio": ratio}, **common) for name, ratio in ratios.items()],
+            )

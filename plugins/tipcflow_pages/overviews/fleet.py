@@ -1,5 +1,6 @@
 """Nodes, and the same as JSON and CSV."""
 
+import json
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlencode
@@ -9,19 +10,23 @@ from fastapi.responses import Response
 
 from tipcflow.domain.numbers.units import iso
 from tipcflow.execute.overview.flaky import LONGEST
-from tipcflow.execute.overview.nodes import HOUR_S, LONGEST_H, load_nodes
+from tipcflow.execute.overview.nodes import HOUR_S, LONGEST_H, load_node_history, load_nodes
+from tipcflow.report.canonical import plain
+from tipcflow.report.overview.node_history import NodeHistory, advice, change_text
 from tipcflow.report.overview.nodes import NodesOverview
 from tipcflow_pages.charts.axes import Axis
 from tipcflow_pages.charts.gantt import MOST_LINKED, gantt
 from tipcflow_pages.data.data import StoreDep
 from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
-from tipcflow_pages.web.render import html, root_of
+from tipcflow_pages.web.render import HEADERS, html, root_of
 
 router = APIRouter()
 HOURS, DAYS = 24.0, 30.0
 # Rows of a page; further nodes and slots are in JSON.
 LISTED = 60
 Hours = Annotated[float, Query(ge=1, le=LONGEST_H, allow_inf_nan=False)]
+# Days of runs that the section about slower nodes reads; 0 leaves it out, because it takes seconds for many runs.
+HistoryDays = Annotated[float, Query(ge=0, le=LONGEST, allow_inf_nan=False)]
 Days = Annotated[float, Query(ge=1, le=LONGEST, allow_inf_nan=False)]
 _MARKS = 5
 _FIRST_YEAR = 1970
@@ -35,10 +40,14 @@ def nodes(
     hours: Hours = HOURS,
     days: Days = DAYS,
     until: str = "",
+    history: HistoryDays = 0,
 ) -> Response:
-    """Return runs of each node over time, the queue with expected starts, leased slots, and failure rates."""
+    """Return runs of each node over time, the queue with expected starts, leased slots, failure rates and, on
+    request, slower nodes."""
     overview = load_nodes(store, cluster=cluster, hours=hours, days=days, until=_time(until))
-    state = page_state({"cluster": cluster, "until": until}, hours=(hours, HOURS), days=(days, DAYS))
+    state = page_state(
+        {"cluster": cluster, "until": until}, hours=(hours, HOURS), days=(days, DAYS), history=(history, 0.0)
+    )
     rows = overview.nodes[:LISTED]
     x = Axis(overview.since, overview.until)
     linked = sum(row.runs for row in rows) <= MOST_LINKED
@@ -48,6 +57,9 @@ def nodes(
         "nodes.html",
         title="Nodes - Certification",
         overview=overview,
+        history=load_node_history(store, cluster=cluster, days=history) if history else None,
+        advice=advice,
+        change_text=change_text,
         rows=[(row, gantt(row.lanes, x, node=row.node, root=root, linked=linked)) for row in rows],
         linked=linked,
         marks=_marks(x),
@@ -57,7 +69,7 @@ def nodes(
         listed=LISTED,
         earlier=iso(overview.since),
         later=iso(overview.until + hours * HOUR_S) if overview.until + 60 < overview.at else "",
-        query=urlencode(state),
+        query=urlencode({name: value for name, value in state.items() if name != "history"}),
         link=PageLink("nodes", state),
     )
 
@@ -73,6 +85,13 @@ def nodes_facts(
 ) -> Response:
     """Return the facts of the page, with all nodes; as CSV a row per node."""
     return respond(load_nodes(store, cluster=cluster, hours=hours, days=days, until=_time(until)), format)
+
+
+@router.get("/api/node-history", response_model=NodeHistory)
+def node_history_facts(store: StoreDep, cluster: str = "", days: Days = DAYS) -> Response:
+    """Return which nodes are slower than before, and since when."""
+    text = json.dumps(plain(load_node_history(store, cluster=cluster, days=days)), allow_nan=False)
+    return Response(text, media_type="application/json", headers=HEADERS)
 
 
 def _time(text: str) -> float | None:

@@ -8,6 +8,7 @@ from tests.support.stories import T0, a_plan, a_run
 from tests.ui.overview.test_overviews import look
 
 from tipcflow.domain import CheckResult, Status
+from tipcflow.domain.run.notices import IssueRef, IssuesDocument
 from tipcflow.execute.alerts.decide import alerts_named, assign
 from tipcflow.execute.alerts.track import track_alerts
 from tipcflow.store import Store
@@ -58,6 +59,18 @@ def test_alert_page_shows_the_alert_and_its_group(browser: TestClient, machine: 
     facts = machine.get("/certification/api/alerts/1").json()
     assert [event["kind"] for event in facts["events"]] == ["opened", "owner"]
     assert facts["alert"]["owner"] == "kernels"
+
+
+@pytest.mark.parametrize("url", ["https://github.test/o/r/issues/7", "javascript:alert(1)"])
+def test_alert_page_links_the_issue_of_its_cause(
+    browser: TestClient, machine: TestClient, home: Path, alerts: None, url: str
+) -> None:
+    with Store.open(f"sqlite:///{home}/tipcflow.db") as store:
+        store.documents.put("a-1", IssuesDocument({"o/r": IssueRef(number=7, url=url)}))
+    seen = look(browser, "alerts/2")
+    assert "Issue: o/r." in seen.text
+    assert (url in seen.attributes("a", "href")) == url.startswith("https://")
+    assert machine.get("/certification/api/alerts/2").json()["issues"] == {"o/r": url}
 
 
 @pytest.mark.parametrize(("path", "status"), [("alerts/9", 404), ("alerts/x", 422), ("alerts?state=red", 422)])

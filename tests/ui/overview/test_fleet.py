@@ -6,6 +6,7 @@ import io
 import pytest
 from fastapi.testclient import TestClient
 from tests.support.stories import a_run, record_run
+from tests.support.two_nodes import record_slow_node
 from tests.ui.html_text import Seen, read
 
 from tipcflow.domain import Status
@@ -80,6 +81,22 @@ def test_the_period_of_nodes_is_in_the_url(browser: TestClient, machine: TestCli
     assert "later →" in look(browser, earlier.split("/certification/")[1]).text
     for query in ("nodes?until=tomorrow", "nodes?hours=0", "nodes?days=nan", "quarantines?show=none", "ab?days=0"):
         assert "Invalid request" in look(browser, query, 422).text
+
+
+def test_slower_nodes_are_shown_on_request(browser: TestClient, machine: TestClient, store: Store) -> None:
+    record_slow_node(store)
+    seen = look(browser, "nodes")
+    assert "probe cpu" not in seen.text
+    (link,) = [link for link in seen.attributes("a", "href") if "history=90" in link]
+    seen = look(browser, link.split("/certification/")[1])
+    assert "2 nodes with runs in the last 90 days: 1 is slower than before." in seen.text
+    assert "b: slower" in seen.text
+    assert "probe cpu +40.0 % slower since" in seen.text
+    assert "proposed: drain b" in seen.text
+    assert "/certification/runs/b-20" in seen.attributes("a", "href")
+    facts = machine.get("/certification/api/node-history?days=90").json()
+    assert [(trend["node"], trend["is_slow"]) for trend in facts["nodes"]] == [("b", True), ("a", False)]
+    assert machine.get("/certification/api/node-history?days=0").status_code == 422
 
 
 def test_many_bars_are_paths(browser: TestClient, store: Store) -> None:

@@ -1,4 +1,4 @@
-"""`tipcflow nodes`: health, slots, leases, queue; `nodes add` adds a host, `nodes reap` cleans up."""
+"""`tipcflow nodes`: health, slots, leases, queue, history; `nodes add` adds a host, `nodes reap` cleans up."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,7 +6,7 @@ import typer
 
 from tipcflow.cli.nodes import add as nodes_add
 from tipcflow.cli.nodes import reap as nodes_reap
-from tipcflow.cli.nodes.choice import ClusterOption, chosen_inventories
+from tipcflow.cli.nodes.choice import ClusterOption, chosen, chosen_inventories
 from tipcflow.cli.output.output import print_json, terminal_width
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import Cluster, Status, exit_code
@@ -23,6 +23,10 @@ app.command("reap")(nodes_reap.reap)
 def nodes(
     context: typer.Context,
     cluster: ClusterOption = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Show which node is slower than before; connects to no node.")
+    ] = False,
+    days: Annotated[float, typer.Option(min=1, help="Runs of the last N days, for --history.")] = 90,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: AsCsv = False,
 ) -> None:
@@ -30,9 +34,12 @@ def nodes(
     context.obj = cluster
     if context.invoked_subcommand:
         return
+    refuse_both(as_json=as_json, as_csv=as_csv)
+    if history:
+        _print_history(cluster, days, as_json=as_json, as_csv=as_csv)
+        return
     from tipcflow.cli.nodes.table import as_dict, lines_of
 
-    refuse_both(as_json=as_json, as_csv=as_csv)
     view = cluster_view(chosen_inventories(cluster), alone=cluster is not None)
     if as_json:
         print_json(as_dict(view))
@@ -43,6 +50,17 @@ def nodes(
             typer.secho(line.text, fg=line.color, dim=line.dim, bold=line.bold)
     unhealthy = any(view.troubles_of(health) for health in view.checked)
     raise typer.Exit(exit_code(Status.INFRA_FAILURE) if unhealthy else 0)
+
+
+def _print_history(cluster: str | None, days: float, *, as_json: bool, as_csv: bool) -> None:
+    from tipcflow.cli.nodes.history import print_history
+    from tipcflow.execute.overview.nodes import load_node_history
+    from tipcflow.store import Store
+
+    named = chosen(cluster)[0].name if cluster else ""
+    with Store.open() as store:
+        loaded = load_node_history(store, cluster=named, days=days)
+    print_history(loaded, as_json=as_json, as_csv=as_csv)
 
 
 def cluster_view(clusters: list[Cluster], *, alone: bool) -> "View":

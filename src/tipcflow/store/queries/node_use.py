@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import func, or_, select
 
 from tipcflow.domain import Status
+from tipcflow.domain.numbers.measured import Measured
+from tipcflow.domain.numbers.metrics import PROBES
 from tipcflow.store.base import Part
 from tipcflow.store.queries.operation import lost_steps
-from tipcflow.store.schema import attempts, runs
+from tipcflow.store.schema import attempts, check_results, runs, series
 
 # A run that began earlier than this before a period is not searched in it.
 _LONGEST_S = 4 * 86_400.0
@@ -34,6 +37,33 @@ class Use:
     status: Status | None
     started_at: float
     ended_at: float | None
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A probe of a node during a run: the mean of its medians in the steps of the run, in seconds."""
+
+    node: str
+    metric: str
+    run: str
+    at: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A metric of a run with its baseline.
+
+    Attributes:
+        nodes: of the run.
+        ratio: value / baseline.
+    """
+
+    nodes: tuple[str, ...]
+    run: str
+    at: float
+    metric: str
+    ratio: float
 
 
 class NodeUse(Part):
@@ -83,3 +113,46 @@ class NodeUse(Part):
         newest = select(runs.c.cluster).order_by(runs.c.created_at.desc()).limit(_NEWEST).subquery()
         with self._read() as connection:
             return sorted(connection.execute(select(newest.c.cluster).distinct()).scalars())
+
+    def probes(self, since: float, *, cluster: str = "") -> list[Probe]:
+        """Return the probes in ended runs that began since a time, oldest first.
+
+        Args:
+            cluster: '' for all.
+        """
+        columns = (series.c.node, series.c.metric, runs.c.id, runs.c.created_at)
+        query = (
+            select(*columns, func.avg(series.c.median))
+            .join(runs, runs.c.id == series.c.run)
+            .where(*_ended(since, cluster), series.c.metric.in_(PROBES), series.c.median.is_not(None))
+            .group_by(*columns)
+            .order_by(runs.c.created_at, runs.c.id)
+        )
+        with self._read() as connection:
+            return [Probe(*row) for row in connection.execute(query).all()]
+
+    def ratios(self, since: float, *, cluster: str = "") -> list[Ratio]:
+        """Return the metrics with a baseline of ended runs that began since a time, oldest first.
+
+        Args:
+            cluster: '' for all.
+        """
+        columns = (runs.c.nodes, runs.c.id, runs.c.created_at, check_results.c.metric, check_results.c.details)
+        query = (
+            select(*columns)
+            .join(check_results, check_results.c.run == runs.c.id)
+            .where(*_ended(since, cluster), check_results.c.metric != "")
+            .order_by(runs.c.created_at, runs.c.id)
+        )
+        ratios = []
+        with self._read() as connection:
+            for nodes, run, at, metric, details in connection.execute(query):
+                ratio = Measured(details).ratio if isinstance(details, Mapping) else None
+                if ratio is not None and ratio > 0:
+                    ratios.append(Ratio(tuple(nodes), run, at, metric, ratio))
+        return ratios
+
+
+def _ended(since: float, cluster: str) -> list[Any]:
+    conditions = [runs.c.created_at >= since, runs.c.ended_at.is_not(None)]
+    return [*conditions, runs.c.cluster == cluster] if cluster else conditions

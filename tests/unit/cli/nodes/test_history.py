@@ -1,0 +1,57 @@
+"""`tipcflow nodes --history`: text, JSON and CSV from stored runs; no node is contacted."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.two_nodes import record_slow_node
+
+from tipcflow.store import Store
+
+
+@pytest.fixture
+def slow_node(database: Any) -> None:
+    with Store.open() as store:
+        record_slow_node(store)
+
+
+@pytest.mark.usefixtures("slow_node")
+def test_history_names_the_slow_node_and_its_doubtful_runs(tipcflow: Callable[..., Any]) -> None:
+    output = tipcflow("nodes", "--history")
+    assert output.code == 0
+    lines = output.out.splitlines()
+    assert lines[:2] == ["2 nodes with runs in the last 90 days: 1 is slower than before", "b: slower, 30 runs"]
+    assert [line.partition(" since")[0] for line in lines[2:4]] == [
+        "  probe cpu +40.0 % slower",
+        "  chains +40.0 % slower",
+    ]
+    assert lines[3].endswith("(run b-20), on other nodes 0 %")
+    assert lines[4:] == [
+        "  proposed: drain b: remove the node from its cluster file until the cause is fixed",
+        "  doubtful: 10 runs since then: b-20, b-21, b-22, b-23, b-24 and 5 more",
+        "a: as before, 30 runs",
+    ]
+    facts = json.loads(tipcflow("nodes", "--history", "--json").out)
+    assert [(trend["node"], trend["is_slow"], len(trend["doubtful"])) for trend in facts["nodes"]] == [
+        ("b", True, 10),
+        ("a", False, 0),
+    ]
+    table = tipcflow("nodes", "--history", "--csv").out.splitlines()
+    assert table[0] == "node,source,size,elsewhere,since,since_at,runs,is_slow"
+    assert [row.split(",")[:2] for row in table[1:]] == [["b", "cpu"], ["b", "chains"]]
+
+
+@pytest.mark.usefixtures("slow_node")
+def test_history_of_a_short_period_knows_no_earlier_level(tipcflow: Callable[..., Any]) -> None:
+    out = tipcflow("nodes", "--history", "--days", "15").out
+    assert out.splitlines()[0] == "2 nodes with runs in the last 15 days: none are slower than before"
+
+
+@pytest.mark.usefixtures("database")
+def test_history_is_empty_without_runs_and_fails_for_an_unknown_cluster(tipcflow: Callable[..., Any]) -> None:
+    assert (
+        tipcflow("nodes", "--history").out
+        == "0 nodes with runs in the last 90 days: none are slower than before\n"
+    )
+    assert tipcflow("nodes", "--history", "--cluster", "nowhere").code == 2
