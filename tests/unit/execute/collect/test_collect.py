@@ -10,6 +10,7 @@ from tests.support.stories import TRAIN, a_plan
 from tipcflow.domain import EndReason, ExitRecord, JobCommand, JobSpec, Node
 from tipcflow.domain.numbers.series import Series
 from tipcflow.execute.collect.collect import collect
+from tipcflow.execute.job.hang import progress_of
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.node.fetch import Fetched
 
@@ -86,3 +87,37 @@ def test_every_rank_of_a_shared_log_counts(tmp_path: Path) -> None:
         (0, 4, NODE),
     ]
     assert collected.losses == {(NODE, 0): 5, (NODE, 1): 5}
+
+
+class TopologyLogs(OldLog):
+    """Nodes, and a session, of a shell script whose logs have DLPerf's layout; the output has other lines."""
+
+    def fetch(self, spec: JobSpec, written: Any, folder: Path, **_: Any) -> Fetched:
+        for name, text in {
+            "logs/main.log": LOG * 3,
+            "files/logs/bz4/2n1g/r50_b4_fp32_1.log": LOG * 2,
+            "files/logs/bz4/2n1g/r50_b4_fp32_2.log": LOG,
+        }.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return Fetched()
+
+
+@pytest.mark.parametrize(("artefacts", "losses"), [(("logs/**/2n1g/*.log", "log/workerlog.*"), 5), ((), 15)])
+def test_log_in_the_layout_of_topologies_replaces_the_output(
+    tmp_path: Path, artefacts: tuple[str, ...], losses: int
+) -> None:
+    step = next(step for step in a_plan().steps if step.id == TRAIN)
+    nodes: Any = TopologyLogs()
+    spec = SPEC.model_copy(update={"artefacts": artefacts})
+    member = Member(nodes, spec, listener=lambda _: None, reconnect_s=0)
+    member.record = ExitRecord(run=RUN, step=TRAIN, attempt=2, node=NODE, reason=EndReason.EXITED, exit_code=0)
+    collected = collect(step, [member], nodes, home=tmp_path, attempt=2, log_format="models", keep=list)
+    assert sum(collected.losses.values()) == losses
+
+
+def test_logs_of_topologies_show_progress() -> None:
+    step = next(step for step in a_plan().steps if step.id == TRAIN)
+    step = step.model_copy(update={"artefacts": ("logs/**/2n1g/*.log", "log/workerlog.*", "output/train.log")})
+    assert progress_of(step) == ("logs/**/2n1g/*.log", "log/workerlog.*")
