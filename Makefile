@@ -20,7 +20,7 @@ install: .venv/.installed ## Create .venv with tipcflow (requires Python 3.11 or
 .venv/.installed: requirements/uv.txt requirements/dev.txt requirements/build.txt pyproject.toml tools/install.sh
 	@tools/install.sh
 
-demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1: exit after the run, CLI=1: without Airflow, SUITE=pytorch_multinode)
+demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1: exit after the run, CLI=1: without Airflow, SUITE=pytorch_multinode or parameter_server)
 	@$(BIN)/tipcflow demo $(if $(SUITE),--suite $(SUITE)) $(if $(PARAMS),--params $(PARAMS)) $(if $(EXIT),--exit) $(if $(CLI),--cli)
 
 test: install ## Unit, cluster and end-to-end tests; installs their dependencies
@@ -36,6 +36,7 @@ test-full: install ## All tests, including slow ones; updates docs/faults.md wit
 	@$(BIN)/python -m devcluster.install.prepare --tests
 	@$(STORE_METADATA)
 	@tools/node_torch.sh
+	@$(BIN)/python -m devcluster.install.prepare --servers
 	@npm cache add axe-core@4.14.1 || echo 'without npm, accessibility is not tested'
 	@status=0; TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full || status=$$?; tools/test_slurm.sh || status=$$?; exit $$status
 
@@ -91,6 +92,8 @@ lock: install ## Pin the newest allowed packages by version and hash
 	$(COMPILE) -c requirements/scheduler.txt requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt
 	$(COMPILE) requirements/node-cpu.in -o requirements/node-cpu.txt
+	@# Not for all platforms: on Windows, Paddle 2.6.2 requires a protobuf without its parameter server.
+	$(subst --universal,--python-platform linux,$(COMPILE)) requirements/node-ps.in -o requirements/node-ps.txt
 	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) requirements/node-torch.in -o requirements/node-torch.txt)
 	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) -c requirements/node-cpu.txt \
 		requirements/node-autolog.in -o requirements/node-autolog.txt)

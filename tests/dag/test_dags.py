@@ -30,6 +30,8 @@ CHAINS = {
         for test in ("toy", "mnist", "data")
         for launch in ("init_method", "torchrun")
     ),
+    "parameter_server.sparse_embedding.train_ps",
+    "parameter_server.sparse_embedding.train_ps_one_node",
 }
 OTHERS = {"ab", "certify", "confirm", "weekly", "maintenance", "pull_request", "scaling"}
 ALL = sorted(CHAINS | OTHERS)

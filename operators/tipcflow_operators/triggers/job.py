@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from tipcflow.config.settings import settings
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Node, StoppedBy
-from tipcflow.domain.run.job_event import JobEnd, JobGone, JobHang, JobLog, LegEnd, RunnerAlive, decode
+from tipcflow.domain.run.job_event import JobEnd, JobGone, JobHang, JobLog, JobTrained, LegEnd, RunnerAlive, decode
 from tipcflow.execute.job.listening import progress_event
 from tipcflow.execute.progress import Kind, Listener
 from tipcflow.remote import commands
@@ -25,6 +25,8 @@ from tipcflow_operators.triggers.waits import SETTLE_S
 
 WATCH_S = 60.0
 STOP_S = 20.0
+# Interval of queries whether the trainers of other nodes have succeeded; the last one to do so does not wait.
+TRAINED_EVERY_S = 10.0
 
 
 class JobPayload(NamedTuple):
@@ -121,6 +123,7 @@ class JobTrigger(BaseTrigger):
         self._stillness = Stillness(silence_s)
         self._stalled: Stalled | None = None
         self._legs: set[str] = set()
+        self._trained = self._servers_ended = False
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments, for the triggerer."""
@@ -156,6 +159,8 @@ class JobTrigger(BaseTrigger):
                 if await self._watch(listen, self._watch_s(time.monotonic() - renewed_at)):
                     break
                 lost_at, pause = None, 1.0
+                if self._waits_for_trainers and not await self._end_servers():
+                    await asyncio.sleep(TRAINED_EVERY_S)
                 if time.monotonic() - renewed_at >= self.peers_every_s:
                     renewed_at = time.monotonic()
                     await self._renew_peers()
@@ -207,12 +212,35 @@ class JobTrigger(BaseTrigger):
         )
 
     @staticmethod
-    async def _query(node: Node, command: str, within_s: float) -> None:
-        async with asyncio.timeout(within_s), await connect_async(node) as connection:
-            await connection.run(on_node(node, command))
+    async def _query(node: Node, command: str, within_s: float) -> str:
+        async with asyncio.timeout(within_s):
+            async with await connect_async(node) as connection:
+                done = await connection.run(on_node(node, command))
+        return str(done.stdout)
+
+    @property
+    def _waits_for_trainers(self) -> bool:
+        """Whether the parameter servers of the node only run for trainers of other nodes, as far as known."""
+        return self._trained and not self._servers_ended
+
+    async def _end_servers(self) -> bool:
+        """Request the end of all parameter servers if all trainers have succeeded; return whether they have.
+
+        Raises:
+            Exception: a node does not respond.
+        """
+        for node, job in self._others():
+            reported = json.loads(await self._query(node, commands.poll(node, job), STOP_S))
+            record = reported["record"] or {}
+            if not (reported["heartbeat"] or {}).get("trained") and record.get("exit_code") != 0:
+                return False
+        for node, job in [(self.node, self.job), *self._others()]:
+            await self._query(node, commands.finish(node, job), STOP_S)
+        self._servers_ended = True
+        return True
 
     async def _watch(self, listen: Listener, seconds: float) -> bool:
-        """Watch for `seconds`; return whether the job has ended."""
+        """Watch for `seconds`, or until the servers may have to end; return whether the job has ended."""
         self._stillness.begin_watch()
         watch = commands.watch(self.node, self.job, seconds=seconds, resume=self.resume)
         command = on_node(self.node, watch)
@@ -224,6 +252,8 @@ class JobTrigger(BaseTrigger):
                     has_output = True
                     if self._take(json.loads(line), listen):
                         return True
+                    if self._waits_for_trainers:
+                        return False
                 if not has_output:
                     raise ConnectionError("the node's runner sent no data")
         return False
@@ -239,6 +269,8 @@ class JobTrigger(BaseTrigger):
             if event.record.leg in self._legs:
                 return False  # every watch repeats all legs
             self._legs.add(event.record.leg)
+        if isinstance(event, JobTrained):
+            self._trained = True
         if isinstance(event, JobLog):
             self.resume[event.leg] = event.end
         shown = progress_event(event, step=self.step, node=self.node.name)

@@ -18,8 +18,9 @@ from tipcflow.install.uv import base_python, require_uv, requirements_dir
 
 # The wheel has 200 MB, unpacked with its dependencies 870 MB; both exist temporarily.
 NEEDED_BYTES = 3 << 29
-# Paddle 3.3.1 has wheels for these.
+# Paddle 3.3.1 has wheels for these; Paddle 2.6.2 does not have one for the newest.
 _OLDEST, _NEWEST = (3, 11), (3, 13)
+_NEWEST_OF = {"node-ps": (3, 12)}
 _STAMP, _AUTOLOG = ".tipcflow-complete", ".tipcflow-autolog"
 
 
@@ -96,7 +97,7 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
             hint="free some disk space, or set TIPCFLOW_HOME to a folder on another disk",
         )
     uv = require_uv(home, report)
-    python = _fitting_python(uv)
+    python = _fitting_python(uv, _NEWEST_OF.get(folder.name, _NEWEST))
     report(f"creating the nodes' environment {folder} (about 900 MB, first run only)")
     run_installer(
         [str(uv), "venv", "--quiet", "--clear", "--no-python-downloads", "--python", python, str(folder)],
@@ -120,11 +121,11 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
     )
 
 
-def _fitting_python(uv: Path) -> str:
+def _fitting_python(uv: Path, newest: tuple[int, int]) -> str:
     """Return an interpreter with Paddle wheels: the current one if supported, otherwise one found by uv."""
-    if _OLDEST <= sys.version_info[:2] <= _NEWEST:
+    if _OLDEST <= sys.version_info[:2] <= newest:
         return base_python()
-    request = f">={_OLDEST[0]}.{_OLDEST[1]},<{_NEWEST[0]}.{_NEWEST[1] + 1}"
+    request = f">={_OLDEST[0]}.{_OLDEST[1]},<{newest[0]}.{newest[1] + 1}"
     result = subprocess.run(
         [str(uv), "python", "find", "--no-python-downloads", "--system", request],
         capture_output=True,
@@ -136,6 +137,6 @@ def _fitting_python(uv: Path) -> str:
         ours = ".".join(str(part) for part in sys.version_info[:2])
         raise InfraError(
             f"Paddle has no wheel for Python {ours}, and there is no other Python on this machine",
-            hint="install Python 3.11, 3.12 or 3.13 in addition",
+            hint=f"install a Python from 3.{_OLDEST[1]} to 3.{newest[1]} in addition",
         )
     return result.stdout.strip()

@@ -1,6 +1,8 @@
 """Preparation of this machine for the demo and the tests: installs missing requirements.
 
-Usage: python -m devcluster.install.prepare [--tests]
+Usage: python -m devcluster.install.prepare [--tests] [--servers]
+
+`--servers`: the environment of nodes with parameter servers instead of that of CPU nodes.
 """
 
 import sys
@@ -33,7 +35,13 @@ def main() -> None:
 
     try:
         with interrupt_guard.installed():
-            prepare(settings().home, lambda line: print(line, file=sys.stderr), tests="--tests" in sys.argv[1:])  # noqa: T201
+            kind = "node-ps" if "--servers" in sys.argv[1:] else "node-cpu"
+            prepare(
+                settings().home,
+                lambda line: print(line, file=sys.stderr),  # noqa: T201
+                tests="--tests" in sys.argv[1:],
+                kind=kind,
+            )
     except TipcflowError as error:
         print(f"{error.status.value}: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(exit_code(error.status)) from error

@@ -118,7 +118,7 @@ class Launch(StrEnum):
     with one node's address (Paddle 2.3 or newer). `torchrun`: PyTorch's launcher. `init_method`: no launcher, one
     process per node, whose script takes `--init-method`, `--rank` and `--world-size`. `script`: a shell script of
     the suite that starts the ranks of its node; it is called on each node with `model batch precision nodes…
-    repeat` (DLPerf).
+    repeat` (DLPerf). `ps`: Paddle's launcher with one parameter server per node, next to the trainers.
     """
 
     IPS = "ips"
@@ -126,6 +126,7 @@ class Launch(StrEnum):
     TORCHRUN = "torchrun"
     INIT_METHOD = "init_method"
     SCRIPT = "script"
+    PS = "ps"
 
 
 class NodeSettings(Frozen):

@@ -111,7 +111,9 @@ class Step(Frozen):
         expects: files that must exist afterwards on the first node and be newer than its start; relative to
             the suite's root; `{a,b}` is not expanded, `*` is.
         artefacts: additional files or globs (relative to the suite's root, on every node) to fetch and to hash.
-        world_size: ranks of a training step over all nodes, 0 outside training.
+        world_size: ranks of a training step over all nodes, 0 outside training. With parameter servers, the ranks
+            are those of the trainers.
+        servers: parameter servers of a training step over all nodes, in rank order on the nodes; 0 for none.
         epochs, iterations: length of a training by the argument of its command; 0 if the command has none.
         not_run: the reason why the cluster does not support the step; '' if it does.
     """
@@ -128,6 +130,7 @@ class Step(Frozen):
     expects: tuple[str, ...] = ()
     artefacts: tuple[str, ...] = ()
     world_size: int = 0
+    servers: int = 0
     epochs: int = 0
     iterations: int = 0
     deadline_s: float = Field(default=900.0, gt=0)

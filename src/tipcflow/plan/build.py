@@ -63,7 +63,7 @@ def build_plan(
     planner = planner_for(text, reader, word=word, cluster=cluster, options=options)
     steps, groups = _spec_steps(planner, compat), planner.groups
     _check_cluster(params, reader, planner, cluster)
-    launch = _launch(compat, options, groups, file, reader.line("gpu_list"))
+    launch = _launch(compat, options, groups, cluster, file, reader.line("gpu_list"))
     if compat is Compat.BASH:
         steps = BashPlanner(text, planner, word=word).steps()
     _check_steps(steps, reader, mode, cluster)
@@ -129,7 +129,9 @@ def _seed(compat: Compat, options: PlanOptions) -> int | None:
     return options.seed if compat is Compat.SPEC and options.seed_argument else None
 
 
-def _launch(compat: Compat, options: PlanOptions, groups: Sequence[Group], file: str, line: int) -> Launch:
+def _launch(
+    compat: Compat, options: PlanOptions, groups: Sequence[Group], cluster: Cluster | None, file: str, line: int
+) -> Launch:
     """Return how trainings are launched; the script supports one launcher only.
 
     Raises:
@@ -137,7 +139,7 @@ def _launch(compat: Compat, options: PlanOptions, groups: Sequence[Group], file:
     """
     launch = options.launch if compat is Compat.SPEC else Launch.IPS
     for group in groups:
-        check_launch(group, launch, file=file, line=line)
+        check_launch(group, hosts_of(group, cluster), launch, file=file, line=line)
     return launch
 
 

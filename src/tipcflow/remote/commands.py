@@ -285,6 +285,11 @@ def report_peers(node: Node, job: str, *, active: bool) -> str:
     return _runner(node, "peers", job, "active" if active else "silent")
 
 
+def finish(node: Node, job: str) -> str:
+    """Request the end of the job's parameter servers: the trainers of all nodes have succeeded."""
+    return _runner(node, "finish", job)
+
+
 def evidence(node: Node, job: str) -> str:
     """Print the evidence of a running job that may hang, as one JSON object of at most 256 KiB.
 

@@ -180,6 +180,7 @@ def _end(record: ExitRecord) -> dict[str, Any]:
         "message": record.message,
         "seconds": round(record.duration_s, 3),
         "killed": record.killed,
+        **({"servers_finished": record.servers_finished} if record.servers_finished else {}),
         "peak_rss_bytes": record.peak_rss_bytes,
         "peak_gpu_bytes": record.peak_gpu_bytes,
         **({"observed": record.observed.model_dump()} if record.observed else {}),

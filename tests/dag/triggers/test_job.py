@@ -288,3 +288,24 @@ def test_leg_is_shown_once_although_repeated_by_every_watch(
     fired_by(a_trigger(), monkeypatch, [leg], [leg, {"event": "end"}])
     events, _ = read_events(tmp_path, "r", 0)
     assert [(one.kind, one.leg, one.text) for one in events] == [(Kind.LEG, "cpu", '{"exit_code": 3}')]
+
+
+def test_servers_of_all_nodes_end_when_the_last_trainers_have_succeeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Node c is asked again until its trainers have succeeded; b has ended already."""
+    monkeypatch.setattr(triggers, "SETTLE_S", 0.0)
+    monkeypatch.setattr(triggers, "TRAINED_EVERY_S", 0.0)
+    trained = {"heartbeat": {"trained": True}, "record": None}
+    responses = {"b": [{"heartbeat": None, "record": {"exit_code": 0}}] * 2}
+    responses["c"] = [{"heartbeat": {"trained": False}, "record": None}, trained]
+    queries: list[tuple[str, str]] = []
+
+    async def query(node: Node, command: str, within_s: float) -> str:
+        queries.append((node.name, command))
+        return "{}" if command == commands.finish(node, JOB) else json.dumps(responses[node.name].pop(0))
+
+    trigger = a_trigger()
+    monkeypatch.setattr(trigger, "_query", query)
+    event = {"event": "trained"}
+    fired_by(trigger, monkeypatch, [event], [event], [event, END])
+    polled = [(node.name, commands.poll(node, JOB)) for node in NODES[1:]]
+    assert queries == [*polled, *polled, *[(node.name, commands.finish(node, JOB)) for node in NODES]]

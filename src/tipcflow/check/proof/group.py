@@ -54,7 +54,7 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
 
     reports = _training_reports(ended)
     unknown = _undecidable(ended, ranks, step)
-    servers = bool(ranks) and _uses_servers(ended)
+    servers = bool(ranks) and (step.servers > 0 or _uses_servers(ended))
     if not servers and (wrong := _wrong_groups(reports, ranks, step)):
         return result(Status.FAILED, wrong)
     if not servers and len(reports) == step.world_size and all(report.initialized for report in reports.values()):
@@ -65,11 +65,15 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
     problem = _left_early(ranks) or _apart(ended, ranks, step)
     if problem:
         return result(Status.FAILED, problem)
+    if step.servers and len(step.nodes) == 1 and not any(member.alone for member in ranks):
+        reason = f"{step.world_size} of {step.world_size} ranks held connections with the parameter server"
+        return result(Status.PASS, reason, **{ValueKey.SEEN_FROM_OUTSIDE: True})
     missing = [
         node for node in step.nodes if not any(member.seen.peers for member in ranks if member.node == node)
     ]
     if len(step.nodes) > 1 and not missing:
-        reason = f"ranks on {first_names(list(step.nodes))} held connections with each other"
+        peers = "other nodes" if step.servers else "each other"
+        reason = f"ranks on {first_names(list(step.nodes))} held connections with {peers}"
         return result(Status.PASS, reason, **{ValueKey.SEEN_FROM_OUTSIDE: True})
     where = f"no connection of {first_names(missing)} with another node observed" if missing else "one node"
     return result(Status.INSUFFICIENT_DATA, f"{where}; not proven that the ranks trained together")
@@ -115,7 +119,7 @@ def _undecidable(ended: tuple[ExitRecord, ...], ranks: list[_Rank], step: Step) 
     """Why the observation decides nothing, '' if it does."""
     if not ranks:
         return "no process with a rank was observed"
-    if _uses_servers(ended):
+    if _uses_servers(ended) and not step.servers:
         return "training uses parameter servers"
     missing = sorted(set(range(step.world_size)) - {member.seen.rank for member in ranks})
     if missing:

@@ -13,13 +13,14 @@ CHAINS = {
         "test_tipc/configs/mobilenet_v3_small/train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu.txt"
     ),
     "pytorch_multinode": "test_tipc/configs/mnist/train_init_method.txt",
+    "parameter_server": "test_tipc/configs/sparse_embedding/train_ps.txt",
 }
 SUITE = next(iter(CHAINS))
 PARAMS = CHAINS[SUITE]
 
 
 def demo(
-    suite: Annotated[str, typer.Option("--suite", "-s", help=f"Shipped suite: {' or '.join(CHAINS)}.")] = SUITE,
+    suite: Annotated[str, typer.Option("--suite", "-s", help=f"Shipped suite: {', '.join(CHAINS)}.")] = SUITE,
     seed: Annotated[int, typer.Option(help="Training seed; equal seeds must give equal losses.")] = 0,
     params: Annotated[str | None, typer.Option(help="Params file of the suite. Default: its fleet chain.")] = None,
     mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode.")] = "lite_train_lite_infer",
@@ -102,8 +103,12 @@ def _without_airflow(suite: str, seed: int, params: str, mode: str, *, as_json: 
 def environment_of(suite: str, configs: Path) -> str:
     """The kind of the nodes' Python environment that a suite needs."""
     from tipcflow.config.suite import load_suite
+    from tipcflow.domain import Launch
 
-    return "node-torch" if load_suite(suite, configs).framework == "torch" else "node-cpu"
+    chosen = load_suite(suite, configs)
+    if chosen.launch is Launch.PS:
+        return "node-ps"
+    return "node-torch" if chosen.framework == "torch" else "node-cpu"
 
 
 def print_note(line: str) -> None:

@@ -61,7 +61,8 @@ class OutputFile(Record):
 
 
 class RankEnd(Record):
-    """End of one training process before its runner ended the others, as reported by the kernel.
+    """End of one training process, or parameter server, before its runner ended the others, as reported by the
+    kernel.
 
     Attributes:
         at: seconds since the epoch by the node's clock.
@@ -186,6 +187,8 @@ class ExitRecord(Record):
         interpreter: the interpreter of a command that could not be executed, '' for none.
         unmet: why a command that ran the runner itself failed; None for every other end, and of older runners.
         ranks: training processes that ended before the runner ended the others, in order of their ends.
+        servers: parameter servers that ended before the runner ended the others, in order of their ends.
+        servers_finished: parameter servers that the runner ended because all trainers had succeeded.
         observed: what the runner observed of the command's ranks; None for jobs that did not run, or of older
             runners. A job of several commands has that of the command that decided its end.
         probed: the framework probe was loaded; `processes`: its reports, at most 16, those of ranks first.
@@ -218,6 +221,8 @@ class ExitRecord(Record):
     interpreter: str = ""
     unmet: UnmetNeed | None = None
     ranks: tuple[RankEnd, ...] = ()
+    servers: tuple[RankEnd, ...] = ()
+    servers_finished: int = 0
     stopped_by: StoppedBy | None = None
     observed: Observed | None = None
     probed: bool = False

@@ -42,6 +42,9 @@ class JobSpec(Frozen):
         probe: run the node's probes before the first and after the last command (ExitRecord.probes).
         framework_probe: Python processes report what a framework does in them.
         peers: addresses of the gang's other nodes, to distinguish connections with them from others.
+        trainers: trainers on this node of a training with parameter servers; 0 for every other job. The servers
+            are ended when the trainers of all nodes have succeeded: on a request of the controller (`finish`), or
+            at once for a job without peers.
         container: name of the commands' container, removed by force at the end of each command and of the job; ''
             for none.
         container_engine: the engine's program, `docker` or one with the same options.
@@ -77,6 +80,7 @@ class JobSpec(Frozen):
     probe: bool = False
     framework_probe: bool = False
     peers: tuple[str, ...] = ()
+    trainers: int = 0
     container: str = ""
     container_engine: str = "docker"
 

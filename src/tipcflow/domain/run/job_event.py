@@ -45,6 +45,11 @@ class JobHang:
 
 
 @dataclass(frozen=True)
+class JobTrained:
+    """The trainers of the job have succeeded, and its parameter servers are running; every watch repeats it."""
+
+
+@dataclass(frozen=True)
 class LegEnd:
     """A leg has ended; every watch repeats all legs. `record` None: not an exit record."""
 
@@ -86,7 +91,7 @@ class JobGone:
     why: str
 
 
-JobEvent = JobState | JobLog | JobHang | LegEnd | RunnerAlive | JobFiles | JobEnd | JobGone
+JobEvent = JobState | JobLog | JobHang | JobTrained | LegEnd | RunnerAlive | JobFiles | JobEnd | JobGone
 _GONE = {"lost": "the runner died without an exit record", "absent": "the job's folder does not exist any more"}
 
 
@@ -105,6 +110,8 @@ def decode(message: Mapping[str, Any]) -> JobEvent | None:
         case "hang":
             why, number = str(message.get("message", "")) or "no progress", int(message.get("number") or 0)
             return JobHang(why, bool(message.get("unsure")), number)
+        case "trained":
+            return JobTrained()
         case "leg":
             return LegEnd(exit_record(message.get("record")))
         case "alive":

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from tipcflow.domain import InfraError, MemberState, StoppedBy
 from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.attempt.decisions import STOP_S, Decision, decide
+from tipcflow.execute.attempt.servers import ServerEnds
 from tipcflow.execute.failure.classify import class_of_error
 from tipcflow.execute.failure.outcome import reason_of, unstarted_class
 from tipcflow.execute.failure.root_cause import is_failed, was_stopped
@@ -81,6 +82,7 @@ class AttemptDriver:
         self._gathered = False
         self._trouble_since = 0.0
         self._settled_at = 0.0
+        self._server_ends = ServerEnds()
         for member in self.own:
             member.wake = self._changed.set
 
@@ -231,6 +233,7 @@ class AttemptDriver:
 
     def _act(self) -> Decision:
         self._settle_silence()
+        self._server_ends.act(self.members, self.own)
         now = time.monotonic()
         if any(map(is_failed, self.members)):
             self._trouble_since = self._trouble_since or now

@@ -5,7 +5,7 @@ Logs are stored in TIPCFLOW_HOME/runs/<run>/<step>/<node>/. The launcher's envir
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tipcflow.config.formats import PredictionRule
@@ -45,7 +45,7 @@ from tipcflow.parse.training.progress import last_progress
 from tipcflow.remote import paths
 
 TAIL = 64 * 1024
-_WORKER = re.compile(r"workerlog\.(\d+)")
+_WORKER, _SERVER = re.compile(r"workerlog\.(\d+)"), re.compile(r"serverlog\.(\d+)")
 StoreSeries = Callable[[Iterator[Series]], object]
 
 
@@ -65,7 +65,7 @@ class Collected:
         progress: the last printed progress of the training processes.
         lines: number of recognized lines of the training logs.
         losses: (node, rank) -> number of training losses in its log.
-        notes: messages about weight files that were truncated.
+        notes: messages about weight files that were truncated, and about parameter servers that were ended.
         lost: messages about files that could not be fetched or read completely; their content is unknown.
         lost_on: the first node with such a file, '' without one.
         is_away: whether that node could not be reached.
@@ -124,6 +124,8 @@ def collect(
         except InfraError as error:
             is_away = error.passing
             reader.collected.lost.append(f"the logs of node {member.name} could not be fetched: {error}")
+        if member.record is not None and member.record.servers_finished:
+            reader.collected.notes.append(f"node {member.name}: {member.record.message}")
         try:
             reader.read(member, folder)
         except InfraError as error:
@@ -288,7 +290,15 @@ def _diagnose(step: Step, member: Member, folder: Path) -> LogDiagnosis:
     record, output = member.record, tail(_log(member, folder), folder)
     if record is None:
         return diagnose_logs(output, workers, _first_rank(step, member))
-    return diagnose_logs(output, workers, _first_rank(step, member), record.ranks, record.unmet)
+    diagnosis = diagnose_logs(output, workers, _first_rank(step, member), record.ranks, record.unmet)
+    return replace(diagnosis, servers=_server_logs(step, member, folder)) if step.servers else diagnosis
+
+
+def _server_logs(step: Step, member: Member, folder: Path) -> dict[int, str]:
+    """Map the rank of each parameter server on a node to the end of its log."""
+    first = step.nodes.index(member.name) * (step.servers // len(step.nodes))
+    names = ((_SERVER.fullmatch(path.name), path) for path in folder.rglob("serverlog.*"))
+    return {first + int(name[1]): tail(path, folder) for name, path in names if name}
 
 
 def tail(path: Path, folder: Path) -> str:

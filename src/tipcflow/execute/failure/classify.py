@@ -25,7 +25,7 @@ STOPPED = {
     StoppedBy.BUDGET: FailureClass.BUDGET,
 }
 # Signals that a program does not send to itself; the others are crashes of the program.
-_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
+FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 # Words of shells, launchers and libraries about a process that got SIGKILL.
 _KILLED = re.compile(r"\bKilled\b|SIGKILL|\bsignal:? 9\b", re.IGNORECASE)
 
@@ -61,7 +61,7 @@ def class_of(record: ExitRecord | None, diagnosis: LogDiagnosis, late: str = "")
         return stated
     number = signal_of(record, diagnosis)
     if number and not diagnosis.is_collateral:
-        return FailureClass.KILLED if number in _FROM_OUTSIDE else FailureClass.CODE_ERROR
+        return FailureClass.KILLED if number in FROM_OUTSIDE else FailureClass.CODE_ERROR
     if diagnosis.silent >= 0:
         # The rank exited without a message, or was still running: in both cases the others waited for it.
         left = diagnosis.left is not None or diagnosis.code > 0

@@ -30,6 +30,7 @@ class LogDiagnosis:
             of which none has ended, as far as known.
         waited: whether another worker reports a timeout while waiting: in that case no process had died.
         collectives: global rank -> the first collective operation that timed out on it.
+        servers: rank of a parameter server -> end of its log.
     """
 
     text: str = ""
@@ -41,6 +42,7 @@ class LogDiagnosis:
     silent_ranks: tuple[int, ...] = ()
     waited: bool = False
     collectives: Mapping[int, Collective] = field(default_factory=dict)
+    servers: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def is_collateral(self) -> bool:

@@ -12,6 +12,7 @@ from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.missing import mark_missing_rank
 from tipcflow.execute.failure.root_cause import ended_from_outside, find_root_cause, is_failed, was_stopped
 from tipcflow.execute.failure.sentence import root_cause
+from tipcflow.execute.failure.servers import FailedProcess, class_of_process, first_failed
 from tipcflow.execute.job.member import Member
 from tipcflow.parse import error_excerpt
 from tipcflow.parse.failures.hang_evidence import behind, hardware, was_silent
@@ -98,6 +99,9 @@ def step_outcome(
     if named.record is None:
         lost = Failure(failure_class=_lost_class(named), node=named.name, followers=others)
         return Outcome(Status.INFRA_FAILURE, named.lost, lost)
+    died = first_failed(named.record)
+    if died is not None and (died.is_server or was_stopped(named)):
+        return _process_died(named.record, died, diagnosis, others)
     peers_ended = any(m.record is not None and not was_stopped(m) for m in members if m.name in others)
     unknown = named.record.stopped_by is None and not peers_ended
     if was_stopped(named) and not ended_from_outside(named) and not unknown:
@@ -164,6 +168,25 @@ def with_short_rank(outcome: Outcome, losses: Mapping[tuple[str, int], int]) -> 
         f"rank {rank} on node {node} logged {logged} of {most} losses that another rank logged; {outcome.reason}"
     )
     return Outcome(outcome.status, reason, failure.model_copy(update={"node": node, "rank": rank}))
+
+
+def _process_died(
+    record: ExitRecord, died: FailedProcess, diagnosis: LogDiagnosis, others: tuple[str, ...]
+) -> Outcome:
+    """A training with parameter servers failed because one of its processes died."""
+    kind = class_of_process(died, record, diagnosis)
+    reason = f"{died.name} on node {record.node} {died.how}"
+    if kind is not FailureClass.KILLED:
+        text = diagnosis.servers.get(died.end.rank, "") if died.is_server else diagnosis.text
+        reason = _with_excerpt(reason, replace(diagnosis, text=text))
+    if others:
+        reason += f"; collateral failure on node {', '.join(others)}"
+    rank = -1 if died.is_server else died.end.rank
+    return Outcome(
+        REMEDIES[kind].status,
+        reason,
+        Failure(failure_class=kind, node=record.node, rank=rank, followers=others),
+    )
 
 
 def _stayed_behind(member: Member, diagnosis: LogDiagnosis, others: tuple[str, ...]) -> Outcome:

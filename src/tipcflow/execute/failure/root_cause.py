@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from tipcflow.domain import EndReason, ExitRecord, StoppedBy
 from tipcflow.execute.failure.classify import STOPPED
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
+from tipcflow.execute.failure.servers import member_of_first
 from tipcflow.execute.job.member import Member
 from tipcflow.parse.failures.failure import find_failure
 
@@ -55,7 +56,8 @@ def find_root_cause(
 ) -> Member | None:
     """Return the member that caused the failure, None if all succeeded.
 
-    In this order: a node whose link broke before any member failed; a member that ended by itself with a cause of
+    In this order: a node whose link broke before any member failed; with parameter servers, the member whose
+        process died first; a member that ended by itself with a cause of
         its own; a lost node; a node where a process exited without a message; a member that was running after its
         peers had reported a missing rank, and had to be stopped; a collateral failure only if no other member
         qualifies. Among several candidates the one that ended first.
@@ -69,6 +71,8 @@ def find_root_cause(
     first_lost = _gone_first(bad)
     if first_lost is not None:
         return first_lost
+    if (first_died := member_of_first(bad, skew)) is not None:
+        return first_died
     ranked = [(_strength(member, diagnoses.get(member.name, _NOTHING), bad), member) for member in bad]
     if not ranked:
         return None

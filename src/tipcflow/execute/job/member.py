@@ -14,6 +14,7 @@ from tipcflow.domain.run.job_event import (
     JobGone,
     JobHang,
     JobLog,
+    JobTrained,
     LegEnd,
     RunnerAlive,
     decode,
@@ -59,6 +60,10 @@ class JobSession(Protocol):
         """Report to the runner of a silent job whether its peers make progress."""
         ...
 
+    def finish(self, spec: JobSpec) -> None:
+        """Request the end of the job's parameter servers."""
+        ...
+
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         """Return state, heartbeat, exit record and legs of the job."""
         ...
@@ -94,6 +99,7 @@ class Member:
         recent: the end of its log.
         hangs: the runner's reason for a hang; '' without one.
         silent: the runner's reason for a silence that is a hang only if its peers are silent too; '' without one.
+        trained: whether its trainers have succeeded, for a training with parameter servers, which are running.
         down_since, known_at: when the connection broke (0 while connected) and when the record arrived, seconds
             since the epoch.
         released: whether `go` was sent to the job or is not needed.
@@ -120,6 +126,7 @@ class Member:
         self.damaged = False
         self.recent = ""
         self.hangs = self.silent = ""
+        self.trained = False
         self._hang_number = 0
         self.down_since = 0.0
         self.known_at = 0.0
@@ -179,6 +186,7 @@ class Member:
         for payload in response.get("legs") or []:
             if (record := exit_record(payload)) is not None and is_leg_of(record, self.spec):
                 self.legs[record.leg] = record
+        self.trained = self.trained or bool((response.get("heartbeat") or {}).get("trained"))
         if response.get("record"):
             self._take({**response, "event": "end"})
         elif response.get("state") in ("lost", "absent"):
@@ -328,6 +336,7 @@ class Member:
         event = decode(message)
         if isinstance(event, LegEnd) and not self._is_new(event):
             event = None
+        self.trained = self.trained or isinstance(event, JobTrained)
         shown = progress_event(self._unseen(event), step=self.spec.step, node=self.name)
         match event:
             case JobLog(leg, text, end):

@@ -75,6 +75,7 @@ def job_spec(
         progress=progress_of(step),
         probe=step.kind in _PROBED,
         peers=tuple(peers),
+        trainers=step.world_size // len(step.nodes) if step.servers else 0,
         framework_probe=framework_probe and step.kind is not StepKind.PREPARE,
         container=name,
         container_engine=node.container.engine if node.container else "docker",

@@ -147,6 +147,14 @@ class NodeSession(NodeLink):
             patience_s=SHORT_QUERY_S,
         )
 
+    def finish(self, spec: JobSpec) -> None:
+        """Request the end of the job's parameter servers from its runner."""
+        self.call(
+            commands.finish(self._node, self._job(spec)),
+            f"end the parameter servers of {spec.step}",
+            patience_s=SHORT_QUERY_S,
+        )
+
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         """State, heartbeat, exit record and legs of the job."""
         return self.call_json(commands.poll(self._node, self._job(spec)), f"report the state of {spec.step}")

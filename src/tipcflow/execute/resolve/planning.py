@@ -1,5 +1,6 @@
 """A request and its files -> the plan of the run."""
 
+import re
 import zlib
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -19,6 +20,8 @@ from tipcflow.remote import paths
 _FIRST_PORT, _PORTS, _PORTS_PER_RUN = 20000, 12000, 32
 
 
+# First major version of Paddle whose releases have no parameter server.
+_WITHOUT_SERVERS = 3
 # Seed of runs that request none, so that their losses are comparable.
 DEFAULT_SEED = 0
 
@@ -82,6 +85,25 @@ def launch_of(needs: Needs, cluster: Cluster | None) -> Launch:
     return needs.launch or (cluster.launch if cluster else None) or Launch.IPS
 
 
+def _possible(launch: Launch, framework: str, build: FrameworkBuild | None) -> Launch:
+    """Return the launcher; refuse a release without parameter servers. A wheel under test may be built with them.
+
+    Source: the releases of Paddle 3 on the package index are built without; 2.6.2 has them.
+
+    Raises:
+        ConfigError: the version has none.
+    """
+    match = re.match(r"\d+", framework)
+    if launch is Launch.PS and match and int(match[0]) >= _WITHOUT_SERVERS and not (build and build.wheel):
+        raise ConfigError(
+            "ps needs parameter servers, which this release of Paddle is built without",
+            key="launch",
+            found=f"Paddle {framework}",
+            expected="Paddle 2, such as the environment of requirements/node-ps.txt",
+        )
+    return launch
+
+
 def make_plan(
     request: RunRequest,
     suite: Suite,
@@ -128,7 +150,7 @@ def make_plan(
             training_arguments=made.arguments if made else "",
             repeats=request.repeats,
             diagnose=request.diagnose,
-            launch=launch_of(needs, cluster),
+            launch=_possible(launch_of(needs, cluster), framework, build),
             start_port=start_port(run) if port is None else port,
             cpu_flags=None if cpu_flags is None else dict(cpu_flags),
             mixed_on_cpu=_mixes_on_cpu(request, suite),

@@ -5,6 +5,7 @@ import shlex
 from tipcflow.domain import ConfigError, Launch
 from tipcflow.domain.plan import TOPOLOGY_LOGS
 from tipcflow.params import Dialect
+from tipcflow.plan.quirks.servers import check_servers, server_words
 from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
@@ -22,9 +23,12 @@ def launcher(
 ) -> str:
     """Return the words between interpreter and script; '' for a plain process.
 
-    A training on several nodes always uses the launcher, also with one process per node. The node's own
-    address is always passed: the launcher assigns rank 0 to a node whose address is not among the ips.
+    A training on several nodes or with parameter servers always uses the launcher, also with one process per
+    node. The node's own address is always passed: the launcher assigns rank 0 to a node whose address is not among
+    the ips.
     """
+    if options.launch is Launch.PS:
+        return server_words(group, host, hosts, folder, options)
     if group.form == "single" or options.launch in (Launch.INIT_METHOD, Launch.SCRIPT):
         return ""
     if options.launch is Launch.TORCHRUN:
@@ -109,8 +113,10 @@ def check_script(script: str, options: PlanOptions, *, file: str) -> None:
         )
 
 
-def check_launch(group: Group, launch: Launch, *, file: str, line: int) -> None:
-    """Raise ConfigError for an entry that this launcher cannot start."""
+def check_launch(group: Group, hosts: tuple[Host, ...], launch: Launch, *, file: str, line: int) -> None:
+    """Raise ConfigError for an entry that this launcher cannot start on these hosts."""
+    if launch is Launch.PS and group.form == "nodes":
+        check_servers(hosts, file=file, line=line)
     if launch is Launch.INIT_METHOD and len(group.ids) > 1:
         raise ConfigError(
             "launch: init_method starts one process per node",
@@ -139,7 +145,7 @@ def train_env(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOp
             "NPROC_PER_NODE": str(max(1, len(group.ids))),
         }
     torch = options.launch in _TORCH
-    if host.device == "cpu" and group.form != "single" and not torch:
+    if host.device == "cpu" and group.form != "single" and not torch and options.launch is not Launch.PS:
         env["PADDLE_DISTRI_BACKEND"] = "gloo"
     # PyTorch's launcher and a shell script get no GPU ids: they use the visible GPUs.
     visible = group.form == "single" or torch or options.launch is Launch.SCRIPT

@@ -105,9 +105,11 @@ def substitutions(
         if group.ips or launch is Launch.SCRIPT:
             note("launch", Launch.IPS.value, launch.value, "`launch` of suite or cluster")
         if nodes and nodes[0].device == "cpu" and group.ids:
-            used = f"{len(group.ids)} CPU process{'es' if len(group.ids) > 1 else ''} per node" + (
-                " over gloo" if group.form != "single" else ""
-            )
+            used = f"{len(group.ids)} CPU process{'es' if len(group.ids) > 1 else ''} per node"
+            if launch is Launch.PS:
+                used += " and a parameter server"
+            elif group.form != "single":
+                used += " over gloo"
             note("gpus", group.gpus, used, f"the nodes of {because} have no GPU")
     for node in cluster.nodes[: max((group.nodes for group in groups), default=1)]:
         interpreter = Host(node.name, node.address, node).python(python)

@@ -19,6 +19,7 @@ from tipcflow.plan.quirks.launch import (
 )
 from tipcflow.plan.quirks.listed_models import from_cwd, listed_models
 from tipcflow.plan.quirks.match import QuirkMatch
+from tipcflow.plan.quirks.servers import server_count
 from tipcflow.plan.source.call import Point
 from tipcflow.plan.source.extras import extras_for
 from tipcflow.plan.source.groups import Group
@@ -197,6 +198,7 @@ class SpecPlanner:
     def train_step(self, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str) -> Step:
         """Return the training step of a point on its hosts."""
         dialect, options, folder = self.reader.dialect, self.options, scope.get("S")
+        servers = server_count(point.group, options)
         template = dialect.train.template(point.group.form) or dialect.train.nodes
         commands = {}
         by_script = options.launch is Launch.SCRIPT
@@ -231,8 +233,9 @@ class SpecPlanner:
             expects=(scope.get("weights") + "*",),
             artefacts=script_logs(point.group, hosts)
             if by_script
-            else (f"{folder}/launch/workerlog.*", f"{folder}/train.log"),
+            else (*_launcher_logs(folder, servers), f"{folder}/train.log"),
             world_size=world_size(point.group),
+            servers=servers,
         )
 
     def _model_path(self, scope: Scope) -> str:
@@ -268,6 +271,12 @@ class SpecPlanner:
             scope = base.within(model_path=model.path, data=base.render(spec.data))
             legs = spec_legs(scope, quant=model.quant, host=host, group=None, options=self.options)
             yield from infer_steps(model.name, legs, host, after=after, step=self.step)
+
+
+def _launcher_logs(folder: str, servers: int) -> tuple[str, ...]:
+    """Return the patterns of the logs that the launcher writes, one per process."""
+    names = ("workerlog", "serverlog") if servers else ("workerlog",)
+    return tuple(f"{folder}/launch/{name}.*" for name in names)
 
 
 def _with_written_weights(scope: Scope, point: Point) -> Scope:

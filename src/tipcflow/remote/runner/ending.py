@@ -17,7 +17,8 @@ def job_record(spec: Json, records: list[Json], reason: str, message: str) -> Js
     was ended early."""
     bad = [one for one in records if one.get("exit_code") != 0]
     chosen = (bad or records[-1:] or [refusal(spec, "")])[0]
-    record = dict(chosen, leg="", message=message, reason=reason or chosen["reason"])
+    done = chosen["message"] if chosen.get("servers_finished") and not reason else ""
+    record = dict(chosen, leg="", message=message or done, reason=reason or chosen["reason"])
     if reason and chosen["reason"] != reason:  # the job was ended for another reason than that command
         record = {key: value for key, value in record.items() if key not in OF_ITS_END}
     if bad and not reason:

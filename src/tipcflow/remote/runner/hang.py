@@ -48,6 +48,9 @@ class Hang:
         # Scanning all processes is expensive, and a finished rank stays silent while other ranks continue.
         if self.message or self.late or now - self.polled_at < POLL_S:
             return False
+        # Servers and launcher are silent while the trainers of other nodes are running.
+        if self.workers.servers.trained(self.workers.ends):
+            return False
         self.polled_at = now
         names = self.progress.silent()
         if not names:

@@ -98,6 +98,7 @@ class Job:
             "log_t": 0,
         }
         self.progress.poll()
+        beat["trained"] = self.workers.servers.trained(self.workers.ends)
         beat["progress"], beat["hang"] = self.progress.summary(), self.hang.message
         beat["hang_unsure"], beat["hang_number"] = self.hang.unsure, self.hang.number
         try:
@@ -189,6 +190,8 @@ class Job:
             self.workers.observer.poll()
             self.before.poll()
             reason = self.end_reason()
+            if not reason and self.workers.servers.over(self.workers.ends):
+                return ""
             if not reason and self.hang.over():
                 self.why, reason = self.hang.message, "hang"
             if reason == "deadline" and not self.hang.seen(self.why):
@@ -236,9 +239,11 @@ class Job:
         self.next_beat = self.next_sample = 0.0
         reason = self.wait(child.pid)
         self.workers.ends.poll()  # the launcher has waited for its ranks by now
-        ends = list(self.workers.ends.ended)
-        sent = self.workers.end(self.beat, grace_s=0.0 if reason else GRACE_S)
-        status = self.workers.statuses.get(child.pid)
+        ends, servers = list(self.workers.ends.ended), self.workers.servers
+        servers_ended, finished = list(servers.ended), servers.finished
+        sent = self.workers.end(self.beat, grace_s=0.0 if reason or finished else GRACE_S)
+        # A launcher whose trainers have succeeded waits for the servers, which are ended here.
+        status = 0 if finished else self.workers.statuses.get(child.pid)
         if not reason and status and self.signal:
             reason = self.end_reason()  # a shutdown ends the command at the same moment as the runner
         child.returncode = status or 0  # this process has waited for the child itself: subprocess must not
@@ -249,7 +254,9 @@ class Job:
                 values.update(reason="signaled", message=f"ended by signal {os.WTERMSIG(status)}")
         elif status is not None:
             values["exit_code"] = os.WEXITSTATUS(status)
-            if not reason and values["exit_code"]:
+            if finished:
+                values["message"] = servers.message()
+            elif not reason and values["exit_code"]:
                 values["message"] = f"exited with {values['exit_code']}"
                 values["unmet"] = unmet_need(command["env"], values["exit_code"])
         if self.hang.message and reason != "hang" and not self.hang.unsure:
@@ -263,7 +270,8 @@ class Job:
             schema_version=1, leg=self.leg, pid=child.pid,
             started_at=started_at, ended_at=started_at + time.monotonic() - begin,
             peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak, world_size=self.workers.world,
-            killed=0 if reason else len(sent), ranks=ends, observed=self.workers.observer.summary(),
+            killed=0 if reason or finished else len(sent), ranks=ends,
+            servers=servers_ended, servers_finished=finished, observed=self.workers.observer.summary(),
             probed=bool(self.spec.get("framework_probe")), processes=stack_signal.collect(self.folder),
             **self.stopped_by(reason), **values,
         )  # fmt: skip

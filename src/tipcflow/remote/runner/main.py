@@ -19,6 +19,7 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "go": (["JOB"], {}),
     "stop": (["JOB", "REASON"], {"--by": ""}),
     "peers": (["JOB", "STATE"], {}),
+    "finish": (["JOB"], {}),
     "evidence": (["JOB"], {"--hang": "", "--deadline": ""}),
     "watch": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
     "daemon": (["JOB", "LOCK", "WRITER", "GUARD"], {}),
@@ -137,6 +138,10 @@ def instruct(do: str, place: str, operands: list[str], options: dict[str, str]) 
         save(os.path.join(place, do), "")
     elif do == "stop":
         request_stop(place, operands[1], options["--by"])
+    elif do == "finish":
+        from .servers import request_end
+
+        request_end(place)
     else:
         from .hang import WORD
 
@@ -205,7 +210,7 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
         if not why:  # otherwise the caller is the runner, not a controller
             touch_lease(place)
         print_event(evidence(place, why, options.get(f"--{why}", "")))
-    elif do in ("go", "stop", "peers"):
+    elif do in ("go", "stop", "peers", "finish"):
         instruct(do, place, operands, options)
     elif do == "facts":
         from .facts import facts

@@ -77,19 +77,23 @@ class RankEnds:
     def poll(self) -> None:
         """Record the processes that have ended since."""
         for pid, rank in list(self.alive.items()):
-            status = _status(pid)
-            if status is None:
-                continue
-            del self.alive[pid]
-            end: Json = {"rank": rank, "at": time.time()}
-            if status >= 0 and os.WIFSIGNALED(status):
-                end["signal"] = os.WTERMSIG(status)
-            elif status >= 0:
-                end["exit_code"] = os.WEXITSTATUS(status)
-            self.ended.append(end)
+            status = status_of(pid)
+            if status is not None:
+                del self.alive[pid]
+                self.ended.append(end_of(rank, status))
 
 
-def _status(pid: int) -> int | None:
+def end_of(rank: int, status: int) -> Json:
+    """Return the end of a rank, for the exit record; `status` is that of `status_of`."""
+    end: Json = {"rank": rank, "at": time.time()}
+    if status >= 0 and os.WIFSIGNALED(status):
+        end["signal"] = os.WTERMSIG(status)
+    elif status >= 0:
+        end["exit_code"] = os.WEXITSTATUS(status)
+    return end
+
+
+def status_of(pid: int) -> int | None:
     """Return the wait status of an ended process, -1 if it is no longer available; None while it runs."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:

@@ -73,6 +73,7 @@ class Watch:
         self.samples = self.legs = 0
         self.hang: Any = ""  # what identifies the hang that was printed last
         self.still, self.looked, self.mark = 0.0, time.monotonic(), (None, b"")
+        self.trained = False
         self.state, self.sampled, self.emitted, self.aged = "", 0.0, 0.0, 0.0
         self.stdout = select.poll()
         self.stdout.register(1, 0)  # only hang-ups and errors
@@ -129,6 +130,9 @@ class Watch:
             self.emit({"event": "state", "state": self.state, "pid": beat["pid"], "t": beat["t"]})
         if beat:
             self.report_hang(beat)
+            if beat.get("trained") and not self.trained:
+                self.trained = True
+                self.emit({"event": "trained", "t": beat["t"]})
         if final or time.monotonic() - self.sampled >= ALIVE_S:
             self.sampled = time.monotonic()
             samples, self.samples = lines(self.path("samples.jsonl"), self.samples, last=PIECE)

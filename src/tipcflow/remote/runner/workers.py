@@ -14,6 +14,7 @@ from .membership import RecordedProcesses, job_processes
 from .observer import Observer
 from .processes import Proc, do_nothing, end_all, scan
 from .ranks import RankEnds, rank_of, world_of
+from .servers import Servers
 
 FOREIGN_S = 2.0
 
@@ -40,7 +41,7 @@ class Workers:
         self.helpers: set[int] = set()
         self.strangers: set[int] = set()
         self.strange = 0.0  # until when the list of other processes is valid, for a job with a container
-        self.ends, self.observer = RankEnds(), Observer(spec)
+        self.ends, self.observer, self.servers = RankEnds(), Observer(spec), Servers(folder, spec)
         self.peak: dict[str, int] = {}
         self.gpu_peak: dict[str, int] = {}
         self.world = 0
@@ -49,6 +50,7 @@ class Workers:
         """Reset for a new command."""
         self.statuses, self.peak, self.gpu_peak, self.ends = {}, {}, {}, RankEnds()
         self.world = 0
+        self.servers.forget()
         self.observer.begin()
 
     def forget_all(self) -> None:
@@ -96,6 +98,7 @@ class Workers:
         if not known:
             self.strange = time.monotonic() + FOREIGN_S
         self.ends.learn(procs)
+        self.servers.learn(procs)
         self.observer.learn(procs)
         if not procs:
             return None

@@ -173,3 +173,20 @@ def test_the_probe_accuses_no_rank_with_another_backend(
 ) -> None:
     ranks = [{**TRAINED, **ALONE, **rank}] * 2
     assert judged(with_reports(with_ranks(build, *ranks, **observed), report, report)).status is OPEN
+
+
+def servers_of(build: ModuleType, nodes: int, *ranks: dict[str, Any]) -> CheckResult:
+    """The result of a training with a planned parameter server per node."""
+    facts = with_ranks(build, *ranks, servers=True)
+    steps = tuple(
+        step.model_copy(update={"servers": nodes, "nodes": step.nodes[:nodes]}) if step.world_size else step
+        for step in facts.plan.steps
+    )
+    return judged(facts.model_copy(update={"plan": facts.plan.model_copy(update={"steps": steps})}))
+
+
+def test_trainers_are_proven_by_connections_with_servers(build: ModuleType) -> None:
+    two = [{**TRAINED, "peers": 1}] * 2
+    result = servers_of(build, 2, *two)
+    assert (result.status, result.reason) == (PASS, "ranks on alpha, beta held connections with other nodes")
+    assert servers_of(build, 2, {**TRAINED, **ALONE}, two[1]).status is FAILED

@@ -67,14 +67,17 @@ def test_every_shipped_chain_is_planned() -> None:
         options = DemoOptions(suite, params, "lite_train_lite_infer", 0)
         assert (ROOT / "configs" / "chains" / f"{options.chain}.txt").is_file()
         assert (Path(load_suite(suite, ROOT / "configs").folder) / params).is_file()
-    assert [environment_of(suite, ROOT / "configs") for suite in CHAINS] == ["node-cpu", "node-torch"]
+    assert [environment_of(suite, ROOT / "configs") for suite in CHAINS] == [
+        "node-cpu", "node-torch", "node-ps",
+    ]  # fmt: skip
 
 
 def test_a_suite_without_a_demo_is_one_error() -> None:
     result = CliRunner().invoke(app, ["demo", "--suite", "PaddleClas"])
     assert isinstance(result.exception, ConfigError)
     assert str(result.exception) == (
-        "--suite: this suite has no demo; found 'PaddleClas'; expected mobilenet_v3_small or pytorch_multinode"
+        "--suite: this suite has no demo; found 'PaddleClas'; "
+        "expected mobilenet_v3_small or pytorch_multinode or parameter_server"
     )
 
 

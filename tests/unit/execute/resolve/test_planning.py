@@ -8,6 +8,7 @@ import pytest
 from tipcflow.config.needs import Needs
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Node, Plan, StepKind
+from tipcflow.domain.build import FrameworkBuild
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve.planning import DEFAULT_SEED, launch_of, make_plan, start_port
 from tipcflow.execute.source.snapshot import take_snapshot
@@ -117,3 +118,28 @@ def test_mixed_precision_on_a_cpu_is_a_matter_of_the_framework(
     snapshot = take_snapshot(suite, params, None, cache=tmp_path)
     plan = make_plan(request, suite, Cluster(name="c", nodes=nodes), snapshot, run="r")
     assert [step.not_run for step in plan.steps if step.kind is StepKind.TRAIN] == reasons
+
+
+@pytest.mark.parametrize(("framework", "wheel"), [("2.6.2", ""), ("", ""), ("3.4.0", "paddlepaddle-3.4.0.whl")])
+def test_parameter_servers_are_planned_for_a_framework_with_them(
+    tmp_path: Path, framework: str, wheel: str
+) -> None:
+    assert with_servers(tmp_path, framework, wheel).steps
+
+
+def test_parameter_servers_are_refused_on_paddle_3(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        with_servers(tmp_path, "3.3.1")
+    assert str(caught.value) == (
+        "launch: ps needs parameter servers, which this release of Paddle is built without; "
+        "found 'Paddle 3.3.1'; expected Paddle 2, such as the environment of requirements/node-ps.txt"
+    )
+    with_servers(tmp_path, "3.3.1", launch=Launch.IPS)
+
+
+def with_servers(tmp_path: Path, framework: str, wheel: str = "", launch: Launch = Launch.PS) -> Plan:
+    suite = Suite(name="toy", folder=str(TOY), dialects=("models/template",), launch=launch)
+    request = RunRequest(params=PARAMS, suite="toy", mode="lite_train_lite_infer", cluster="", config_dir=tmp_path)
+    build = FrameworkBuild(name="paddlepaddle", version=framework, wheel=wheel, sha256="0" * 64) if wheel else None
+    snapshot = take_snapshot(suite, PARAMS, None, cache=tmp_path)
+    return make_plan(request, suite, None, snapshot, run="r", framework=framework, build=build)

@@ -1,0 +1,1 @@
+"""Training of a sparse embedding with parameter servers."""
