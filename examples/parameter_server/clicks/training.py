@@ -10,8 +10,7 @@ from clicks.data import batches
 from clicks.meter import Meter, auc
 from clicks.network import Network
 
-# Trainers wait for each other after this many steps: Paddle's barrier fails after 30 s, so a trainer that is
-# further ahead at the end would fail.
+# Trainers wait for each other after this many steps, so that none computes gradients for much older rows.
 TOGETHER = 10
 # Part of an epoch's steps, at its end, over which its AUC and loss are means.
 LAST = 0.25
