@@ -1,9 +1,6 @@
 """The shipped suite for parameter servers on two nodes, by `tipcflow run`; and with processes that die."""
 
-import os
-import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 from tests.support import certify
@@ -62,17 +59,15 @@ def test_training_passes_and_its_servers_are_ended(site: certify.Site, params: s
     assert site.left_behind() == []
 
 
-def found(site: certify.Site, node: str, role: str) -> list[int]:
-    """The pids of the processes with that role on a node."""
-    mark = f"\0TRAINING_ROLE={role}\0".encode()
-    pids = []
-    for process in site.nodes.processes(node):
-        try:
-            if mark in b"\0" + Path(f"/proc/{process.pid}/environ").read_bytes():
-                pids.append(process.pid)
-        except OSError:
-            continue
-    return pids
+# Kills the first process with a role: its own helpers started later.
+KILL = """
+for entry in $(ls -d /proc/[0-9]* | sort -V); do
+    if tr '\\0' '\\n' < $entry/environ 2> /dev/null | grep -qx TRAINING_ROLE=%s; then
+        kill -9 ${entry#/proc/} && echo killed
+        exit
+    fi
+done
+"""
 
 
 @pytest.mark.parametrize(
@@ -92,7 +87,7 @@ def test_a_killed_process_ends_the_group_and_is_named(site: certify.Site, role: 
         return sum("batch_id: 20," in line.read_text(errors="replace") for line in lines) == 2
 
     wait_for(trains, what="both trainers", seconds=400, also=lambda: process.poll() is None)
-    os.kill(found(site, node, role)[0], signal.SIGKILL)
+    assert site.nodes.exec(node, ["bash", "-c", KILL % role]).stdout == "killed\n"
     stdout, stderr = process.communicate(timeout=300)
     run = site.latest()
     assert process.returncode == 2, stdout + stderr
