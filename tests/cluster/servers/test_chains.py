@@ -77,20 +77,21 @@ def test_a_killed_process_ends_the_group_and_is_named(site: certify.Site, role: 
     path = site.suite / TWO_NODES
     path.write_text(path.read_text().replace("--steps 40", "--steps 100000"))
     site.configure_policy(retries={"killed": 0})
+    earlier = set(site.nodes.folder.rglob("workerlog.0"))
     process = subprocess.Popen(
         site.command(params=TWO_NODES, suite=SUITE),
         env=site.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
     def trains() -> bool:
-        lines = list(site.nodes.folder.rglob("workerlog.0"))
-        return sum("batch_id: 20," in line.read_text(errors="replace") for line in lines) == 2
+        logs = set(site.nodes.folder.rglob("workerlog.0")) - earlier
+        return sum("batch_id: 20," in log.read_text(errors="replace") for log in logs) == 2
 
     wait_for(trains, what="both trainers", seconds=400, also=lambda: process.poll() is None)
     assert site.nodes.exec(node, ["bash", "-c", KILL % role]).stdout == "killed\n"
     stdout, stderr = process.communicate(timeout=300)
     run = site.latest()
-    assert process.returncode == 2, stdout + stderr
+    assert run.status is Status.INFRA_FAILURE, stdout + stderr
     with site.store() as store:
         failures = (store.documents.get(run.id, FailuresDocument) or FailuresDocument()).root
         reason = store.steps.statuses(run.id)[training(site, run)][1]
