@@ -291,7 +291,7 @@ def test_leg_is_shown_once_although_repeated_by_every_watch(
 
 
 def test_servers_of_all_nodes_end_when_the_last_trainers_have_succeeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Node c is asked again until its trainers have succeeded; b has ended already."""
+    """Node c is queried again until its trainers have succeeded; b has ended already."""
     monkeypatch.setattr(triggers, "SETTLE_S", 0.0)
     monkeypatch.setattr(triggers, "TRAINED_EVERY_S", 0.0)
     trained = {"heartbeat": {"trained": True}, "record": None}

@@ -139,7 +139,7 @@ def instruct(do: str, place: str, operands: list[str], options: dict[str, str]) 
     elif do == "stop":
         request_stop(place, operands[1], options["--by"])
     elif do == "finish":
-        from .servers import request_end
+        from .ranks import request_end
 
         request_end(place)
     else:

@@ -13,8 +13,7 @@ from .gpu import Gpu
 from .membership import RecordedProcesses, job_processes
 from .observer import Observer
 from .processes import Proc, do_nothing, end_all, scan
-from .ranks import RankEnds, rank_of, world_of
-from .servers import Servers
+from .ranks import RankEnds, Servers, rank_of, world_of
 
 FOREIGN_S = 2.0
 

@@ -46,7 +46,7 @@ def test_clock_offsets_count() -> None:
     assert outcome.failure.node == "a"
 
 
-def test_a_trainer_that_died_before_its_node_was_stopped_is_the_root_cause() -> None:
+def test_a_trainer_that_died_before_the_stop_is_the_root_cause() -> None:
     members = [
         member("a", exit_code=1, ended_at=4, ranks=[dead(0, 3.0, exit_code=1)], **WITH_SERVERS),
         member("b", ranks=[dead(1, 2.0, signal=9)], ended_at=9, **STOPPED, **WITH_SERVERS),

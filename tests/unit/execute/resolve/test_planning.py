@@ -121,9 +121,7 @@ def test_mixed_precision_on_a_cpu_is_a_matter_of_the_framework(
 
 
 @pytest.mark.parametrize(("framework", "wheel"), [("2.6.2", ""), ("", ""), ("3.4.0", "paddlepaddle-3.4.0.whl")])
-def test_parameter_servers_are_planned_for_a_framework_with_them(
-    tmp_path: Path, framework: str, wheel: str
-) -> None:
+def test_parameter_servers_are_planned_for_suitable_frameworks(tmp_path: Path, framework: str, wheel: str) -> None:
     assert with_servers(tmp_path, framework, wheel).steps
 
 

@@ -39,7 +39,7 @@ def test_every_node_starts_a_server_and_its_trainers(
 
 
 @pytest.mark.parametrize(("entry", "trainers"), [("0", 1), ("0,1", 2), ("-1", 1)])
-def test_one_node_starts_a_server_and_its_trainers(
+def test_a_single_node_starts_a_server_and_its_trainers(
     plan: Make, short_text: str, cluster: Callable[..., Cluster], entry: str, trainers: int
 ) -> None:
     text = short_text.replace("192.168.0.1,192.168.0.2;0,1", entry)
