@@ -20,6 +20,8 @@ from tipcflow.store import schema as tables
 from tipcflow.store.engine import make_engine, writing
 from tipcflow.store.github.attempts import PullAttempt, StartedChain
 from tipcflow.store.results.checks import check_rows
+from tipcflow.store.run import line_states
+from tipcflow.store.run.line_states import LineKey
 
 WEEK_S = 7 * 86_400.0
 LOSSES, RANKS, CHECKS, ACTIVE = 200, 4, 40, 20
@@ -80,6 +82,7 @@ def fill(url: str, chains: int, weeks: int, environments: int) -> Run:
     _store(engine, batch)
     with writing(engine) as connection:
         _details(connection, newest)
+        line_states.refresh(connection, [LineKey(run.chain, run.mode, run.environment) for run in newest])
     engine.dispose()
     with Store.open(url) as store:
         _one(store, newest[-1])

@@ -12,6 +12,7 @@ from tipcflow.domain.run_documents import Document
 from tipcflow.store.base import Part
 from tipcflow.store.results.checks import check_rows
 from tipcflow.store.results.nodes import environment_row
+from tipcflow.store.run import line_states
 from tipcflow.store.run.plans import put_plan
 from tipcflow.store.run.steps import leg_row
 from tipcflow.store.schema import attempts, check_results, documents, environments, legs, runs, steps
@@ -62,6 +63,9 @@ class Recorded(Part):
             for table, table_rows in rows.items():
                 if table_rows:
                     connection.execute(insert(table), table_rows)
+            line_states.refresh(
+                connection, [line_states.key_of(connection, each.run.id) for each in recorded_runs]
+            )
             insert_new(connection, (item for each in recorded_runs for item in each.measurements))
 
     def counts(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, insert, select, text, update
 from tipcflow.domain import Run, Status
 from tipcflow.domain.alert.entry import TIPCFLOW, Alert, AlertEvent, AlertState, EventKind, Moved
 from tipcflow.store.base import Part, numbered_row
-from tipcflow.store.queries.states import is_state
+from tipcflow.store.run.line_states import is_state
 from tipcflow.store.schema import alert_events, alerts, runs
 
 _GREEN = (Status.PASS, Status.IMPROVEMENT)

@@ -34,7 +34,6 @@ class _Evidence:
     quarantined: frozenset[str]
     lines: dict[str, list["Line"]]
     legs: dict[str, list["LegCount"]]
-    accepted: dict[str, tuple[bool, bool]]
     oldest: float
     has_target: Callable[[str, str], bool]
     has_golden: Callable[[str, str], bool]
@@ -70,7 +69,6 @@ def load_coverage(
         ),
         lines=by_chain,
         legs=legs,
-        accepted=store.coverage.accepted(lines, ENOUGH),
         oldest=now - days * DAY_S,
         has_target=targets.has,
         has_golden=lambda chain, mode: f"{chain}.{mode}" in goldens,
@@ -122,15 +120,14 @@ def _gaps(
     evidence: _Evidence, name: str, lines: Sequence["Line"], *, has_unrun_legs: bool, has_framework: bool
 ) -> list[report.Gap]:
     modes = sorted({line.mode for line in lines})
-    accepted = [evidence.accepted[line.run] for line in lines]
     target = any(evidence.has_target(name, mode) for mode in modes or [""])
     golden = any(evidence.has_golden(name, mode) for mode in modes)
     is_missing = {
         report.Gap.NO_FRAMEWORK: not has_framework,
         report.Gap.NEVER_RUN: not lines,
-        report.Gap.NEVER_PASSED: bool(lines) and not any(ever for ever, _ in accepted),
+        report.Gap.NEVER_PASSED: bool(lines) and not any(line.accepted for line in lines),
         report.Gap.STALE: bool(lines) and max(line.created_at for line in lines) < evidence.oldest,
-        report.Gap.NO_HISTORY: any(ever and not enough for ever, enough in accepted),
+        report.Gap.NO_HISTORY: any(0 < line.accepted < ENOUGH for line in lines),
         report.Gap.NO_TARGET: not target,
         report.Gap.NO_GOLDEN: bool(lines) and not golden,
         report.Gap.LEGS: has_unrun_legs,

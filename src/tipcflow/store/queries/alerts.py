@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from tipcflow.domain import Status
 from tipcflow.domain.numbers.measured import Measured
 from tipcflow.store.base import Part
-from tipcflow.store.queries.states import is_state
+from tipcflow.store.run.line_states import is_state
 from tipcflow.store.schema import baselines, check_results, runs
 
 ALERTS = (Status.REGRESSION, Status.UNCONFIRMED, Status.IMPROVEMENT)

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from tipcflow.domain import CheckResult, Run
 from tipcflow.domain.run_documents import QuarantinedDocument
 from tipcflow.store.base import Part, among
-from tipcflow.store.queries.states import is_state
+from tipcflow.store.run.line_states import is_state
 from tipcflow.store.schema import check_results, documents, runs
 
 # Runs that are read at most: a failure rate of 1 % is ended by 299 clean runs.

@@ -1,15 +1,13 @@
-"""What chains have: accepted runs, and legs that ran, passed or did not run."""
+"""What chains have: legs that ran, passed or did not run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import func, select
 
 from tipcflow.domain import Status
 from tipcflow.store.base import Part, among
-from tipcflow.store.queries.states import GREEN, Line, environments, is_state
-from tipcflow.store.schema import legs, runs
+from tipcflow.store.schema import legs
 
 _STATUS = {status.value: status for status in Status}
 
@@ -25,13 +23,7 @@ class LegCount:
 
 
 class CoverageQueries(Part):
-    """Read-only queries; their cost depends on the number of lines (states.py)."""
-
-    def accepted(self, lines: Iterable[Line], enough: int) -> dict[str, tuple[bool, bool]]:
-        """Return run of a line -> (whether the line ever passed, whether it has enough accepted runs)."""
-        with self._read() as connection:
-            counts = connection.execute(_accepted(connection, list(lines), max(enough, 1)))
-            return {run: (number > 0, number >= enough) for run, number in counts}
+    """Read-only queries; their cost depends on the number of lines."""
 
     def legs(self, run_ids: Sequence[str]) -> list[LegCount]:
         """Return the legs of runs in their last attempt, counted."""
@@ -47,18 +39,3 @@ class CoverageQueries(Part):
             LegCount(run, _STATUS[status], why if status == Status.NOT_RUN else "", count)
             for run, status, why, count in counts
         ]
-
-
-def _accepted(connection: Connection, lines: Sequence[Line], most: int) -> Select[Any]:
-    """Select (run, number of accepted runs of its line, at most `most`) of lines."""
-    newest, own = runs.alias("newest"), runs.alias("own")
-    accepted = (
-        select(own.c.id)
-        .where(own.c.chain == newest.c.chain, own.c.mode == newest.c.mode)
-        .where(own.c.environment == environments(lines, newest), own.c.status.in_(GREEN), *is_state(own))
-        .limit(most)
-        .correlate(newest)
-        .subquery()
-    )
-    count = select(func.count()).select_from(accepted).scalar_subquery()
-    return select(newest.c.id, count).where(among(connection, newest.c.id, [line.run for line in lines]))

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 
 from tipcflow.domain import Status
 from tipcflow.store.base import Part
-from tipcflow.store.queries.states import is_state
+from tipcflow.store.run.line_states import is_state
 from tipcflow.store.schema import runs, steps
 
 # Databases limit the number of values in a query.

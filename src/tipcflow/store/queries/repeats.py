@@ -9,7 +9,8 @@ from sqlalchemy import Select, and_, case, func, select
 from tipcflow.domain import Run, Status
 from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.store.base import Part
-from tipcflow.store.queries.states import GREEN, KINDS
+from tipcflow.store.queries.states import KINDS
+from tipcflow.store.run.line_states import GREEN
 from tipcflow.store.schema import runs
 
 _BAD = (*KINDS[0], Status.FAILED)

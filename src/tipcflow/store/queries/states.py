@@ -1,9 +1,4 @@
-"""The state of each chain: its newest run with a verdict, and the runs before it that explain it.
-
-A *line* is a chain in one mode in one environment class, whose runs are comparable. Its state is its newest ended
-run that was not cancelled. Side runs (`SIDE_RUNS`) and runs of changes (with a merge base) are not the state of a
-chain.
-"""
+"""The state of each line: its newest run with a verdict, and the runs before it that explain it."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,27 +7,22 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Select,
     and_,
     bindparam,
     case,
-    exists,
     func,
     or_,
     select,
-    true,
-    tuple_,
 )
 
 from tipcflow.domain import Run, Status
-from tipcflow.domain.run_documents import MergeBaseDocument
 from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.store.base import Part, among
-from tipcflow.store.schema import attempts, documents, lease_requests, runs
+from tipcflow.store.run.line_states import GREEN, is_state
+from tipcflow.store.schema import attempts, lease_requests, line_states, runs
 
-GREEN = (Status.PASS, Status.IMPROVEMENT)
 # Statuses of one kind of problem: the first run of the same kind began it.
 KINDS = (
     (Status.REGRESSION, Status.UNCONFIRMED),
@@ -42,9 +32,7 @@ KINDS = (
 _STATUS = {status.value: status for status in Status}
 # Databases limit the number of values in a query.
 _AT_ONCE = 500
-# What runs of a line have in common, and the order of the runs in the index of lines.
 _KEY = ("chain", "mode", "environment")
-_ORDER = (*_KEY, "created_at", "id")
 # The first characters of a suite commit, the character after all digits in every collation, and the most runs of a
 # version.
 _IS_COMMIT, _AFTER, _MOST_RUNS = re.compile(r"[0-9a-f]{7,}(\+local)?"), "g", 20_000
@@ -58,6 +46,7 @@ class Line(NamedTuple):
     Attributes:
         run: id of the newest run with a verdict.
         environment: of the line, also if that run ended before its environment was known (`inherited`).
+        accepted: number of accepted runs of the line; 0 for the runs of a version.
     """
 
     run: str
@@ -69,11 +58,12 @@ class Line(NamedTuple):
     status: Status
     framework: str
     created_at: float
+    accepted: int = 0
     inherited: bool = False
 
 
 # The columns of a line, in the order of its fields.
-_LINE = [runs.c.id, *(runs.c[name] for name in Line._fields[1:-1])]
+_LINE = [runs.c.id, *(runs.c[name] for name in Line._fields[1:-2])]
 
 
 @dataclass(frozen=True)
@@ -113,7 +103,7 @@ class States(Part):
     def lines(self) -> list[Line]:
         """Return the state of every line that has one."""
         with self._read() as connection:
-            lines = [_line(row) for row in connection.execute(_STATES[connection.dialect.name])]
+            lines = [_line(row) for row in connection.execute(_STATES)]
         return _without_unknown(lines)
 
     def of_version(self, version: str) -> list[Line]:
@@ -202,71 +192,6 @@ class States(Part):
         return {row["id"]: _run(row) for row in rows}
 
 
-def is_state(table: Any) -> list[ColumnElement[bool]]:
-    """Return the conditions of a run that may be the state of its line."""
-    is_change = exists().where(documents.c.run == table.c.id, documents.c.name == MergeBaseDocument.NAME)
-    return [
-        table.c.status.is_not(None),
-        table.c.status != Status.CANCELLED.value,
-        table.c.trigger.not_in(SIDE_RUNS),
-        ~is_change,
-    ]
-
-
-def _same_line(table: Any, other: Any) -> list[ColumnElement[bool]]:
-    return [table.c[name] == other.c[name] for name in _KEY]
-
-
-def _newest_of_lines() -> Select[Any]:
-    """Select `id`, the newest run with a verdict of each line (NULL where there is none).
-
-    The query steps backwards through an index, from the newest run of a line to that of the line before it: a
-    maximum over all runs costs as much as there are runs. Only a line whose newest run is not its state (running,
-    cancelled, a side run, a change) is searched for an older run.
-    """
-    last = select(runs.c.id).order_by(*(runs.c[name].desc() for name in _ORDER)).limit(1).scalar_subquery()
-    lines = select(last.label("id")).cte("lines", recursive=True)
-    here, before = runs.alias("here"), runs.alias("before")
-    # SQLite would use the index for the first column only of `(chain, mode, environment) < (…)`.
-    preceding = func.coalesce(*(_before(here, before, place).scalar_subquery() for place in (2, 1, 0)))
-    lines = lines.union_all(select(preceding).select_from(lines.join(here, here.c.id == lines.c.id)))
-    member, own = runs.alias("member"), runs.alias("own")
-    newest = select(own.c.id).where(*_same_line(own, member), *is_state(own))
-    newest = newest.order_by(own.c.created_at.desc(), own.c.id.desc()).limit(1)
-    state = case((and_(*is_state(member)), member.c.id), else_=newest.scalar_subquery())
-    return select(state.label("id")).select_from(lines.join(member, member.c.id == lines.c.id))
-
-
-def _before(here: Any, before: Any, place: int) -> Select[Any]:
-    """Select the last run whose key is equal before a place, and smaller at it."""
-    equal = [before.c[name] == here.c[name] for name in _KEY[:place]]
-    smaller = before.c[_KEY[place]] < here.c[_KEY[place]]
-    query = select(before.c.id).where(*equal, smaller)
-    return query.order_by(*(before.c[name].desc() for name in _ORDER[place:])).limit(1).correlate(here)
-
-
-def _states() -> Select[Any]:
-    newest = _newest_of_lines().subquery()
-    query = select(*_LINE).select_from(newest.join(runs, runs.c.id == newest.c.id))
-    return query.order_by(runs.c.chain, runs.c.mode, runs.c.environment)
-
-
-def _states_of_keys() -> Select[Any]:
-    """Select the same with lateral joins, which SQLite does not have: two searches in the index per line."""
-    key = [runs.c[name] for name in _KEY]
-    first = select(*key).order_by(*key).limit(1).subquery()
-    lines = select(*first.c).cte("lines", recursive=True)
-    after, own = runs.alias("after"), runs.alias("own")
-    columns = [after.c[name] for name in _KEY]
-    following = select(*columns).where(tuple_(*columns) > tuple_(*lines.c)).order_by(*columns).limit(1).lateral()
-    lines = lines.union_all(select(*following.c).select_from(lines.join(following, true())))
-    newest = select(own.c.id, *(own.c[name] for name in Line._fields[1:-1]))
-    newest = newest.where(*_same_line(own, lines), *is_state(own))
-    state = newest.order_by(own.c.created_at.desc(), own.c.id.desc()).limit(1).lateral()
-    query = select(*state.c).select_from(lines.join(state, true()))
-    return query.order_by(*(state.c[name] for name in _KEY))
-
-
 def _spent() -> Select[Any]:
     """Select the seconds of the newest complete runs of a `chain`, `mode` and `cluster`; NULL without a step."""
     names = ("chain", "mode", "cluster")
@@ -283,7 +208,9 @@ def _spent() -> Select[Any]:
 
 
 # Built at import: building them takes as long as executing them.
-_STATES = {"sqlite": _states(), "postgresql": _states_of_keys()}
+_STATES = select(*(line_states.c[name] for name in Line._fields[:-1])).order_by(
+    *(line_states.c[name] for name in _KEY)
+)
 _SPENT = _spent()
 
 
@@ -304,7 +231,9 @@ def _without_unknown(lines: list[Line]) -> list[Line]:
             merged[line.run] = line
         elif line.created_at > known.created_at:
             framework = line.framework or known.framework
-            merged[known.run] = line._replace(environment=known.environment, framework=framework, inherited=True)
+            merged[known.run] = line._replace(
+                environment=known.environment, framework=framework, accepted=known.accepted, inherited=True
+            )
     return list(merged.values())
 
 
@@ -314,7 +243,7 @@ def _green(connection: Connection, lines: Sequence[Line]) -> Select[Any]:
     good = (
         select(green.c.id)
         .where(green.c.chain == newest.c.chain, green.c.mode == newest.c.mode)
-        .where(green.c.environment == environments(lines, newest), green.c.status.in_(GREEN), *is_state(green))
+        .where(green.c.environment == _environments(lines, newest), green.c.status.in_(GREEN), *is_state(green))
         .order_by(green.c.created_at.desc(), green.c.id.desc())
         .limit(1)
     )
@@ -332,7 +261,7 @@ def _first_of_kind(lines: Sequence[Line], kind: Sequence[Status], since: Mapping
     after = case({line.run: since[line.run] for line in lines}, value=newest.c.id)
     red = select(
         *(newest.c[name] for name in ("id", "chain", "mode", "cluster")),
-        environments(lines, newest).label("environment"),
+        _environments(lines, newest).label("environment"),
         after.label("since"),
     )
     line = red.where(newest.c.id.in_([line.run for line in lines])).subquery("line")
@@ -349,7 +278,7 @@ def _first_of_kind(lines: Sequence[Line], kind: Sequence[Status], since: Mapping
     return select(line.c.id, *first)
 
 
-def environments(lines: Sequence[Line], newest: Any) -> Any:
+def _environments(lines: Sequence[Line], newest: Any) -> Any:
     """Return the environment of each run's line, which the run itself may not know."""
     inherited = {line.run: line.environment for line in lines if line.inherited}
     return case(inherited, value=newest.c.id, else_=newest.c.environment) if inherited else newest.c.environment
@@ -360,6 +289,6 @@ def _run(row: Mapping[Any, Any]) -> Run:
 
 
 def _line(row: Any) -> Line:
-    """Return a line from its columns (`_LINE`)."""
-    run, chain, suite, mode, cluster, environment, status, framework, created_at = row
-    return Line(run, chain, suite, mode, cluster, environment, _STATUS[status], framework, created_at)
+    """Return a line from its columns (`_LINE`), and the number of accepted runs where it was selected."""
+    run, chain, suite, mode, cluster, environment, status, framework, created_at, *accepted = row
+    return Line(run, chain, suite, mode, cluster, environment, _STATUS[status], framework, created_at, *accepted)

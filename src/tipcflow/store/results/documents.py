@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, delete, select
 
-from tipcflow.domain.run_documents import Document, Fields
+from tipcflow.domain.run_documents import Document, Fields, MergeBaseDocument
 from tipcflow.store.base import Part, upsert
+from tipcflow.store.run import line_states
 from tipcflow.store.schema import documents, runs
 
 D = TypeVar("D", bound=Document)
@@ -52,12 +53,14 @@ class Documents(Part):
         """Store a document, replacing an earlier one of its type."""
         with self._write() as connection:
             _put(connection, run_id, document.NAME, document.body())
+            _refresh_state(connection, run_id, type(document))
 
     def remove(self, run_id: str, kind: type[Document]) -> None:
         """Remove the run's document of that type, if there is one."""
         conditions = (documents.c.run == run_id, documents.c.name == kind.NAME)
         with self._write() as connection:
             connection.execute(delete(documents).where(*conditions))
+            _refresh_state(connection, run_id, kind)
 
     def merge(
         self, run_id: str, kind: type[Document], entries: Mapping[Any, Any], *, without: Collection[object] = ()
@@ -109,6 +112,12 @@ def _locked(connection: Connection, run_id: str, name: str) -> Any:
     return connection.execute(
         select(documents.c.body).where(documents.c.run == run_id, documents.c.name == name)
     ).scalar()
+
+
+def _refresh_state(connection: Connection, run_id: str, kind: type[Document]) -> None:
+    """A run with a merge base is not the state of its line."""
+    if kind is MergeBaseDocument:
+        line_states.refresh(connection, [line_states.key_of(connection, run_id)])
 
 
 def _put(connection: Connection, run_id: str, name: str, body: Any) -> None:

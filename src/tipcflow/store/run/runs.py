@@ -7,6 +7,7 @@ from sqlalchemy import Column, RowMapping, Select, func, insert, select, update
 
 from tipcflow.domain import ConfigError, Plan, Run, Status
 from tipcflow.store.base import Part
+from tipcflow.store.run import line_states
 from tipcflow.store.run.plans import put_plan, unknown_run
 from tipcflow.store.schema import RUN_WORDS, runs
 
@@ -42,6 +43,8 @@ class Runs(Part):
             if connection.execute(select(runs.c.id).where(runs.c.id == run.id)).first():
                 raise ConfigError("a run with that id exists", key="run", found=run.id)
             connection.execute(insert(runs), run.model_dump())
+            if run.status is not None:
+                line_states.refresh(connection, [line_states.key_of(connection, run.id)])
             if plan is not None:
                 put_plan(connection, run.id, plan)
 
@@ -129,8 +132,12 @@ class Runs(Part):
         self._set(run_id, {"status": None, "reason": "", "ended_at": None})
 
     def _set(self, run_id: str, fields: Mapping[str, Any]) -> None:
+        decides = not line_states.DECISIVE.isdisjoint(fields)
         with self._write() as connection:
+            before = line_states.key_of(connection, run_id) if decides else None
             changed = connection.execute(update(runs).where(runs.c.id == run_id).values(**fields)).rowcount
+            if decides:
+                line_states.refresh(connection, [before, line_states.key_of(connection, run_id)])
         if not changed:
             raise self._unknown(run_id)
 

@@ -4,6 +4,7 @@ Public: `__all__`.
 """
 
 from tipcflow.store.schema.alerts import alert_events, alerts
+from tipcflow.store.schema.lines import line_states
 from tipcflow.store.schema.quarantines import quarantines
 from tipcflow.store.schema.tables import (
     CHECK_WORDS,
@@ -46,6 +47,7 @@ __all__ = [
     "lease_requests",
     "leases",
     "legs",
+    "line_states",
     "members",
     "messages",
     "metadata",

@@ -58,5 +58,5 @@ def test_an_account_that_may_not_create_extensions_has_no_index(postgres_server:
         with store.database.read() as connection:
             assert connection.execute(_INDEXES).scalar() == 0
     assert _found(limited, "PADDLE 3.4_DEV") == ["r01"]
-    assert migrate.downgrade(limited, "0012") == "0013"
+    assert migrate.downgrade(limited, "0012") == migrate.HEAD
     postgres_server.drop(url)
