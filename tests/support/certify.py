@@ -65,6 +65,10 @@ class Site:
         assert isinstance(self._nodes, LocalNodes)
         return self._nodes
 
+    @nodes.setter
+    def nodes(self, nodes: LocalNodes) -> None:
+        self._nodes = nodes
+
     @property
     def env(self) -> dict[str, str]:
         """The environment of every command."""

@@ -1,4 +1,4 @@
 """What is stored of a run itself: identity, plan, steps, attempts and their members.
 
-Public: `line_states`, `members`.
+Public: `members`.
 """

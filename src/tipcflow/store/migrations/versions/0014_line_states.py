@@ -11,7 +11,8 @@ depends_on = None
 _KEY = ("chain", "mode", "environment")
 # Without the runs that are not the state of a chain: those that examine other runs, and runs of changes.
 _FILL = """
-    INSERT INTO line_states (chain, mode, environment, run, suite, cluster, status, framework, created_at, accepted)
+    INSERT INTO line_states
+        (chain, mode, environment, run, suite, cluster, status, framework, created_at, accepted)
     SELECT chain, mode, environment, id, suite, cluster, status, framework, created_at, accepted FROM (
         SELECT chain, mode, environment, id, suite, cluster, status, framework, created_at,
             sum(CASE WHEN status IN ('pass', 'improvement') THEN 1 ELSE 0 END)
