@@ -50,7 +50,7 @@ def test_cluster_file_declares_launch_and_containers(tmp_path: Path) -> None:
         ("image: registry", "image: -registry", 9, "container.image"),
         ("python: /usr/local", "python: usr/local", 10, "container.python"),
         ("args: [--gpus, all]", "arg: []", 11, "container.arg"),
-        ("launch: master", "launch: mpi", 2, "'ips', 'master', 'torchrun', 'init_method' or 'script'"),
+        ("launch: master", "launch: mpi", 2, "'torchrun', 'init_method', 'script' or 'ps'"),
     ],
 )
 def test_errors_name_their_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tipcflow.remote.runner.hang import Hang
 from tipcflow.remote.runner.progress import Progress, iteration_of, last_line, point_of
+from tipcflow.remote.runner.ranks import RankEnds, Servers
 from tipcflow.remote.runner.workers import Workers
 
 LINES = [
@@ -270,6 +271,7 @@ class Busy:
 
     def __init__(self):
         self.looks = 0
+        self.ends, self.servers = RankEnds(), Servers("/nowhere", {})
 
     def find(self):
         self.looks += 1
