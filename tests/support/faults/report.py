@@ -122,8 +122,10 @@ def _put(path: Path, text: str) -> None:
 
 @functools.cache
 def commit() -> str:
-    """The tested commit; changed results are not a change."""
-    results = [f":!{path.relative_to(ROOT)}" for path in (RESULTS, PAGE)]
+    """The tested commit; changed results and pages are not a change."""
+    results = [
+        f":!{path}" for path in ("docs", *(f"tests/support/{kind}/seen.json" for kind in ("faults", "liars")))
+    ]
     head = _git("log", "-1", "--format=%h %cs", "--abbrev=7").split()
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *results)
     return f"{head[0]}{'+' if changed else ''} {head[1]}" if len(head) == 2 else ""
