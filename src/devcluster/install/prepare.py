@@ -1,6 +1,6 @@
 """Preparation of this machine for the demo and the tests: installs missing requirements.
 
-Usage: python -m devcluster.install.prepare [--tests] [--servers]
+Usage: `python -m devcluster.install.prepare [--tests] [--servers]`
 
 `--servers`: the environment of nodes with parameter servers instead of that of CPU nodes.
 """
