@@ -69,7 +69,8 @@ def test_every_backup_error_is_a_single_line(
     )
     assert tipcflow("db", "restore", str(file)).err == (
         f"config_error: the database {url} is not empty; "
-        "found 'rows in attempts, environments, legs, plans, runs, series, steps'; expected an empty database\n"
+        "found 'rows in attempts, environments, legs, line_states, plans, runs, series, steps'; "
+        "expected an empty database\n"
         "  hint: --replace deletes its rows; make a backup of it first\n"
     )
     monkeypatch.setenv("TIPCFLOW_DATABASE_URL", elsewhere)

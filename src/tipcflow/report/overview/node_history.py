@@ -7,8 +7,6 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
-from tipcflow.check.detect import Gate
-from tipcflow.config.policy import DetectRule
 from tipcflow.domain.numbers.units import counted, first_names, percent, utc_minute
 
 # The residual of a run: the median slowdown of its speeds, compared with their baselines.
@@ -139,6 +137,10 @@ def _trend(
 
 def _change(node: str, source: str, samples: Sequence[Sample]) -> NodeChange | None:
     """Return the slowdown that the newest samples show; None if there is none, or the node has recovered."""
+    # The reports' models need no extra (`[run]`), the detector does.
+    from tipcflow.check.detect import Gate
+    from tipcflow.config.policy import DetectRule
+
     gate = Gate(higher_is_better=False, rule=DetectRule(floor=FLOOR))
     since: int | None = None
     before: float | None = None

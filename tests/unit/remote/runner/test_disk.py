@@ -8,6 +8,7 @@ import pytest
 
 from tipcflow.remote.runner import container, files, processes
 from tipcflow.remote.runner.job import Job
+from tipcflow.remote.runner.ranks import RankEnds, Servers
 
 pytestmark = [pytest.mark.process, pytest.mark.root]
 
@@ -93,6 +94,8 @@ def test_processes_of_an_unrecorded_command_are_ended(tmp_path, monkeypatch):
     ended = []
 
     class Workers:
+        ends, servers = RankEnds(), Servers(str(tmp_path), {})
+
         def end(self, meanwhile, *, grace_s):
             ended.append(grace_s)
 
