@@ -37,6 +37,16 @@ def own_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.yaml"))) if folder.is_dir() else ()
 
 
+def own_state() -> tuple[tuple[str, int], ...]:
+    """Return path and time of modification of every file with a dialect or layout of users.
+
+    What was made of the files is valid while this is equal. A file that was removed meanwhile has the time 0.
+    """
+    folder = _folder()
+    files = sorted([*folder.glob("*.yaml"), *(folder / "layouts").glob("*.yaml")]) if folder.is_dir() else []
+    return tuple((str(path), _changed(path)) for path in files)
+
+
 def own_dialect(name: str) -> Source | None:
     """Return the file of a dialect of a user; None if there is none.
 
@@ -64,11 +74,16 @@ def _folder() -> Path:
 
 
 def _read(path: Path) -> Source | None:
+    changed = _changed(path)
+    return _parsed(path, changed) if changed else None
+
+
+def _changed(path: Path) -> int:
+    """Return the time of modification in nanoseconds, 0 for a missing file."""
     try:
-        changed = path.stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except OSError:
-        return None
-    return _parsed(path, changed)
+        return 0
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tipcflow.config.loader import first_error
-from tipcflow.config.own_dialects import Source, file_stem, own_dialect, own_names
+from tipcflow.config.own_dialects import Source, file_stem, own_dialect, own_names, own_state
 from tipcflow.config.yaml_text.shipped import own_yaml
 from tipcflow.domain import ConfigError
 from tipcflow.params.dialect import Dialect
@@ -40,12 +40,7 @@ def load_dialect(name: str) -> Dialect:
     """
     if name in _shipped():
         return _shipped_dialect(name)
-    source = own_dialect(name)
-    if source is None or source.data.get("name") != name:
-        raise ConfigError(
-            "there is no such dialect", key="dialect", found=name, expected=", ".join(known_dialects())
-        )
-    return _own_dialect(name, source)
+    return _own_dialect(name, own_state())
 
 
 def family_dialects(name: str, kind: str) -> tuple[str, ...]:
@@ -54,6 +49,12 @@ def family_dialects(name: str, kind: str) -> tuple[str, ...]:
     Raises:
         ConfigError: the dialect does not exist, or the file of another script of this suite is wrong.
     """
+    return _family(name, kind, own_state())
+
+
+@lru_cache(maxsize=512)
+def _family(name: str, kind: str, state: object) -> tuple[str, ...]:
+    """Return the family; each plan asks for it. `state` changes when a file of users has changed."""
     suite = load_dialect(name).suite
     others = [_shipped_dialect(other) for other in sorted(_shipped())]
     for stem in own_names():
@@ -82,7 +83,14 @@ def _shipped_dialect(name: str) -> Dialect:
     return Dialect.model_validate(_resolved(name, Source(_shipped()[name]), ()))
 
 
-def _own_dialect(name: str, source: Source) -> Dialect:
+@lru_cache(maxsize=256)
+def _own_dialect(name: str, state: object) -> Dialect:
+    """Return the checked dialect of a user. `state` changes when a file of users has changed."""
+    source = own_dialect(name)
+    if source is None or source.data.get("name") != name:
+        raise ConfigError(
+            "there is no such dialect", key="dialect", found=name, expected=", ".join(known_dialects())
+        )
     data = _resolved(name, source, ())
     try:
         dialect = Dialect.model_validate(data)

@@ -1,5 +1,6 @@
 """Dialects of users: in the folder of the configuration, checked by file, line and key, one broken file alone."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,14 +55,29 @@ def test_dialect_of_a_user_plans_a_file(dialects: Path) -> None:
 
 
 def test_edited_file_is_read_again(dialects: Path) -> None:
-    import os
-
     path = dialects / "Mine.yaml"
     path.write_text(GOOD)
     assert load_dialect("Mine").output == "./out/{model}"
     path.write_text(GOOD.replace("./out", "./new"))
     os.utime(path, ns=(1, 1))
     assert load_dialect("Mine").output == "./new/{model}"
+
+
+def test_edited_layout_and_script_are_read_again(dialects: Path) -> None:
+    """The dialect itself stays as it is."""
+    wide = dialects / "layouts" / "wide.yaml"
+    wide.write_text("extends: norm\nslots:\n  infer_param9: {line: 51}\n")
+    (dialects / "Mine.yaml").write_text(GOOD + "layout: wide\n")
+    assert "infer_param9" in load_dialect("Mine").line_map().slots
+    wide.write_text("extends: norm\nslots:\n  infer_param8: {line: 51}\n")
+    os.utime(wide, ns=(1, 1))
+    assert "infer_param9" not in load_dialect("Mine").line_map().slots
+    assert family_dialects("Mine", "ptq") == ()
+    script = dialects / "Mine_ptq.yaml"
+    script.write_text("name: Mine/ptq\nsuite: Mine\nextends: PaddleSeg/ptq\noutput: ./out\n")
+    assert family_dialects("Mine", "ptq") == ("Mine/ptq",)
+    script.unlink()
+    assert family_dialects("Mine", "ptq") == ()
 
 
 @pytest.mark.parametrize(
@@ -133,8 +149,6 @@ def test_recursive_layout_or_wrong_key_is_refused(dialects: Path) -> None:
     with pytest.raises(ConfigError, match="extends itself"):
         load_dialect("Mine")
     path.write_text("extends: norm\nslots:\n  x: {lin: 51}\n")
-    import os
-
     os.utime(path, ns=(1, 1))
     with pytest.raises(ConfigError) as caught:
         load_dialect("Mine")
