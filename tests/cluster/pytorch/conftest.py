@@ -1,44 +1,28 @@
 """A user's installation with the shipped PyTorch suite, on nodes whose environment has PyTorch."""
 
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.support import certify
+from tests.support.samples import HOME, mark_tests_below, needs_environment, nodes_on_demand, sample_site
 
-from devcluster.install.environment import is_ready
-from devcluster.local_nodes.nodes import LocalNodes, local_nodes
+from devcluster.local_nodes.nodes import LocalNodes
 
-HOME = certify.ROOT / ".tipcflow"
 PYTHON = HOME / "envs" / "node-torch" / "bin" / "python"
 SUITE = certify.ROOT / "examples" / "pytorch_multinode"
-NEEDS_TORCH = pytest.mark.skipif(
-    not is_ready(HOME, "node-torch"), reason="no .tipcflow/envs/node-torch: tools/node_torch.sh makes it"
-)
+NEEDS_TORCH = needs_environment("node-torch", "tools/node_torch.sh")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of this folder: they take minutes, and need the environment."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            for mark in (pytest.mark.cluster, pytest.mark.full, pytest.mark.timeout(900), NEEDS_TORCH):
-                item.add_marker(mark)
+    mark_tests_below(Path(__file__).parent, items, NEEDS_TORCH)
 
 
 @pytest.fixture(scope="module")
 def torch_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], LocalNodes]]:
     """Nodes a and b with PyTorch, started when a test needs them."""
-    with ExitStack() as stack:
-        made: list[LocalNodes] = []
-
-        def nodes() -> LocalNodes:
-            if not made:
-                made.append(stack.enter_context(local_nodes(tmp_path_factory.mktemp("nodes"), python=PYTHON)))
-            return made[0]
-
+    with nodes_on_demand(tmp_path_factory.mktemp("nodes"), PYTHON) as nodes:
         yield nodes
 
 
@@ -46,11 +30,4 @@ def torch_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 def site(torch_nodes: Callable[[], LocalNodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> certify.Site:
     """An installation whose suite `pytorch_multinode` is a copy of the shipped one."""
     monkeypatch.setattr(certify, "DEADLINE_S", 800)
-    made = certify.Site(tmp_path, torch_nodes())
-    shutil.rmtree(made.suite)
-    shutil.copytree(SUITE, made.suite, ignore=shutil.ignore_patterns("output", "__pycache__"))
-    shutil.copytree(certify.ROOT / "configs" / "dialects", made.configs / "dialects")
-    content = yaml.safe_load((certify.ROOT / "configs" / "suites" / "pytorch_multinode.yaml").read_text())
-    content["folder"] = str(made.suite)
-    (made.configs / "suites" / "pytorch_multinode.yaml").write_text(yaml.safe_dump(content))
-    return made
+    return sample_site(tmp_path, torch_nodes(), "pytorch_multinode")

@@ -1,15 +1,14 @@
 """`tipcflow scaling run` with `launch: script`: a shell script of the suite starts the ranks of each node."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
-from tests.cluster.scaling.test_topologies import LIMIT_S, NAME, PARAMS
-from tests.support.certify import ROOT, TIPCFLOW, Site
+from tests.cluster.scaling.test_topologies import LIMIT_S, NAME, PARAMS, SAMPLE
+from tests.support.certify import TIPCFLOW, Site
+from tests.support.samples import sample_site
 
 from devcluster.local_nodes.nodes import LocalNodes
 
@@ -37,18 +36,13 @@ fi
 @pytest.fixture
 def site(make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Path) -> Site:
     """An installation with the sample suite, whose measured trainings are started by `run_nodes.sh`."""
-    made = Site(tmp_path / "site", make_nodes(tmp_path / "nodes", python=node_python))
-    shutil.rmtree(made.suite)
-    shutil.copytree(ROOT / "examples" / "mobilenet_v3_small", made.suite)
-    shutil.copytree(ROOT / "configs" / "dialects", made.configs / "dialects")
+    nodes = make_nodes(tmp_path / "nodes", python=node_python)
+    changed = {"launch": "script", "seed_argument": None, "deterministic": None}
+    made = sample_site(tmp_path / "site", nodes, NAME, sample=SAMPLE, **changed)
     (made.suite / "run_nodes.sh").write_text(SCRIPT)
     params = made.suite / PARAMS
     text = params.read_text().replace("max-iters:150", "max-iters:12")
     params.write_text(text.replace("norm_train:train.py --data-path=./lite_data", "norm_train:run_nodes.sh"))
-    content = yaml.safe_load((ROOT / "configs" / "suites" / f"{NAME}.yaml").read_text())
-    del content["seed_argument"], content["deterministic"]
-    own = {"folder": str(made.suite), "launch": "script"}
-    (made.configs / "suites" / f"{NAME}.yaml").write_text(yaml.safe_dump({**content, **own}))
     return made
 
 

@@ -1,14 +1,13 @@
 """`tipcflow scaling run`: the sample suite on 1 and 2 nodes with 1 and 2 processes each."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
-from tests.support.certify import ROOT, TIPCFLOW, Site
+from tests.support.certify import TIPCFLOW, Site
+from tests.support.samples import sample_site
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain.run.scaling import ScalingDocument
@@ -16,21 +15,17 @@ from tipcflow.domain.run.scaling import ScalingDocument
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 PARAMS = "test_tipc/benchmark/mobilenet_v3_small/train_benchmark.txt"
-NAME = "mobilenet_v3_small_benchmark"
+SAMPLE, NAME = "mobilenet_v3_small", "mobilenet_v3_small_benchmark"
 LIMIT_S = 900
 
 
 @pytest.fixture
 def site(make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Path) -> Site:
     """An installation with the sample suite, whose measured trainings have 12 iterations."""
-    made = Site(tmp_path / "site", make_nodes(tmp_path / "nodes", python=node_python))
-    shutil.rmtree(made.suite)
-    shutil.copytree(ROOT / "examples" / "mobilenet_v3_small", made.suite)
-    shutil.copytree(ROOT / "configs" / "dialects", made.configs / "dialects")
+    nodes = make_nodes(tmp_path / "nodes", python=node_python)
+    made = sample_site(tmp_path / "site", nodes, NAME, sample=SAMPLE)
     params = made.suite / PARAMS
     params.write_text(params.read_text().replace("max-iters:150", "max-iters:12"))
-    content = yaml.safe_load((ROOT / "configs" / "suites" / f"{NAME}.yaml").read_text())
-    (made.configs / "suites" / f"{NAME}.yaml").write_text(yaml.safe_dump({**content, "folder": str(made.suite)}))
     return made
 
 
