@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import certify
-from tests.support.samples import HOME, mark_tests_below, needs_environment, nodes_on_demand, sample_site
+from tests.support.samples.site import HOME, mark_tests_below, needs_environment, nodes_on_demand, sample_site
 
 from devcluster.local_nodes.nodes import LocalNodes
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cluster.scaling.test_topologies import LIMIT_S, NAME, PARAMS, SAMPLE
 from tests.support.certify import TIPCFLOW, Site
-from tests.support.samples import sample_site
+from tests.support.samples.site import sample_site
 
 from devcluster.local_nodes.nodes import LocalNodes
 

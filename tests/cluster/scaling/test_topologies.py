@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.certify import TIPCFLOW, Site
-from tests.support.samples import sample_site
+from tests.support.samples.site import sample_site
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain.run.scaling import ScalingDocument

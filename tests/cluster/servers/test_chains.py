@@ -71,7 +71,7 @@ done
 
 
 @pytest.mark.parametrize(
-    ("role", "node", "name"), [("PSERVER", "a", "parameter server 0"), ("TRAINER", "b", "rank 1")]
+    ("role", "node", "name"), [("PSERVER", "a", "parameter server 0"), ("TRAINER", "b", "trainer 1")]
 )
 def test_a_killed_process_ends_the_group_and_is_named(site: certify.Site, role: str, node: str, name: str) -> None:
     path = site.suite / TWO_NODES

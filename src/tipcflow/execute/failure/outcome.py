@@ -100,7 +100,7 @@ def step_outcome(
         lost = Failure(failure_class=_lost_class(named), node=named.name, followers=others)
         return Outcome(Status.INFRA_FAILURE, named.lost, lost)
     died = first_failed(named.record)
-    if died is not None and (died.is_server or was_stopped(named)):
+    if died is not None and (died.is_server or died.was_killed or was_stopped(named)):
         return _process_died(named.record, died, diagnosis, others)
     peers_ended = any(m.record is not None and not was_stopped(m) for m in members if m.name in others)
     unknown = named.record.stopped_by is None and not peers_ended

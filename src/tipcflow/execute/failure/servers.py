@@ -34,6 +34,11 @@ class FailedProcess(NamedTuple):
         return f"{role} {self.end.rank}" if self.end.rank >= 0 else role
 
     @property
+    def was_killed(self) -> bool:
+        """Whether a signal from outside ended it: then logs only have messages of those that lost it."""
+        return self.end.signal in FROM_OUTSIDE
+
+    @property
     def how(self) -> str:
         """Return how it ended."""
         if self.end.signal:
@@ -72,7 +77,7 @@ def class_of_process(process: FailedProcess, record: ExitRecord, diagnosis: LogD
     """Return the failure class of a process that died."""
     if process.end.signal == signal.SIGKILL and record.oom:
         return FailureClass.OOM_HOST
-    if process.end.signal in FROM_OUTSIDE:
+    if process.was_killed:
         return FailureClass.KILLED
     failure = find_failure(diagnosis.servers.get(process.end.rank, "")) if process.is_server else diagnosis.trouble
     return failure.failure_class if failure and not failure.is_collateral else FailureClass.CODE_ERROR

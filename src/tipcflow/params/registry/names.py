@@ -54,7 +54,7 @@ def family_dialects(name: str, kind: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def _family(name: str, kind: str, state: object) -> tuple[str, ...]:
-    """Return the family; each plan asks for it. `state` changes when a file of users has changed."""
+    """Return the family. Cached, because each plan needs it; `state` changes when a file of users has changed."""
     suite = load_dialect(name).suite
     others = [_shipped_dialect(other) for other in sorted(_shipped())]
     for stem in own_names():

@@ -57,6 +57,21 @@ def test_a_trainer_that_died_before_the_stop_is_the_root_cause() -> None:
     assert (outcome.failure.node, outcome.failure.rank) == ("b", 1)
 
 
+def test_a_killed_trainer_counts_more_than_messages_about_its_connections() -> None:
+    """Its own server logs a lost connection to the other trainer, which crashed because of it."""
+    lost = "W1126 15:41:20 input_messenger.cpp:362] Fail to read from Socket: Connection reset by peer [104]\n"
+    members = [
+        member("a", exit_code=241, ended_at=5, ranks=[dead(0, 3.0, signal=11)], **WITH_SERVERS),
+        member("b", exit_code=241, ended_at=4, ranks=[dead(1, 2.8, signal=9)], **WITH_SERVERS),
+    ]
+    outcome = step_outcome(
+        members, {name: LogDiagnosis(lost, rank) for rank, name in enumerate("ab")}, cancelled=False
+    )
+    assert outcome.reason == "trainer 1 on node b was ended by signal 9; collateral failure on node a"
+    assert outcome.failure is not None
+    assert (outcome.failure.failure_class, outcome.failure.rank) == (FailureClass.KILLED, 1)
+
+
 def test_the_log_of_a_crashed_server_is_quoted() -> None:
     server = "Traceback (most recent call last):\n  x\nValueError: bad table\n"
     members = [member("a", servers=[dead(0, 1.0, exit_code=1)], **WITH_SERVERS)]
