@@ -11,7 +11,7 @@ from devcluster.local_nodes.nodes import LocalNodes
 
 PYTHON = HOME / "envs" / "node-torch" / "bin" / "python"
 SUITE = certify.ROOT / "examples" / "pytorch_multinode"
-NEEDS_TORCH = needs_environment("node-torch", "tools/node_torch.sh")
+NEEDS_TORCH = needs_environment("node-torch", "no .tipcflow/envs/node-torch: tools/node_torch.sh makes it")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

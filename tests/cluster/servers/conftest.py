@@ -10,7 +10,7 @@ from tests.support.samples.site import HOME, mark_tests_below, needs_environment
 from devcluster.local_nodes.nodes import LocalNodes
 
 PYTHON = HOME / "envs" / "node-ps" / "bin" / "python"
-NEEDS_SERVERS = needs_environment("node-ps", "make test-full")
+NEEDS_SERVERS = needs_environment("node-ps", "no .tipcflow/envs/node-ps: make test-full makes it")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,9 +16,9 @@ from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 HOME = ROOT / ".tipcflow"
 
 
-def needs_environment(kind: str, makes: str) -> pytest.MarkDecorator:
-    """Skip without an environment of nodes; `makes` is what makes it."""
-    return pytest.mark.skipif(not is_ready(HOME, kind), reason=f"no .tipcflow/envs/{kind}: {makes} makes it")
+def needs_environment(kind: str, reason: str) -> pytest.MarkDecorator:
+    """Skip without an environment of nodes; the reason is whole in its caller, for tests/support/skips.py."""
+    return pytest.mark.skipif(not is_ready(HOME, kind), reason=reason)
 
 
 def mark_tests_below(folder: Path, items: list[pytest.Item], *marks: pytest.MarkDecorator) -> None:
