@@ -2,8 +2,8 @@
 
 Each page is requested --times times from the app alone, without Airflow's login. The table has the median, the
 95th percentile and the slowest response, the median of the CPU in milliseconds with the client's share, and the
-size of the page. The goal is a 95th percentile of 200 ms and a size of 300 KiB. The load average is that of the
-beginning.
+size of the page. The goal is a 95th percentile of 200 ms, and a size of 300 KiB of pages; JSON and CSV have all rows
+and no limit. The load average is that of the beginning.
 
 Prints a table and writes benchmarks/results/pages.json.
 """
@@ -95,6 +95,7 @@ def paths(chains: int, run: Run, runs: list[Run]) -> dict[str, str]:
         "flaky": "/flaky",
         "nodes": "/nodes",
         "nodes, 7 days": "/nodes?hours=168",
+        "nodes, slower": "/nodes?history=90",
         "versions": f"/versions?{urlencode({'new': run.framework, 'base': run.framework[:-3] + '000'})}",
         "versions, commit": f"/versions?{urlencode({'new': run.suite_commit})}",
         "alerts": "/alerts",
@@ -121,7 +122,8 @@ def _data() -> dict[str, str]:
     """The facts of pages as JSON and CSV."""
     pages = ("today", "changes", "matrix", "coverage", "flaky", "alerts", "nodes", "pulls", "ab", "scaling")
     forms = (("JSON", ""), ("CSV", "?format=csv"))
-    return {f"{page}, {form}": f"/api/{page}{query}" for page in pages for form, query in forms}
+    found = {f"{page}, {form}": f"/api/{page}{query}" for page in pages for form, query in forms}
+    return {**found, "slower nodes, JSON": "/api/node-history?days=90"}
 
 
 def lines(chain: Run, count: int) -> str:
@@ -180,7 +182,8 @@ def main() -> None:
     for name, one in found.items():
         columns = ("median_ms", "p95_ms", "slowest_ms", "cpu_ms")
         times = " ".join(f"{one[which]:7.1f}" for which in columns)
-        missed = one["p95_ms"] > GOAL_MS or one["bytes"] > GOAL_KIB * 1024
+        is_large = one["bytes"] > GOAL_KIB * 1024 and not name.endswith(("JSON", "CSV"))
+        missed = one["p95_ms"] > GOAL_MS or is_large
         print(f"{name:<18} {times} {one['bytes'] / 1024:7.0f} KiB{'  missed' if missed else ''}")
     results = ROOT / "benchmarks" / "results"
     results.mkdir(exist_ok=True)

@@ -80,7 +80,7 @@ def pages(app: FastAPI, home: Path) -> list[str]:
         alert = store.tracked_alerts.all()[0].number
     passed = [line for line in lines if line.status is Status.PASS]
     failed = [line for line in lines if line.status in (Status.FAILED, Status.REGRESSION)]
-    query = {"/compare": f"?run={passed[0].run}&run={failed[0].run}"}
+    query = {"/compare": f"?run={passed[0].run}&run={failed[0].run}", "/nodes": "?history=90"}
     found = []
     for route in app.routes:
         if not isinstance(route, Route) or "GET" not in (route.methods or ()) or route.path.startswith(_OTHER):
