@@ -2,8 +2,8 @@
 
 Each page is requested --times times from the app alone, without Airflow's login. The table has the median, the
 95th percentile and the slowest response, the median of the CPU in milliseconds with the client's share, and the
-size of the page. The goal is a 95th percentile of 200 ms, and a size of 300 KiB of pages; JSON and CSV have all rows
-and no limit. The load average is that of the beginning.
+size of the page. The goal is a 95th percentile of 200 ms, and a size of 300 KiB of pages; JSON and CSV have all
+rows and no limit. The load average is that of the beginning.
 
 Prints a table and writes benchmarks/results/pages.json.
 """
