@@ -94,6 +94,7 @@ lock: install ## Pin the newest allowed packages by version and hash
 	$(COMPILE) requirements/node-cpu.in -o requirements/node-cpu.txt
 	@# Not for all platforms: on Windows, Paddle 2.6.2 requires a protobuf without its parameter server.
 	$(subst --universal,--python-platform linux,$(COMPILE)) requirements/node-ps.in -o requirements/node-ps.txt
+	$(subst --universal,--python-platform linux,$(COMPILE)) requirements/node-torch-gpu.in -o requirements/node-torch-gpu.txt
 	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) requirements/node-torch.in -o requirements/node-torch.txt)
 	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) -c requirements/node-cpu.txt \
 		requirements/node-autolog.in -o requirements/node-autolog.txt)

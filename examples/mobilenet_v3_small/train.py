@@ -27,6 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max-iters", type=positive, default=0, help="iterations in total, instead of --epochs")
     parser.add_argument("--batch-size", type=positive, default=4, help="per process")
     parser.add_argument("--auto-cast", choices=("fp32", "amp"), default="fp32", help="amp needs a GPU")
+    parser.add_argument("--amp-level", choices=("O1", "O2"), default="O1", help="O2: weights in float16, too")
     parser.add_argument("settings", nargs="*", metavar="Global.KEY=VALUE", help="settings of mixed precision")
     parser.add_argument("--lr", type=float, default=0.006)
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="equal seeds give equal losses")
@@ -42,7 +43,7 @@ def arguments() -> argparse.Namespace:
     if args.seed < 0:
         refuse(f"--seed={args.seed}: expected 0 or more")
     args.inject = parse_fault(args.inject)
-    args.mixing = mixing(args.auto_cast, args.settings)
+    args.mixing = mixing(args.auto_cast, args.settings, args.amp_level)
     return args
 
 

@@ -1,4 +1,4 @@
-"""Local SSH nodes, their environment, a sample history, and the one-command demo.
+"""Local SSH nodes, their environment, a sample history, the one-command demo, and checks that need GPUs.
 
 Public: `signals`.
 """

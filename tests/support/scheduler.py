@@ -60,7 +60,9 @@ class Scheduler:
     def start(self, dag_id: str = DAG, *, trigger: str = "test", **conf: Any) -> DagRun:
         """Trigger a run; the run's trigger is the first part of the DAG run's id."""
         self._count += 1
-        fields = conf if dag_id in ("weekly", "maintenance") else {"mode": MODE, "cluster": "local", **conf}
+        fields = (
+            conf if dag_id in ("weekly", "maintenance", "scaling") else {"mode": MODE, "cluster": "local", **conf}
+        )
         return self.api.trigger(dag_id, fields, f"{trigger}__{time.time_ns()}_{self._count}")
 
     def now(self, run: DagRun) -> DagRun:

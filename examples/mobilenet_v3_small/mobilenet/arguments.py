@@ -41,14 +41,16 @@ class Mixing:
 
     scale: float = 1024.0
     dynamic: bool = True
+    level: str = "O1"
 
 
-def mixing(auto_cast: str, settings: list[str]) -> Mixing | None:
+def mixing(auto_cast: str, settings: list[str], level: str = "O1") -> Mixing | None:
     """Returns the settings of mixed precision, None for fp32; ends the process with 2 if they contradict.
 
     Args:
         settings: `Global.use_amp=True`, `Global.scale_loss=1024.0`, `Global.use_dynamic_loss_scaling=True`, which
             test scripts append to `--auto-cast=amp`.
+        level: O1 casts the inputs of operators that are safe in float16, O2 also the weights.
     """
     known = {"Global.use_amp": "", "Global.scale_loss": "1024.0", "Global.use_dynamic_loss_scaling": "True"}
     for text in settings:
@@ -58,14 +60,14 @@ def mixing(auto_cast: str, settings: list[str]) -> Mixing | None:
         known[name] = value
     try:
         used = switch(known["Global.use_amp"]) if known["Global.use_amp"] else auto_cast == "amp"
-        scaling = Mixing(float(known["Global.scale_loss"]), switch(known["Global.use_dynamic_loss_scaling"]))
+        scale, dynamic = float(known["Global.scale_loss"]), switch(known["Global.use_dynamic_loss_scaling"])
     except (ValueError, argparse.ArgumentTypeError) as problem:
         refuse(f"settings {' '.join(settings)}: {problem}")
     if used != (auto_cast == "amp"):
         refuse(f"--auto-cast={auto_cast} contradicts Global.use_amp={used}")
-    if scaling.scale < 1.0:
-        refuse(f"Global.scale_loss={scaling.scale:g}: expected 1 or more")
-    return scaling if used else None
+    if scale < 1.0:
+        refuse(f"Global.scale_loss={scale:g}: expected 1 or more")
+    return Mixing(scale, dynamic, level) if used else None
 
 
 def parse(parser: argparse.ArgumentParser, words: list[str] | None = None) -> argparse.Namespace:

@@ -35,8 +35,9 @@ def train(
     epoch_steps = len(shard(len(items), epoch=0, **split))
     steps = args.max_iters or args.epochs * epoch_steps
     rate = _schedule(args.lr, steps)
-    network = paddle.DataParallel(model) if place.world > 1 else model
     optimizer = paddle.optimizer.AdamW(rate, parameters=model.parameters(), weight_decay=1e-4)
+    model, optimizer = precision.decorate(model, optimizer)
+    network = paddle.DataParallel(model) if place.world > 1 else model
     model.train()
     step = 0
     for epoch in range(1, -(-steps // epoch_steps) + 1):
@@ -58,6 +59,8 @@ def train(
                 meter = Meter()
             rate.step()
             step += 1
+    if precision.mixed:
+        log(f"mixed precision: level {precision.level}, parameters trained: {precision.restore(model)}")
 
 
 def evaluate(model: nn.Layer, items: Items, log: Log) -> None:

@@ -1,4 +1,4 @@
 """Installation for local clusters and tests: system packages and node environments.
 
-Public: `environment`, `packages`, `prepare`.
+Public: `environment`, `packages`, `prepare`, `wheels`.
 """

@@ -22,17 +22,18 @@ def wheel_sources() -> list[str]:
 
 def wheel_env() -> dict[str, str]:
     """Return the environment of an installer that also looks there."""
-    sources = [name for name in wheel_sources() if _is_page(name) or Path(name).is_dir()]
+    sources = [name for name in wheel_sources() if is_page(name) or Path(name).is_dir()]
     return {**os.environ, "UV_FIND_LINKS": ",".join(sources)} if sources else dict(os.environ)
 
 
-def _is_page(source: str) -> bool:
+def is_page(source: str) -> bool:
+    """Return whether a wheel source is the address of a page, not a folder."""
     return "://" in source
 
 
 def _may_have(package: str, version: str) -> bool:
     """Return whether a folder has the wheel, or a page may have it."""
-    return any(_is_page(source) or find_wheel(source, package, version) for source in wheel_sources())
+    return any(is_page(source) or find_wheel(source, package, version) for source in wheel_sources())
 
 
 def pinned(requirements: Path, package: str) -> str:
@@ -74,8 +75,13 @@ def require_wheel(kind: str, requirements: Path) -> None:
 
 def find_wheel(folder: str, package: str, version: str) -> Path | None:
     """Return a folder's wheel of that version, None if it has none."""
+    return next(iter(find_wheels(folder, package, version)), None)
+
+
+def find_wheels(folder: str, package: str, version: str) -> list[Path]:
+    """Return a folder's wheels of that version, for all Pythons and machines."""
     name = f"{re.sub(r'[-_.]+', '_', package)}-{version}-"
-    return next((path for path in sorted(Path(folder).glob("*.whl")) if path.name.startswith(name)), None)
+    return [path for path in sorted(Path(folder).glob("*.whl")) if path.name.startswith(name)]
 
 
 def may_have_autolog(requirements: Path) -> bool:
@@ -100,7 +106,7 @@ def add_autolog(uv: Path, python: Path, requirements: Path, report: Callable[[st
             [*argv, "-r", str(requirements)], what="AutoLog", folder=python, report=lambda _: None, env=wheel_env()
         )
     except InstallError as error:
-        if any(map(_is_page, wheel_sources())):
+        if any(map(is_page, wheel_sources())):
             if error.failure in _NOT_THERE:
                 report(f"{VARIABLE} has no AutoLog {version}: the sample suite uses its own reporter")
                 return False

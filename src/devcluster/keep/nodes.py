@@ -29,13 +29,14 @@ def own_nodes(keeper: Keeper, config: dict[str, Any]) -> None:
     """Run local nodes, and write their cluster file, until a signal.
 
     Args:
-        config: `names`, `slots`, `python`, `kind` (null: chosen by the machine), `cluster_file`.
+        config: `names`, `slots`, `device`, `python`, `kind` (null: chosen by the machine), `cluster_file`.
     """
     path = Path(config["cluster_file"])
     with local_nodes(
         keeper.home,
         names=config["names"],
         slots=config["slots"],
+        device=config["device"],
         python=Path(config["python"]),
         mode=config["kind"],
         report=keeper.note,

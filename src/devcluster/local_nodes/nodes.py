@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from devcluster.local_nodes import sshd, state
 from devcluster.local_nodes.backend import Backend, LocalNode
@@ -23,6 +24,8 @@ from devcluster.local_nodes.namespaces import Namespaces
 from devcluster.local_nodes.processes import Process, describe
 from devcluster.signals import interrupt_guard
 from tipcflow.domain import Cluster, InfraError, Node, SshTarget
+
+Device = Literal["cpu", "gpu"]
 
 
 def _discard(_message: str) -> None:
@@ -35,6 +38,7 @@ def local_nodes(
     *,
     names: Sequence[str] = ("a", "b"),
     slots: int = 2,
+    device: Device = "cpu",
     python: Path | None = None,
     env: Mapping[str, str] | None = None,
     mode: Kind | None = None,
@@ -44,7 +48,8 @@ def local_nodes(
 
     Args:
         home: parent of the folder with keys, logs and workspaces, which is removed at the end.
-        slots: number of CPU processes that one run may use on each node.
+        slots: number of CPU processes, or of GPUs, that one run may use on each node.
+        device: cpu, or gpu: each node then has the GPUs of this machine.
         python: interpreter of the nodes' environment; default: the current interpreter.
         env: environment of every step on the nodes; default: one OpenMP thread, because all nodes share this
             machine.
@@ -60,7 +65,14 @@ def local_nodes(
         try:
             with interrupt_guard.hold():
                 nodes = LocalNodes(
-                    home, names=tuple(names), slots=slots, python=python, env=env, mode=mode, report=report
+                    home,
+                    names=tuple(names),
+                    slots=slots,
+                    device=device,
+                    python=python,
+                    env=env,
+                    mode=mode,
+                    report=report,
                 )
             yield nodes
         finally:
@@ -94,6 +106,7 @@ class LocalNodes:
         *,
         names: tuple[str, ...] = ("a", "b"),
         slots: int = 2,
+        device: Device = "cpu",
         python: Path | None = None,
         env: Mapping[str, str] | None = None,
         mode: Kind | None = None,
@@ -103,6 +116,7 @@ class LocalNodes:
         home = home.resolve()
         self._owner = os.getpid()
         self._slots = slots
+        self._device = device
         # Not resolved: a virtual environment is identified by its symbolic link.
         self._python = Path(os.path.abspath(python or sys.executable))  # noqa: PTH100
         self._env = dict(env) if env is not None else {"OMP_NUM_THREADS": "1"}
@@ -173,6 +187,7 @@ class LocalNodes:
                         known_hosts=str(folder / "known_hosts"),
                     ),
                     slots=self._slots,
+                    device=self._device,
                     python=str(self._python),
                     workspace=str(node.workspace),
                     env=self._env,

@@ -6,44 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cluster.scaling.test_topologies import LIMIT_S, NAME, PARAMS, SAMPLE
+from tests.cluster.scaling.test_topologies import LIMIT_S
 from tests.support.certify import TIPCFLOW, Site
-from tests.support.samples.site import sample_site
+from tests.support.samples.scripted import NAME, PARAMS, scripted_site
 
 from devcluster.local_nodes.nodes import LocalNodes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full, pytest.mark.timeout(LIMIT_S)]
 
-SCRIPT = """#!/bin/bash
-# run_nodes.sh MODEL BATCH PRECISION NODE... REPEAT, called on each node
-set -euo pipefail
-echo "arguments: $*"
-model=$1 batch=$2 precision=$3 repeat=${!#}
-nodes=("${@:4:$#-4}")
-log=logs/bz$batch/${#nodes[@]}n${NPROC_PER_NODE}g/${model}_b${batch}_${precision}_$repeat.log
-mkdir -p "${log%/*}"
-training=(train.py --data-path=./lite_data --batch-size="$batch" --auto-cast="$precision" --max-iters=12)
-if [ $((${#nodes[@]} * NPROC_PER_NODE)) = 1 ]; then
-    python "${training[@]}" >"$log" 2>&1
-else
-    python -m paddle.distributed.launch --ips="$(IFS=,; echo "${nodes[*]}")" --host="${nodes[$NODE_RANK]}" \\
-        --start_port="$MASTER_PORT" --nproc_per_node="$NPROC_PER_NODE" "${training[@]}"
-    cp log/workerlog.0 "$log"
-fi
-"""
-
 
 @pytest.fixture
 def site(make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Path) -> Site:
     """An installation with the sample suite, whose measured trainings are started by `run_nodes.sh`."""
-    nodes = make_nodes(tmp_path / "nodes", python=node_python)
-    changed = {"launch": "script", "seed_argument": None, "deterministic": None}
-    made = sample_site(tmp_path / "site", nodes, NAME, sample=SAMPLE, **changed)
-    (made.suite / "run_nodes.sh").write_text(SCRIPT)
-    params = made.suite / PARAMS
-    text = params.read_text().replace("max-iters:150", "max-iters:12")
-    params.write_text(text.replace("norm_train:train.py --data-path=./lite_data", "norm_train:run_nodes.sh"))
-    return made
+    return scripted_site(tmp_path / "site", make_nodes(tmp_path / "nodes", python=node_python))
 
 
 def test_script_is_called_on_each_node_and_measured(site: Site, tmp_path: Path) -> None:

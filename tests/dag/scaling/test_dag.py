@@ -141,7 +141,12 @@ def test_the_dag_can_be_serialized() -> None:
         ({"global_batch_size": 8}, "exactly one of the two is required; found .both."),
         ({"batch_size_per_device": 0}, "exactly one of the two is required; found .neither."),
         ({"batch_size_per_device": -1}, "batch_size_per_device: .*found '-1'"),
-        ({"precision": "amp"}, "precision: unknown precision; found 'amp'; expected one of fp32"),
+        ({"precision": "fp8"}, "precision: unknown precision; found 'fp8'; expected one of fp32, amp"),
+        ({"precision": "amp"}, "on CPUs, Paddle ignores mixed precision .amp. and trains in fp32"),
+        (
+            {"global_batch_size": 7, "batch_size_per_device": 0},
+            "global_batch_size: 2 devices of 1n2g do not divide the batch; found '7'; expected a multiple of 2",
+        ),
         ({"take": 101}, r"skip, take: .*found '50 \+ 101'; expected at most 150 together"),
         ({"cluster": "lba"}, "unknown cluster; found 'lba'"),
         ({"params_file": "nothing.txt"}, "nothing.txt"),

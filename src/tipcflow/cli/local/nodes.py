@@ -21,7 +21,12 @@ _KINDS = ("namespaces", "loopback")
 def up(
     count: Annotated[int, typer.Option("--nodes", "-n", min=1, max=len(_NAMES), help="Number of nodes.")] = 2,
     suite: Annotated[str, typer.Option("--suite", "-s", help="Suite whose commands to print.")] = "",
-    slots: Annotated[int, typer.Option(min=1, max=1024, help="CPU processes of one run on each node.")] = 2,
+    slots: Annotated[
+        int, typer.Option(min=1, max=1024, help="CPU processes, or GPUs, of one run on each node.")
+    ] = 2,
+    device: Annotated[
+        str, typer.Option(metavar="cpu|gpu", help="Device of the slots. All nodes share the GPUs of this machine.")
+    ] = "cpu",
     kind: Annotated[
         str,
         typer.Option(
@@ -43,7 +48,7 @@ def up(
 
     chosen = settings()
     loaded = _suite(suite, chosen.config_dir, python)
-    _check_options(kind, python)
+    _check_options(kind, device, python)
     file = _cluster_file(chosen.config_dir)
     with interruptible("the nodes are removed"), exclusive(chosen.home, "nodes"):
         refuse_second(read(chosen.home, "nodes"), what="local nodes are", down="tipcflow local down")
@@ -51,6 +56,7 @@ def up(
         config = {
             "names": list(_NAMES[:count]),
             "slots": slots,
+            "device": device,
             "python": str(_interpreter(chosen.home, python)),
             "kind": _as_kind(kind),
             "cluster_file": str(file),
@@ -88,9 +94,18 @@ def down(force: Annotated[bool, typer.Option("--force", help=FORCE)] = False) ->
         note("no local nodes are running")
 
 
-def _check_options(kind: str, python: Path | None) -> None:
+def _check_options(kind: str, device: str, python: Path | None) -> None:
     if kind and kind not in _KINDS:
         raise ConfigError("unknown kind", key="--kind", found=kind, expected=" or ".join(_KINDS))
+    if device not in ("cpu", "gpu"):
+        raise ConfigError("unknown device", key="--device", found=device, expected="cpu or gpu")
+    if device == "gpu" and python is None:
+        raise ConfigError(
+            "the local nodes' own environment has PaddlePaddle for CPUs",
+            key="--device",
+            found=device,
+            expected="--python with the interpreter of an environment for GPUs",
+        )
     if python is not None and not python.is_file():
         raise ConfigError("no such interpreter", key="--python", found=str(python), expected="an executable file")
 

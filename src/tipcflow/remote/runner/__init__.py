@@ -3,5 +3,5 @@
 This package is sent to nodes as one file (tipcflow.remote.bundle): standard library only, Python >= 3.7, no
 import of other tipcflow packages. Files, states and their writers: docs/reference/job-folder.md.
 
-Public: `files`, `opened_files`, `outputs`.
+Public: `facts`, `files`, `opened_files`, `outputs`.
 """

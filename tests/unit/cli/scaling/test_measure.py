@@ -46,7 +46,11 @@ def refused(tipcflow: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Mo
             (*B, "-t", "1n4g"),
             "the cluster does not have 1n4g; found '4 devices per node needed, node node-1 has 2'",
         ),
-        ((*B, "--precision", "amp"), "--precision: unknown precision; found 'amp'; expected one of fp32"),
+        (
+            (*B, "--precision", "fp8"),
+            "--precision: unknown precision; found 'fp8'; expected one of fp32, amp (fp_items",
+        ),
+        ((*B, "--precision", "amp"), "Paddle ignores mixed precision (amp) and trains in fp32"),
         (
             ("--global-batch-size", "6"),
             "4 devices of 2n2g do not divide the batch; found '6'; expected a multiple of 4",
