@@ -7,6 +7,7 @@ from airflow.sdk import DAG, get_parsing_context
 
 from tipcflow.config.settings import settings
 from tipcflow_operators.ab.dag import AB_DAG, ab_dag
+from tipcflow_operators.bisect.dag import BISECT_DAG, bisect_dag
 from tipcflow_operators.chain.dag import CERTIFY, certify_dag, chain_dags
 from tipcflow_operators.confirm.dag import confirm_dag
 from tipcflow_operators.maintenance.dag import MAINTENANCE, maintenance_dag
@@ -31,6 +32,7 @@ def all_dags(config_dir: Path | None = None) -> dict[str, DAG]:
     folder = config_dir or settings().config_dir
     own: dict[str, Callable[[], DAG]] = {
         AB_DAG: lambda: ab_dag(folder),
+        BISECT_DAG: lambda: bisect_dag(folder),
         CERTIFY: lambda: certify_dag(folder),
         CONFIRM: confirm_dag,
         MAINTENANCE: maintenance_dag,

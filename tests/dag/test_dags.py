@@ -33,7 +33,7 @@ CHAINS = {
     "parameter_server.sparse_embedding.train_ps",
     "parameter_server.sparse_embedding.train_ps_one_node",
 }
-OTHERS = {"ab", "certify", "confirm", "weekly", "maintenance", "pull_request", "scaling"}
+OTHERS = {"ab", "bisect", "certify", "confirm", "weekly", "maintenance", "pull_request", "scaling"}
 ALL = sorted(CHAINS | OTHERS)
 # What Airflow's form has a widget for.
 WIDGETS = {"string", "integer", "number", "boolean", "array"}

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowTaskTimeout
 from airflow.sdk.execution_time.task_runner import _run_execute_callable
 
 from tipcflow_operators.ab.dag import ab_dag
+from tipcflow_operators.bisect.dag import bisect_dag
 from tipcflow_operators.chain.dag import certify_dag, chain_dags
 from tipcflow_operators.confirm.dag import confirm_dag
 from tipcflow_operators.limits import MARGIN, longest
@@ -32,8 +33,8 @@ def configs(tmp_path: Path) -> Path:
 
 def dags(configs: Path) -> list[DAG]:
     chains = chain_dags("mobilenet_v3_small", configs).values()
-    mine = [ab_dag(configs), certify_dag(configs), confirm_dag(), scaling_dag(configs), weekly_dag(configs)]
-    return [*chains, *mine, maintenance_dag()]
+    mine = [ab_dag(configs), bisect_dag(configs), certify_dag(configs), confirm_dag(), scaling_dag(configs)]
+    return [*chains, *mine, weekly_dag(configs), maintenance_dag()]
 
 
 def test_every_task_has_a_limit(configs: Path) -> None:

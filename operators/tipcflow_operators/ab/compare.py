@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
 
-from tipcflow.domain import ConfigError, InfraError, Run, Status, run_id_of
+from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run_documents import AbDocument
 from tipcflow_operators.ab.check import CHECK, request_of
-from tipcflow_operators.ab.position import ChildRun, Position, position_of
+from tipcflow_operators.ab.position import Position, position_of
 from tipcflow_operators.ab.request import AbRequest
 from tipcflow_operators.airflow import dag_runs
-from tipcflow_operators.airflow.child_runs import ACTIVE_STATES
+from tipcflow_operators.airflow.certified import find_run
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.chain.dag import CERTIFY
 from tipcflow_operators.triggers.dag_run import DagRunPayload, DagRunTrigger
@@ -58,11 +58,11 @@ class CompareOperator(BaseOperator):
         from tipcflow.execute.ab.text import pair_line
         from tipcflow.store import Store
 
-        parent = context["dag_run"].run_id
+        parent = context["dag_run"]
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             request = request_of(context)
             sides = _sides(context, request)
-            position = position_of(parent, lambda child: _look(store, context, child))
+            position = position_of(parent.run_id, lambda child: find_run(store, child, parent.run_after))
             _refuse_other_commits(position, sides)
             first = len(position.tried) if since is None else since
             spent_s = sum(run.elapsed_s(store.now()) for run in position.runs)
@@ -117,24 +117,6 @@ class CompareOperator(BaseOperator):
             store.documents.put(holder, AbDocument(result))
         verdict = verdict_line(request.limits, progress)
         return {"run": holder, "status": progress.status.value, "verdict": verdict}
-
-
-def _look(store: "Store", context: Context, child: str) -> ChildRun | None:
-    """Return the DAG run of `certify` with that id; one that ended without a status was broken."""
-    ours = run_id_of(CERTIFY, child, context["dag_run"].run_after)
-    run = store.runs.known([ours]).get(ours)
-    state = dag_runs.state_of(CERTIFY, child)
-    if state in ACTIVE_STATES:
-        return ChildRun(is_active=True)
-    if run is None and state is None:
-        return None
-    if run is not None and run.status is not None:
-        return ChildRun(is_active=False, run=run)
-    reason = f"DAG run {child} of {CERTIFY} ended (Airflow: {state or 'deleted'}) without a tipcflow status"
-    if run is None:
-        now = store.now()
-        run = Run(id=ours, chain="", suite="", model="", mode="", cluster="", created_at=now, ended_at=now)
-    return ChildRun(is_active=False, run=run.model_copy(update={"status": Status.INFRA_FAILURE, "reason": reason}))
 
 
 def _sides(context: Context, request: AbRequest) -> "dict[str, Side]":

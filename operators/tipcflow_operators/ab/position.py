@@ -6,23 +6,11 @@ from dataclasses import dataclass
 from tipcflow.domain import InfraError, Run
 from tipcflow.domain.triggers import AB
 from tipcflow.execute.ab.progress import Tried, next_order
+from tipcflow_operators.airflow.certified import ChildRun
 from tipcflow_operators.airflow.child_runs import child_run_id
 
 # Upper limit of pairs in one DAG run, with the repeated ones.
 MOST_PAIRS = 500
-
-
-@dataclass(frozen=True)
-class ChildRun:
-    """A DAG run of the comparison that exists.
-
-    Attributes:
-        is_active: whether it has not ended.
-        run: its run as of its end; None while it is active.
-    """
-
-    is_active: bool
-    run: Run | None = None
 
 
 @dataclass(frozen=True)

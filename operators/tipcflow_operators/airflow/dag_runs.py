@@ -33,6 +33,13 @@ def state_of(dag_id: str, run_id: str) -> str | None:
     return str(getattr(state := RuntimeTaskInstance.get_dagrun_state(dag_id, run_id), "value", state))
 
 
+def count_active(dag_id: str) -> int:
+    """Return the number of active runs of a DAG."""
+    from tipcflow_operators.airflow.internals import RuntimeTaskInstance
+
+    return RuntimeTaskInstance.get_dr_count(dag_id=dag_id, states=sorted(ACTIVE_STATES))
+
+
 def owner_of(dag_id: str, run_id: str) -> Owner:
     """Return whether a DAG run is active; an ended DAG run with an unfinished task is active too."""
     from tipcflow_operators.airflow.internals import RuntimeTaskInstance

@@ -66,11 +66,12 @@ def sweeps() -> Mapping[str, Callable[[Upkeep], str]]:
     from tipcflow.execute.sweeps.node_folders import node_folders
     from tipcflow.execute.sweeps.retention import retention
     from tipcflow.execute.sweeps.runs import runs_without_status
+    from tipcflow_operators.bisect.start import bisections
     from tipcflow_operators.notices.sweep import notices
     from tipcflow_operators.pull_request.missed import missed_deliveries
 
     nodes = (runs_without_status, expired_leases, leftovers, late_logs, node_folders)
-    return {sweep.__name__: sweep for sweep in (*nodes, retention, missed_deliveries, notices)}
+    return {sweep.__name__: sweep for sweep in (*nodes, retention, missed_deliveries, notices, bisections)}
 
 
 def maintenance_dag() -> DAG:

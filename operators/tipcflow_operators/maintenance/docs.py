@@ -23,4 +23,7 @@ other status. Runs that the database does not know are kept. Clusters without us
 for example during downtime, and stores them like the webhook does. Without a file in configs/repositories nothing is fetched.""",
     "notices": """Notifies teams of alerts, and of chains that stopped passing or pass again, outside of quiet hours, each change
 once, and sends weekly digests. Without a file in configs/teams nothing is sent. See docs/tutorial/notifications.md.""",
+    "bisections": """Starts runs of the DAG `bisect` for open alerts and failed chains, if the policy of their first bad run has
+`bisect: {start: regressions}` or `all`, at most `at_once` at the same time. Each one is bisected once. The log names those
+that cannot be bisected, with the reason. See docs/reference/bisection.md.""",
 }

@@ -3,7 +3,7 @@
 from devcluster.sample_history.chains import V100, SampleChain
 from devcluster.sample_history.runs import CHANGE, WEEKLY
 from devcluster.sample_history.story import PROBLEMS, SPEED_CHECK, Problem
-from tipcflow.config.policy import QuarantineRule
+from tipcflow.config.automation.rules import QuarantineRule
 from tipcflow.domain import CheckResult, Run, Status
 from tipcflow.domain.alert.entry import TIPCFLOW, Alert, AlertEvent, AlertState, EventKind, Moved
 from tipcflow.domain.run_documents import AbDocument

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from tipcflow.config.automation.rules import BisectRule, QuarantineRule
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import message_and_expected
 from tipcflow.config.waits import Waits
@@ -147,18 +148,6 @@ class NodeRule(ConfigModel):
     sigmas: float = Field(default=2.0, gt=0)
 
 
-class QuarantineRule(ConfigModel):
-    """Limits of quarantines (docs/reference/quarantine.md).
-
-    Attributes:
-        per_day: maximum number of new ones within 24 hours, over all chains; 0 allows none.
-        max_days: maximum days until one expires.
-    """
-
-    per_day: int = Field(default=3, ge=0)
-    max_days: float = Field(default=30.0, gt=0, le=366)
-
-
 class DetectRule(ConfigModel):
     """Change-point detector (docs/reference/detection.md).
 
@@ -276,6 +265,7 @@ class Policy(ConfigModel):
         golden: comparison of legs with stored goldens.
         comparison: selection of earlier runs.
         quarantine: limits of quarantines.
+        bisect: bisections that regressions and failures start.
         overrides: exceptions for suites or models.
     """
 
@@ -307,6 +297,7 @@ class Policy(ConfigModel):
     node_health: NodeRule = NodeRule()
     detect: DetectRule = DetectRule()
     quarantine: QuarantineRule = QuarantineRule()
+    bisect: BisectRule = BisectRule()
     overrides: tuple[Override, ...] = ()
 
     @property

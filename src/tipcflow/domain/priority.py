@@ -6,7 +6,7 @@ from tipcflow.domain.triggers import BISECT, CONFIRM
 
 # First parts of Airflow's run IDs, and the triggers of CLI and webhook (`Run.trigger`).
 _CHANGES = frozenset({"ci", "github", "pr", "pull_request", "webhook"})
-_SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered", BISECT})
+_SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered"})
 
 
 class Priority(IntEnum):
@@ -17,12 +17,16 @@ class Priority(IntEnum):
     PULL_REQUEST = 0
     PERSON = 1
     WEEKLY = 2
+    # Nothing waits for the result of a bisection.
+    BISECTION = 3
 
 
 def priority_of(trigger: str) -> Priority:
-    """The priority of a run by its trigger: pull requests, then users, then schedules and bisections."""
+    """The priority of a run by its trigger: pull requests, then users, then schedules, last bisections."""
     if trigger == CONFIRM:
         return Priority.CONFIRM
+    if trigger == BISECT:
+        return Priority.BISECTION
     if trigger in _CHANGES:
         return Priority.PULL_REQUEST
     return Priority.WEEKLY if trigger in _SCHEDULES else Priority.PERSON

@@ -52,6 +52,7 @@ def test_every_task_runs_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "retention": "removed: 0 files of suite snapshots, progress of 0 runs; rolled up: 0 samples of 0 runs",
         "missed_deliveries": "0 deliveries of 0 Apps: 0 missed ones stored",
         "notices": "no teams in configs/teams: nothing is sent",
+        "bisections": "no bisection is due",
     }
     with Store.open() as store:
         assert store.runs.get(run.id).status is Status.INFRA_FAILURE

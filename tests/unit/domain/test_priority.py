@@ -14,3 +14,8 @@ def test_changes_precede_users(trigger: str) -> None:
     assert priority_of(trigger) is Priority.PULL_REQUEST
     assert priority_of("manual") is Priority.PERSON
     assert priority_of("weekly") is Priority.WEEKLY
+
+
+def test_bisections_are_last() -> None:
+    assert priority_of("bisect") is Priority.BISECTION
+    assert max(Priority) is Priority.BISECTION

@@ -88,6 +88,6 @@ def test_the_installed_wheel_builds_all_dags_from_one_file(wheel: Path, tmp_path
     chains = [
         path.relative_to(ROOT / "configs" / "chains") for path in (ROOT / "configs" / "chains").glob("*/*/*.txt")
     ]
-    ids = {"ab", "certify", "confirm", "maintenance", "pull_request", "scaling", "weekly"}
+    ids = {"ab", "bisect", "certify", "confirm", "maintenance", "pull_request", "scaling", "weekly"}
     ids |= {".".join(path.with_suffix("").parts) for path in chains}
     assert done.stdout.splitlines()[-1] == json.dumps([sorted(ids), {}, 1])

@@ -49,6 +49,8 @@ def alert_lines(detail: AlertDetail) -> list[str]:
         scope = " ".join(part for part in (moved.step, moved.leg) if part)
         lines.append(f"metric       {moved.metric} ({scope}), since run {moved.first}: {moved.reason}")
     lines += [f"issue        {url or name}" for name, url in detail.issues.items()]
+    if detail.bisection:
+        lines.append(f"bisection    {detail.bisection.sentence}")
     if detail.search:
         lines.append(f"to search    {detail.search}")
     return [*lines, "history", *(f"  {event_line(event)}" for event in detail.events)]

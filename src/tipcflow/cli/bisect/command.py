@@ -109,7 +109,6 @@ def _search(
     as_json: bool,
 ) -> int:
     """Check the input, search, print progress and the result; return the exit code."""
-    from tipcflow.cli.bisect.text import found_lines, measure_line, opening, result_json, value_line
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
@@ -117,6 +116,7 @@ def _search(
     from tipcflow.execute.bisection.builds import read_builds
     from tipcflow.execute.bisection.commits import commits_between
     from tipcflow.execute.bisection.loop import Bisection
+    from tipcflow.execute.bisection.text import found_lines, measure_line, opening, result_json, value_line
     from tipcflow.store import Store
 
     home = settings().home

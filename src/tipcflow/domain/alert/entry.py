@@ -42,6 +42,7 @@ class EventKind(StrEnum):
     STATE = "state"
     OWNER = "owner"
     COMMENT = "comment"
+    BISECTED = "bisected"
 
 
 class Moved(Frozen):

@@ -1,4 +1,4 @@
 """A run, its attempts, jobs and members, how they ended, failure classes, and notices.
 
-Public: `failure`, `job_event`, `kept_files`, `names`, `notices`, `run`, `scaling`.
+Public: `bisection`, `failure`, `job_event`, `kept_files`, `names`, `notices`, `run`, `scaling`.
 """

@@ -1,4 +1,4 @@
 """Bisection of a chain: commits or framework builds, measurements from stored and new runs, and the loop.
 
-Public: `builds`, `commits`, `loop`, `subject`.
+Public: `builds`, `candidates`, `commits`, `loop`, `subject`, `text`.
 """

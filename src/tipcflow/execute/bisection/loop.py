@@ -7,7 +7,7 @@ CI has stored for these versions count, too.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, median, stdev
@@ -68,6 +68,7 @@ class Progress:
     Attributes:
         assessment: the result; None until both ends are known.
         next: index of the version that is measured next; None at the end.
+        others: indices of versions that may be measured at the same time.
         why: why the bisection ended without a result; '' otherwise.
     """
 
@@ -75,6 +76,7 @@ class Progress:
     assessment: Assessment | None
     next: int | None
     why: str = ""
+    others: tuple[int, ...] = ()
 
     @property
     def is_certain(self) -> bool:
@@ -90,6 +92,7 @@ class Bisection:
         versions: commits or builds: the good one, all later ones, and the bad one last.
         execute: runs the chain with a version, to its end.
         most_runs, budget_s: limits of new runs; 0 for none.
+        parallel: number of runs that may be active at the same time.
     """
 
     store: "Store"
@@ -99,6 +102,7 @@ class Bisection:
     confidence: float
     most_runs: int = 40
     budget_s: float = 0.0
+    parallel: int = 1
 
     @property
     def noun(self) -> str:
@@ -112,36 +116,58 @@ class Bisection:
             ConfigError: an end cannot be measured, or the ends do not differ in the expected direction.
             InfraError: runs did not end for reasons of the cluster.
         """
-        began, done, broken = time.monotonic(), 0, list[int]()
-        refused: dict[int, str] = {}
+        began, own = time.monotonic(), list[tuple[int, Run]]()
         while True:
-            measured = self.known()
-            measured.skipped |= refused
-            progress = self._progress_of(measured)
-            if progress.next is None:
-                yield progress
-                return
-            spent = time.monotonic() - began
-            stopped = self._stopped(done, spent)
-            if stopped:
-                yield Progress(measured, progress.assessment, None, stopped)
-                return
+            progress = self.advance(own, time.monotonic() - began)
             yield progress
-            run = self.execute(self.versions[progress.next])
-            done += 1
-            if run.status is Status.CANCELLED:
-                yield Progress(self.known(), progress.assessment, None, f"run {run.id} was cancelled")
+            if progress.next is None:
                 return
+            own.append((progress.next, self.execute(self.versions[progress.next])))
+
+    def advance(self, own: Sequence[tuple[int, Run]], spent_s: float, *, since: int = 0) -> Progress:
+        """Return the progress after some runs; nothing is started.
+
+        Args:
+            own: (index of the version, ended run) of all runs that this bisection has started, in order.
+            spent_s: duration of the bisection.
+            since: number of runs before a user resumed the bisection; cancelled and broken ones of them do not
+                end the bisection.
+
+        Raises:
+            ConfigError, InfraError: as `run`.
+        """
+        recent = own[since:]
+        stopped = next((run for _, run in recent if run.status is Status.CANCELLED), None)
+        measured = self.known()
+        measured.skipped |= self._refused(recent)
+        progress = self._progress_of(measured)
+        if stopped is not None:
+            return Progress(measured, progress.assessment, None, f"run {stopped.id} was cancelled")
+        if progress.next is not None and (why := self._stopped(len(own), spent_s)):
+            return Progress(measured, progress.assessment, None, why)
+        return progress
+
+    def _refused(self, own: Sequence[tuple[int, Run]]) -> dict[int, str]:
+        """Return the versions that runs could not test: index -> reason.
+
+        Raises:
+            InfraError: the nodes are the cause.
+        """
+        refused: dict[int, str] = {}
+        broken: list[int] = []
+        for place, run in own:
             if run.status is Status.CONFIG_ERROR:  # of this version's files: no plan, so the run has no commit
-                refused[progress.next] = f"{run.status.value}: {run.reason}"
-            broken = [*broken, progress.next] if run.status is Status.INFRA_FAILURE else []
+                refused[place] = f"{run.status.value}: {run.reason}"
+            broken = [*broken, place] if run.status is Status.INFRA_FAILURE else []
             if self._is_refused(broken):
-                refused[progress.next] = f"{len(broken)} runs are infra_failure: {run.reason}"
+                refused[place] = f"{len(broken)} runs are infra_failure: {run.reason}"
             elif len(broken) >= _INFRA_TRIES:
                 raise InfraError(
                     f"{len(broken)} runs in a row are infra_failure; the last one, {run.id}: {run.reason}",
                     hint="the same command continues the bisection with the runs that are stored",
                 )
+        refused.pop(-1, None)
+        return refused
 
     def _is_refused(self, broken: list[int]) -> bool:
         """Whether the nodes refuse one build, for example because it cannot be installed.
@@ -192,15 +218,24 @@ class Bisection:
             )
         end = self._end_to_measure(measured)
         if end is not None:
-            return Progress(measured, None, end)
+            return Progress(measured, None, end, others=self._other_ends(measured, end))
         if last == 1:
             search = Search(2, lambda _, places: [0.0], confidence=self.confidence)
             return Progress(measured, search.assess(measured.values), None)
         values, noise = self._scaled(measured)
         likelihood = log_failures if self.subject.is_failure else lambda m, n: log_levels(m, n, noise)
         search = Search(len(self.versions), likelihood, confidence=self.confidence)
-        assessment = search.assess(values, skipped=measured.skipped)
-        return Progress(measured, assessment, assessment.next[0] if assessment.next else None)
+        assessment = search.assess(values, skipped=measured.skipped, count=self.parallel)
+        first, *others = assessment.next or (None,)
+        return Progress(measured, assessment, first, others=tuple(dict.fromkeys(others)))
+
+    def _other_ends(self, measured: Measured, end: int) -> tuple[int, ...]:
+        """Return further measurements of the ends that are needed whatever `end` measures."""
+        counts = {place: len(measured.values.get(place, ())) for place in (0, len(self.versions) - 1)}
+        counts[end] += 1
+        fewest = _FAILING if self.subject.is_failure else _ENDS
+        needed = [place for place in sorted(counts, reverse=True) for _ in range(counts[place], fewest)]
+        return tuple(needed[: self.parallel - 1])
 
     def _end_to_measure(self, measured: Measured) -> int | None:
         """Return the end to be measured next; None if both ends are known and differ.

@@ -1,10 +1,12 @@
 """Loads alerts, and one alert with its history."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tipcflow.domain.alert.entry import Alert
+from tipcflow.domain.run.bisection import BisectionDocument
 from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.domain.run.notices import IssuesDocument
 from tipcflow.report.overview.alerts import OPEN, AlertDetail, Alerts, make_alerts, states_of
@@ -64,7 +66,14 @@ def load_alert(store: "Store", number: int) -> AlertDetail:
         others=tuple(others),
         search=search_of(store, alert),
         issues=issues_of(store, alert),
+        bisection=bisection_of(store, [alert, *reversed(others)]),
     )
+
+
+def bisection_of(store: "Store", alerts: Sequence[Alert]) -> BisectionDocument | None:
+    """Return the result of the first of the alerts that has one."""
+    results = (store.documents.get(alert.first, BisectionDocument) for alert in alerts)
+    return next((result for result in results if result is not None), None)
 
 
 def issues_of(store: "Store", alert: Alert) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tipcflow.config.policy import QuarantineRule
+from tipcflow.config.automation.rules import QuarantineRule
 from tipcflow.domain import CheckResult, ConfigError, Run, without_repeat
 from tipcflow.domain.numbers.units import utc_minute
 from tipcflow.domain.quarantine.entry import Quarantine

@@ -17,7 +17,7 @@ from tipcflow.report.text.plain import one_line
 _LONGEST_TITLE = 200
 # More rows are counted: the page of the alert has all of them.
 _ROWS = 20
-_NOTED = (EventKind.OPENED, EventKind.GONE, EventKind.REOPENED, EventKind.STATE)
+_NOTED = (EventKind.OPENED, EventKind.GONE, EventKind.REOPENED, EventKind.STATE, EventKind.BISECTED)
 
 
 class IssueNote(Record):
@@ -205,7 +205,8 @@ def _event(facts: IssueFacts, alert: Alert, event: AlertEvent) -> str:
     if event.kind is EventKind.GONE:
         decided = f"; {cell(event.text)}{who}" if who else ""
         return f"{name}: the level returned in run {_run(facts, event.run)}{decided}"
-    return f"{name}: {cell(event.text)}{who}"
+    prefix = "the bisection ended: " if event.kind is EventKind.BISECTED else ""
+    return f"{name}: {prefix}{cell(event.text)}{who}"
 
 
 def _run(facts: IssueFacts, run: str) -> str:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain.alert.entry import OPEN_STATES, Alert, AlertEvent, AlertState
 from tipcflow.domain.numbers.units import counted
+from tipcflow.domain.run.bisection import BisectionDocument
 
 # Filters that combine several states.
 OPEN, EVERY = "open", "all"
@@ -58,6 +59,7 @@ class AlertDetail(_Model):
         others: the other alerts of its group, newest first.
         search: the command that searches the commit or build; '' if nothing is known to have changed.
         issues: repository on GitHub -> address of the issue about the cause.
+        bisection: the result of the bisection of this alert, or of another alert of its group; None without one.
     """
 
     schema_version: int = 1
@@ -66,6 +68,7 @@ class AlertDetail(_Model):
     others: tuple[Alert, ...] = ()
     search: str = ""
     issues: dict[str, str] = {}
+    bisection: BisectionDocument | None = None
 
 
 def states_of(name: str) -> tuple[AlertState, ...]:

@@ -126,3 +126,21 @@ def test_show_prints_the_issue_of_the_cause(tipcflow: Callable[..., Any]) -> Non
         store.documents.put("a-1", IssuesDocument({"o/r": reference}))
     assert "issue        https://github.test/o/r/issues/7" in tipcflow("alerts", "show", "2").out.splitlines()
     assert "issue  " not in tipcflow("alerts", "show", "3").out
+
+
+def test_result_of_a_bisection_is_shown_by_all_alerts_of_its_cause(
+    alerts: None, tipcflow: Callable[..., Any]
+) -> None:
+    from tipcflow.domain.run.bisection import BisectionDocument
+    from tipcflow.execute.alerts.bisected import attach_bisection
+
+    sentence = "97 %: 3f2c1e00 'Use new loader' (9 runs, 41 min)"
+    with Store.open() as store:
+        first = store.tracked_alerts.get(1).first
+        assert attach_bisection(store, first, BisectionDocument(sentence=sentence)) == [1]
+        assert attach_bisection(store, first, BisectionDocument(sentence=sentence)) == [1]
+    for number in ("1", "2"):
+        assert f"bisection    {sentence}" in tipcflow("alerts", "show", number).out.splitlines()
+    assert json.loads(tipcflow("alerts", "show", "1", "--json").out)["bisection"]["sentence"] == sentence
+    events = [line for line in tipcflow("alerts", "show", "1").out.splitlines() if "  bisected  " in line]
+    assert len(events) == 1

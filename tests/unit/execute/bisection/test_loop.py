@@ -256,3 +256,27 @@ def test_nodes_that_fail_with_several_builds_are_an_error(store: Store) -> None:
     slow = noisy(6, 1.3, 0.01)
     with pytest.raises(InfraError, match="3 runs in a row are infra_failure"):
         bisect_builds(store, lambda place: slow(place) if place in (0, 8) else Status.INFRA_FAILURE)
+
+
+def test_parallel_search_names_further_versions_to_measure(store: Store) -> None:
+    chain = Chain(store, noisy(6, 1.2, 0.0))
+    subject = Subject(CHAIN, a_run().mode, "spec", "batch_cost", "train")
+    bisection = Bisection(store, subject, COMMITS, chain, 0.95, parallel=3)
+    first = bisection.advance([], 0.0)
+    assert (first.next, first.others) == (16, (16, 0))
+    own: list[tuple[int, Run]] = []
+    while (progress := bisection.advance(own, 0.0)).next is not None:
+        places = [progress.next, *progress.others][:3]
+        assert len(places) <= 3
+        own += [(place, chain(COMMITS[place])) for place in places]
+    assert progress.assessment is not None
+    assert (progress.is_certain, progress.assessment.best.versions) == (True, (6,))
+
+
+def test_cancelled_run_ends_the_search_until_a_resumption(store: Store) -> None:
+    chain = Chain(store, lambda place: Status.CANCELLED)
+    subject = Subject(CHAIN, a_run().mode, "spec", "batch_cost", "train")
+    bisection = Bisection(store, subject, COMMITS, chain, 0.95)
+    own = [(16, chain(COMMITS[16]))]
+    assert bisection.advance(own, 0.0).why == "run run-1 was cancelled"
+    assert bisection.advance(own, 0.0, since=1).next == 16

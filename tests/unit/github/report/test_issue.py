@@ -88,6 +88,7 @@ def test_comment_of_each_event_has_the_expected_text(repository: Repository) -> 
         event(EventKind.GONE, "baseline accepted: new kernel", who="tom", alert=3, ordinal=3),
         event(EventKind.REOPENED, "speed.batch_cost: +31.0 %", ordinal=5),
         event(EventKind.COMMENT, "an internal remark", who="mia", ordinal=6),
+        event(EventKind.BISECTED, "97 %: 3f2c1e00 'Use new loader' (9 runs, 41 min)", run="", ordinal=7),
     ]
     note = issue_note(own, repository, events, was_open=True)
     assert note is not None

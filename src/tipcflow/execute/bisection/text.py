@@ -1,8 +1,9 @@
-"""What `tipcflow bisect` prints."""
+"""A bisection as text, as JSON, and as a stored document."""
 
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain.numbers.units import counted, duration, percentage
+from tipcflow.domain.run.bisection import BisectionDocument, Version
 from tipcflow.execute.bisection.loop import Bisection, Progress
 
 if TYPE_CHECKING:
@@ -72,6 +73,25 @@ def found_lines(bisection: Bisection, progress: Progress) -> list[str]:
     for version, why in sorted(measured.skipped.items()):
         lines.append(f"not measurable: {bisection.versions[version]}: {why}")
     return lines
+
+
+def document_of(bisection: Bisection, progress: Progress) -> BisectionDocument:
+    """Return the result for storage."""
+    measured, assessment = progress.measured, progress.assessment
+    best = assessment.best if assessment else None
+    versions = [bisection.versions[version] for version in best.versions] if best else []
+    lines = found_lines(bisection, progress)
+    return BisectionDocument(
+        metric=bisection.subject.name,
+        good=bisection.versions[0].id,
+        bad=bisection.versions[-1].id,
+        is_certain=progress.is_certain,
+        probability=best.probability if best else None,
+        changes=tuple(Version(id=version.id, title=version.title) for version in versions),
+        sentence="; ".join(lines[: 2 if progress.is_certain else 1]),
+        runs=tuple(run.id for place in sorted(measured.runs) for run in measured.runs[place]),
+        seconds=measured.seconds,
+    )
 
 
 def _levels(bisection: Bisection, progress: Progress) -> list[str]:

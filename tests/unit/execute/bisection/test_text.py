@@ -5,11 +5,11 @@ from pathlib import Path
 from tests.support.stories import a_run, open_store, record_run
 
 from tipcflow.bisect import Assessment, Candidate
-from tipcflow.cli.bisect.text import found_lines, measure_line, opening, result_json, value_line
 from tipcflow.domain import Status
 from tipcflow.execute.bisection.commits import Commit
 from tipcflow.execute.bisection.loop import Bisection, Measured, Progress
 from tipcflow.execute.bisection.subject import FAILURE, Subject
+from tipcflow.execute.bisection.text import found_lines, measure_line, opening, result_json, value_line
 
 COMMITS = tuple(Commit(f"{number}" * 40, f"Change {number}") for number in range(5))
 RUN = a_run("run-1").model_copy(update={"ended_at": a_run().created_at + 90, "status": Status.PASS})

@@ -1,0 +1,115 @@
+"""Validates the params of the DAG `bisect` and converts them to a search and the params of its runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tipcflow.domain import ConfigError
+from tipcflow.domain.run.names import ChainName
+from tipcflow.execute.bisection.subject import Subject
+from tipcflow.execute.request import RunRequest
+from tipcflow_operators.tasks.request import REF_PATTERN, read_conf, read_params, refuse_unknown, request_of
+
+# Params of all runs of a search.
+SHARED_PARAMS = (
+    "suite",
+    "params_file",
+    "mode",
+    "case",
+    "cluster",
+    "seed",
+    "policy",
+    "framework",
+    "framework_wheel",
+    "framework_sha256",
+)
+SEARCH_PARAMS = (
+    "good",
+    "bad",
+    "metric",
+    "step",
+    "leg",
+    "confidence",
+    "max_runs",
+    "budget_minutes",
+    "parallel",
+    "run",
+)
+BISECT_PARAMS = (*SHARED_PARAMS, *SEARCH_PARAMS)
+
+
+class _Search(BaseModel):
+    """Params that describe the search; the bounds are those of the options of `tipcflow bisect`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    good: str = Field(min_length=1, pattern=REF_PATTERN)
+    bad: str = Field(min_length=1, pattern=REF_PATTERN)
+    metric: str = Field(min_length=1)
+    step: str = ""
+    leg: str = ""
+    confidence: float = Field(default=0.95, ge=0.5, le=0.999)
+    max_runs: int = Field(default=40, ge=0)
+    budget_minutes: float = Field(default=0.0, ge=0)
+    parallel: int = Field(default=1, ge=1, le=8)
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class BisectRequest:
+    """The request of a DAG run.
+
+    Attributes:
+        base: request of a run, without a commit.
+        conf: params of the runs of the DAG `certify`, without a commit.
+        good, bad: refs.
+        budget_s: maximum duration of all runs together; 0 for none.
+        run: run with which the result is stored, '' for one of the search.
+    """
+
+    base: RunRequest
+    conf: Mapping[str, Any]
+    subject: Subject
+    good: str
+    bad: str
+    confidence: float
+    max_runs: int
+    budget_s: float
+    parallel: int
+    run: str
+
+
+def bisect_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -> BisectRequest:
+    """Return the validated request.
+
+    Args:
+        given: the DAG's params, overridden by those of this run.
+
+    Raises:
+        ConfigError: an unknown name or an invalid value; names the param.
+    """
+    refuse_unknown(given, BISECT_PARAMS)
+    conf = {name: given[name] for name in SHARED_PARAMS if given.get(name) not in (None, "")}
+    base = request_of(
+        read_conf(conf, allowed=SHARED_PARAMS), suite="", params_file="", dag_id=dag_id, dag_run_id=dag_run_id
+    )
+    search = read_params(_Search, {name: given[name] for name in SEARCH_PARAMS if given.get(name) is not None})
+    for name in ("good", "bad", "metric"):
+        if not getattr(search, name):
+            raise ConfigError("required", key=name, expected="a value")
+    chain = str(ChainName.of_file(base.suite, base.params))
+    subject = Subject(chain, base.mode, base.compat.value, search.metric, search.step, search.leg)
+    return BisectRequest(
+        base,
+        conf,
+        subject,
+        search.good,
+        search.bad,
+        search.confidence,
+        search.max_runs,
+        search.budget_minutes * 60,
+        search.parallel,
+        search.run,
+    )

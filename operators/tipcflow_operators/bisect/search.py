@@ -1,0 +1,224 @@
+"""Task of the DAG `bisect` with the runs: starts some, waits for them, and decides whether others follow."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Context
+
+from tipcflow.domain import ConfigError, InfraError, Run, Status
+from tipcflow.domain.numbers.units import limit
+from tipcflow.domain.run.bisection import BisectionDocument
+from tipcflow.domain.triggers import BISECT
+from tipcflow_operators.airflow import dag_runs
+from tipcflow_operators.airflow.certified import ChildRun, find_run
+from tipcflow_operators.airflow.child_runs import child_run_id
+from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
+from tipcflow_operators.bisect.check import CHECK, request_of
+from tipcflow_operators.bisect.request import BisectRequest
+from tipcflow_operators.chain.dag import CERTIFY
+from tipcflow_operators.tasks.request import param_error
+from tipcflow_operators.triggers.dag_run import DagRunPayload, DagRunTrigger
+
+if TYPE_CHECKING:
+    from tipcflow.execute.bisection.loop import Bisection, Progress
+    from tipcflow.store import Store
+
+SEARCH = "search"
+# Maximum wait for one run. It has the lowest priority, so it may wait for days.
+DEADLINE_S = 7 * 24 * 3600.0
+# Upper limit of runs in one DAG run.
+MOST_RUNS = 500
+_NAMES = {"METRIC": "metric"}
+
+
+class SearchOperator(BaseOperator):
+    """Runs the chain at commits until one has the required probability; no worker is occupied meanwhile.
+
+    The state is computed from the DAG runs and the stored runs, so a retried or cleared task continues: runs that
+    have ended are kept, and active runs are awaited again.
+
+    Returns:
+        The result: `status` and `verdict`, and `run`, the run that has the stored result ('' without any).
+    """
+
+    def execute(self, context: Context) -> dict[str, str]:
+        """Start or continue the search; defer while a run is active."""
+        return self._go_on(context, None, [])
+
+    def resume(self, context: Context, event: dict[str, Any], since: int, places: list[int]) -> dict[str, str]:
+        """Continue after a run has ended.
+
+        Args:
+            since: number of runs before the task started.
+            places: indices of the commits of the runs since then.
+        """
+        ended = DagRunPayload.of(event)
+        with tipcflow_errors_fail_task():
+            if ended.is_late:
+                raise InfraError(f"DAG run {ended.run_id} of {CERTIFY} did not end within {limit(DEADLINE_S)}")
+        return self._go_on(context, since, places)
+
+    def _go_on(self, context: Context, since: int | None, places: list[int]) -> dict[str, str]:
+        from tipcflow.store import Store
+
+        with tipcflow_errors_fail_task(), Store.open_in_task() as store:
+            request = request_of(context)
+            children = _children(store, context)
+            waits = next((number for number, child in enumerate(children, 1) if child.is_active), 0)
+            if since is None:
+                since = sum(not child.is_active for child in children)
+            if not waits:
+                bisection = _bisection(store, context, request)
+                own = _own(children, since, places)
+                progress = self._advance(store, context, request, bisection, own, since)
+                if progress.next is None:
+                    return self._finish(store, context, request, bisection, progress, own)
+                self._log_progress(bisection, progress, own, is_first=len(children) == since)
+                waits = len(children) + 1
+                places = places[: len(children) - since]
+                places += self._start(context, request, bisection, progress, len(children))
+            until = store.now() + DEADLINE_S
+        child = _child(context, waits)
+        self.log.info("waiting for %s of %s", child, CERTIFY)
+        trigger = DagRunTrigger(dag_id=CERTIFY, run_id=child, until=until)
+        return self.defer(trigger=trigger, method_name="resume", kwargs={"since": since, "places": places})
+
+    def _advance(
+        self,
+        store: "Store",
+        context: Context,
+        request: BisectRequest,
+        bisection: "Bisection",
+        own: Sequence[tuple[int, Run]],
+        since: int,
+    ) -> "Progress":
+        """Return the progress; an end that cannot be measured is stored as the result before the task fails."""
+        spent_s = sum(run.elapsed_s(store.now()) for _, run in own)
+        try:
+            return bisection.advance(own, spent_s, since=since)
+        except ConfigError as error:
+            error = param_error(error, _NAMES)
+            result = BisectionDocument(
+                metric=bisection.subject.name,
+                good=bisection.versions[0].id,
+                bad=bisection.versions[-1].id,
+                sentence=f"undecided: {error.message}",
+                runs=tuple(run.id for _, run in own),
+            )
+            _keep(store, context, request, result)
+            raise error from None
+
+    def _log_progress(
+        self, bisection: "Bisection", progress: "Progress", own: Sequence[tuple[int, Run]], *, is_first: bool
+    ) -> None:
+        from tipcflow.execute.bisection.text import measure_line, opening, value_line
+
+        if is_first:
+            self.log.info("%s", opening(bisection))
+        elif own:
+            self.log.info("%s", value_line(bisection, own[-1][1]))
+        self.log.info("%s", measure_line(bisection, progress))
+
+    @staticmethod
+    def _start(
+        context: Context, request: BisectRequest, bisection: "Bisection", progress: "Progress", done: int
+    ) -> list[int]:
+        """Start runs of the next commits; return the indices of these commits."""
+        parent = context["dag_run"]
+        assert progress.next is not None
+        places = [progress.next, *progress.others][: request.parallel]
+        if request.max_runs:
+            places = places[: max(1, request.max_runs - done)]
+        for number, place in enumerate(places, done + 1):
+            commit = bisection.versions[place]
+            dag_runs.start(
+                CERTIFY,
+                _child(context, number),
+                run_after=parent.run_after,
+                conf={**request.conf, "suite_ref": commit.id},
+                note=f"{parent.dag_id} {parent.run_id}: {commit}",
+            )
+        return places
+
+    def _finish(
+        self,
+        store: "Store",
+        context: Context,
+        request: BisectRequest,
+        bisection: "Bisection",
+        progress: "Progress",
+        own: Sequence[tuple[int, Run]],
+    ) -> dict[str, str]:
+        """Log and store the result."""
+        from tipcflow.execute.bisection.text import document_of, found_lines, value_line
+
+        if own:
+            self.log.info("%s", value_line(bisection, own[-1][1]))
+        for line in found_lines(bisection, progress):
+            self.log.info("%s", line)
+        result = document_of(bisection, progress)
+        known = [run.id for _, run in own if run.chain] or list(result.runs)
+        holder = _keep(store, context, request, result, other=next(iter(known), ""))
+        status = Status.PASS if progress.is_certain else Status.UNCONFIRMED
+        return {"run": holder, "status": status.value, "verdict": result.sentence}
+
+
+def _keep(
+    store: "Store", context: Context, request: BisectRequest, result: BisectionDocument, other: str = ""
+) -> str:
+    """Store the result with the run that the search is about, or with another one; return that run."""
+    from tipcflow.execute.alerts.bisected import attach_bisection
+
+    holder = request.run or other
+    if holder:
+        dag_run = context["dag_run"].run_id
+        attach_bisection(store, holder, result.model_copy(update={"dag_run": dag_run}))
+    return holder
+
+
+def _children(store: "Store", context: Context) -> list[ChildRun]:
+    """Return the DAG runs that this DAG run has started.
+
+    Raises:
+        InfraError: there are MOST_RUNS.
+    """
+    children: list[ChildRun] = []
+    while len(children) < MOST_RUNS:
+        child = _child(context, len(children) + 1)
+        started = find_run(store, child, context["dag_run"].run_after)
+        if started is None:
+            return children
+        children.append(started)
+    raise InfraError(f"{MOST_RUNS} runs were started without a result", hint="start a new run of the DAG `bisect`")
+
+
+def _child(context: Context, number: int) -> str:
+    return child_run_id(context["dag_run"].run_id, number, word=BISECT)
+
+
+def _own(children: Sequence[ChildRun], since: int, places: Sequence[int]) -> list[tuple[int, Run]]:
+    """Return (index of the commit, run) of all runs; -1 for unknown commits, of runs before the task started."""
+    runs = [child.run for child in children if child.run is not None]
+    known = [*([-1] * since), *places]
+    return [(place, run) for place, run in zip([*known, *([-1] * len(runs))], runs, strict=False)]
+
+
+def _bisection(store: "Store", context: Context, request: BisectRequest) -> "Bisection":
+    from tipcflow.execute.bisection.commits import Commit
+    from tipcflow.execute.bisection.loop import Bisection
+
+    commits = tuple(Commit(*pair) for pair in context["ti"].xcom_pull(task_ids=CHECK))
+    return Bisection(
+        store,
+        request.subject,
+        commits,
+        _refuse,
+        request.confidence,
+        most_runs=request.max_runs,
+        budget_s=request.budget_s,
+        parallel=request.parallel,
+    )
+
+
+def _refuse(version: object) -> Run:
+    raise AssertionError(f"the task starts DAG runs, it does not execute {version}")

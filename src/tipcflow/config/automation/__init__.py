@@ -1,0 +1,4 @@
+"""What tipcflow may do without a user: rules in policies.
+
+Public: `rules`.
+"""

@@ -1,0 +1,285 @@
+"""The tasks of the DAG `bisect` with a real database and a git repository; only Airflow's responses are fake."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.serialization.serialized_objects import DagSerialization
+from tests.support.stories import T0, a_run, losses, open_store, record_run
+
+from tipcflow.domain import Status, run_id_of
+from tipcflow.domain.alert.entry import Alert, Moved
+from tipcflow.domain.run.bisection import BisectionDocument
+from tipcflow.store import Store
+from tipcflow_operators.airflow import dag_runs
+from tipcflow_operators.bisect.check import CheckOperator
+from tipcflow_operators.bisect.dag import bisect_dag
+from tipcflow_operators.bisect.request import BISECT_PARAMS
+from tipcflow_operators.bisect.search import SearchOperator
+from tipcflow_operators.bisect.verdict import BisectVerdictOperator
+
+ROOT = Path(__file__).parents[3]
+PARENT = "auto__bad-run"
+AFTER = datetime(2026, 11, 24, tzinfo=UTC)
+FILE = "test_tipc/configs/toy/train_infer_python.txt"
+COMMITS = 9
+CHAIN = "toy/toy/train_infer_python"
+Value = Callable[[int], float | Status]
+
+
+class World:
+    """A DAG run of `bisect` over eight commits after a good one; runs end when they are waited for."""
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.states: dict[str, str] = {}
+        self.started: list[tuple[str, dict[str, Any]]] = []
+        self.ended: set[str] = set()
+        self.conf: dict[str, Any] = {}
+        self.xcom: dict[str, Any] = {}
+        monkeypatch.setenv("TIPCFLOW_HOME", str(home))
+        monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(home / "configs"))
+        monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "")
+        monkeypatch.setattr(dag_runs, "state_of", lambda dag_id, run_id: self.states.get(run_id))
+        monkeypatch.setattr(dag_runs, "start", self._start)
+        shutil.copytree(ROOT / "configs" / "policies", home / "configs" / "policies")
+        (home / "configs" / "clusters").mkdir()
+        shutil.copy(ROOT / "configs/clusters/example.yaml", home / "configs/clusters/local.yaml")
+        (home / "configs" / "suites").mkdir()
+        suite = f"name: toy\nfolder: {home}/toy\ndialects: [PaddleClas]\n"
+        (home / "configs" / "suites" / "toy.yaml").write_text(suite)
+        path = home / "toy" / FILE
+        path.parent.mkdir(parents=True)
+        self.git("init", "--quiet")
+        for number in range(COMMITS):
+            path.write_text(f"{number}")
+            self.git("add", ".")
+            self.git("commit", "--quiet", "--message", f"Change {number}")
+        self.commits = self.git("rev-list", "--reverse", "HEAD").split()
+        self.params: dict[str, Any] = {
+            "suite": "toy",
+            "params_file": FILE,
+            "mode": "lite_train_lite_infer",
+            "cluster": "local",
+            "policy": "pr",
+            "good": f"HEAD~{COMMITS - 1}",
+            "bad": "HEAD",
+            "metric": "batch_cost",
+        }
+        open_store(home / "tipcflow.db").close()
+
+    def git(self, *words: str) -> str:
+        who = ("-c", "user.name=n", "-c", "user.email=n@example.com")
+        command = ["git", *who, "-C", str(self.home / "toy"), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def store(self) -> Store:
+        return open_store(self.home / "tipcflow.db")
+
+    def _start(self, dag_id: str, run_id: str, *, run_after: datetime, conf: dict[str, Any], note: str) -> None:
+        assert (dag_id, run_after) == ("certify", AFTER)
+        assert PARENT in note
+        self.started.append((run_id, conf))
+        self.states[run_id] = "queued"
+
+    def context(self) -> Any:
+        dag_run = SimpleNamespace(dag_id="bisect", run_id=PARENT, run_after=AFTER, conf=self.conf)
+        ti = SimpleNamespace(xcom_pull=lambda task_ids: self.xcom[task_ids])
+        return {"dag_run": dag_run, "params": self.params, "ti": ti}
+
+    def check(self) -> list[list[str]]:
+        self.xcom["check"] = CheckOperator(task_id="check").execute(self.context())
+        return self.xcom["check"]
+
+    def go_on(self, deferred: TaskDeferred | None = None) -> TaskDeferred | dict[str, str]:
+        """Execute the task, or resume it when its run has ended; return what it waits for next."""
+        search = SearchOperator(task_id="search")
+        try:
+            if deferred is None:
+                return search.execute(self.context())
+            event = {"run_id": deferred.trigger.run_id, "state": self.states.get(deferred.trigger.run_id)}
+            return search.resume(self.context(), event, **(deferred.kwargs or {}))
+        except TaskDeferred as waits:
+            return waits
+
+    def end(self, waits: TaskDeferred | dict[str, str], value: Value) -> TaskDeferred:
+        """End the run that the task waits for, with a batch_cost or with a status and nothing measured."""
+        assert isinstance(waits, TaskDeferred)
+        child = waits.trigger.run_id
+        ref = dict(self.started)[child]["suite_ref"]
+        ours, number = run_id_of("certify", child, AFTER), len(self.ended)
+        self.ended.add(child)
+        fields = {"created_at": T0 + 100 * number, "trigger": "bisect", "chain": CHAIN, "environment": "cpu"}
+        self.states[child] = "success"
+        measured = value(self.commits.index(ref))
+        with self.store() as store:
+            if isinstance(measured, Status):
+                commit = "" if measured is Status.CONFIG_ERROR else ref
+                store.runs.create(a_run(ours, **fields, suite_commit=commit))
+                store.runs.finish(ours, measured, f"it is {measured.value}", T0 + 100 * number + 60)
+            else:
+                record_run(store, a_run(ours, **fields, suite_commit=ref))
+                store.measurements.add(losses(ours, [measured], metric="batch_cost", unit="s"))
+        return waits
+
+    def search(self, value: Value) -> dict[str, str]:
+        """Run the task to its end."""
+        waits = self.go_on()
+        while isinstance(waits, TaskDeferred):
+            waits = self.go_on(self.end(waits, value))
+        self.xcom["search"] = waits
+        return waits
+
+    @property
+    def places(self) -> list[int]:
+        """The commits of the runs that were started, in order."""
+        return [self.commits.index(conf["suite_ref"]) for _, conf in self.started]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch)
+
+
+def test_dag_has_three_tasks_and_a_param_for_each_part() -> None:
+    dag = bisect_dag(ROOT / "configs")
+    assert set(dag.task_ids) == {"check", "search", "verdict"}
+    assert set(dag.params) == set(BISECT_PARAMS)
+    assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).dag_id == "bisect"
+
+
+def test_slower_commit_is_found_and_attached_to_the_alert(world: World) -> None:
+    with world.store() as store:
+        bad = a_run("bad-run", chain=CHAIN, suite="toy", environment="cpu")
+        store.runs.create(bad)
+        moved = Moved(check="speed.batch_cost", step="v/train", metric="batch_cost", ratio=1.2, first=bad.id)
+        facts = {"chain": CHAIN, "suite": "toy", "mode": bad.mode, "environment": "cpu", "state_at": T0}
+        store.tracked_alerts.open(
+            Alert(**facts, first=bad.id, first_at=T0, metrics=(moved,), newest=bad.id, newest_at=T0), "slow", at=T0
+        )
+    world.conf = {"run": "bad-run"}
+    assert [title for _, title in world.check()] == [f"Change {number}" for number in range(COMMITS)]
+    result = world.search(lambda place: 1.2 if place >= 6 else 1.0)
+    assert world.places[:4] == [8, 8, 0, 0], "the ends first"
+    assert (result["status"], result["run"]) == ("pass", "bad-run")
+    assert result["verdict"].startswith(f"100 %: {world.commits[6][:8]} 'Change 6' (")
+    assert result["verdict"].endswith("batch_cost: 1 before, 1.2 since (1.200 x)")
+    assert BisectVerdictOperator(task_id="verdict").execute(world.context()) == result["verdict"]
+    assert {run_id.partition("__")[0] for run_id, _ in world.started} == {"bisect"}
+    with world.store() as store:
+        stored = store.documents.get("bad-run", BisectionDocument)
+        events = store.tracked_alerts.events(1)
+    assert stored is not None
+    assert (stored.is_certain, [each.id for each in stored.changes]) == (True, [world.commits[6]])
+    assert (stored.dag_run, len(stored.runs)) == (PARENT, len(world.started))
+    assert [(event.kind.value, event.text) for event in events][1:] == [("bisected", result["verdict"])]
+    # Cleared: the stored runs are the result, and the alert gets no second event.
+    assert world.go_on() == result
+    with world.store() as store:
+        assert len(store.tracked_alerts.events(1)) == 2
+
+
+def test_failure_is_found_with_runs_in_parallel(world: World) -> None:
+    world.conf = {"metric": "failure", "parallel": 2}
+    world.check()
+    result = world.search(lambda place: Status.FAILED if place >= 3 else 1.0)
+    assert result["status"] == "pass"
+    assert f"{world.commits[3][:8]} 'Change 3'" in result["verdict"]
+    assert result["run"].startswith("202"), "the first run of the search has the result"
+    first = world.go_on
+    assert first() == result
+
+
+def test_parallel_runs_are_awaited_before_the_next_ones(world: World) -> None:
+    world.conf = {"parallel": 2}
+    world.check()
+    waits = world.go_on()
+    assert world.places == [8, 8]
+    world.end(waits, lambda place: 1.2)
+    second = world.go_on(waits)
+    assert isinstance(second, TaskDeferred)
+    assert second.trigger.run_id.endswith("~2")
+    assert len(world.started) == 2
+    third = world.go_on(world.end(second, lambda place: 1.2))
+    assert isinstance(third, TaskDeferred)
+    assert world.places == [8, 8, 0, 0]
+
+
+def test_retried_task_starts_nothing_twice(world: World) -> None:
+    world.check()
+    waits, again = world.go_on(), world.go_on()
+    assert isinstance(waits, TaskDeferred)
+    assert isinstance(again, TaskDeferred)
+    assert again.trigger.run_id == waits.trigger.run_id
+    world.end(waits, lambda place: 1.2)
+    # Its worker died before it resumed.
+    assert isinstance(world.go_on(), TaskDeferred)
+    assert world.places == [8, 8]
+
+
+def test_commit_without_a_plan_is_skipped_and_named(world: World) -> None:
+    world.check()
+    result = world.search(lambda place: Status.CONFIG_ERROR if place == 4 else 1.2 if place >= 5 else 1.0)
+    assert result["status"] == "pass"
+    assert world.places.count(4) == 1
+    assert "one of 2 commits: " in result["verdict"]
+
+
+def test_limit_of_runs_ends_without_a_result(world: World) -> None:
+    world.conf = {"max_runs": 3}
+    world.check()
+    result = world.search(lambda place: 1.2 if place >= 6 else 1.0)
+    assert result["status"] == "unconfirmed"
+    assert result["verdict"].startswith("undecided: the limit of 3 runs is reached (3 runs, ")
+    with pytest.raises(AirflowFailException, match=r"^unconfirmed: undecided: the limit of 3 runs"):
+        BisectVerdictOperator(task_id="verdict").execute(world.context())
+
+
+def test_equal_ends_fail_the_task_and_are_the_result(world: World) -> None:
+    with world.store() as store:
+        store.runs.create(a_run("bad-run", chain=CHAIN, suite="toy", environment="cpu"))
+    world.conf = {"run": "bad-run"}
+    world.check()
+    with pytest.raises(AirflowFailException, match=r"^config_error: good, bad: batch_cost of the two ends"):
+        world.search(lambda place: 1.0)
+    with world.store() as store:
+        stored = store.documents.get("bad-run", BisectionDocument)
+    assert stored is not None
+    assert stored.sentence.startswith("undecided: ")
+
+
+def test_two_broken_runs_in_a_row_fail_the_task(world: World) -> None:
+    world.check()
+    waits = world.go_on(world.end(world.go_on(), lambda place: Status.INFRA_FAILURE))
+    with pytest.raises(AirflowFailException, match=r"^infra_failure: 2 runs in a row are infra_failure"):
+        world.go_on(world.end(waits, lambda place: Status.INFRA_FAILURE))
+    assert isinstance(world.go_on(), TaskDeferred), "cleared"
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"good": "none"}, "good: the suite has no such ref; found 'none'"),
+        ({"good": "HEAD", "bad": "HEAD~2"}, "good: is not an earlier commit of --bad"),
+        ({"good": "HEAD", "bad": "HEAD"}, "good: is the same commit as --bad"),
+        ({"good": ""}, "good"),
+        ({"metric": "seen"}, "metric: neither a lower nor a higher value of this metric is better"),
+        ({"metric": ""}, "metric"),
+        ({"run": "nothing"}, "nothing"),
+        ({"cluster": "none"}, "none"),
+        ({"confidence": 2.0}, "confidence"),
+        ({"colour": "red"}, "colour: unknown param"),
+    ],
+)
+def test_invalid_param_is_one_error_before_any_run(world: World, params: dict[str, Any], words: str) -> None:
+    world.conf = params
+    with pytest.raises(AirflowFailException, match=r"^config_error: ") as error:
+        world.check()
+    assert words in str(error.value)
+    assert world.started == []
