@@ -76,6 +76,8 @@ class Dialect(Frozen):
         exported: pattern of the output of an export after a training; `{model_dir_path}` is the path passed to
             inference.
         infer_cwd: working directory of inference.
+        value_lists: options that take all words after them, and whose second use replaces the first: arguments of
+            the suite file that begin with such an option are inserted after it.
         family: name of the suite's other script ('' for training and inference).
         only_modes: the modes of this script; empty for the training and inference script.
         sequence, sequence_loop: that script's commands, if it is a plain sequence.
@@ -130,6 +132,7 @@ class Dialect(Frozen):
     exported: str = "{model_dir_path}/*.pdiparams"
     data: str = "{image}"
     infer_cwd: str = "."
+    value_lists: tuple[str, ...] = ()
     cpu: InferSpec
     gpu: InferSpec
     skip: tuple[SkipRule, ...] = ()

@@ -69,7 +69,7 @@ def build_plan(
     _check_steps(steps, reader, mode, cluster)
     python = reader.value("python")
     hosts = hosts_of(max(groups, key=lambda group: group.nodes, default=None), cluster)
-    steps = with_needs([with_length(step, reader) for step in steps], hosts, options, compat)
+    steps = with_needs([with_length(step, reader) for step in steps], hosts, options, compat, dialect.value_lists)
     return Plan(
         chain=chain,
         suite=suite,

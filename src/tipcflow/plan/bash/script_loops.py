@@ -87,13 +87,14 @@ class BashScript:
     def _cannot_redirect(self, log: str, cwd: str) -> bool:
         """Whether a redirection fails: its target, up to the first space, is a folder or in a missing folder.
 
-        A relative target is below the command's working directory.
+        A relative target is below the command's working directory. The folders of earlier trainings exist.
         """
         target = log.split(" ")[0]
         output = self.scope.get("LP") + "/"
         if cwd != "." and target.startswith("../"):
             target, output = normpath(f"{cwd}/{target}"), normpath(output) + "/"
-        missing = not output.startswith(dirname(target) + "/") and dirname(target) != "/"
+        made = (output, *(f"{folder}/" for folder in self.folders))
+        missing = not any(path.startswith(dirname(target) + "/") for path in made) and dirname(target) != "/"
         return bool(log) and (target in self.folders or missing)
 
     def _call(self, kind: StepKind, spec: StepSpec, scope: Scope, **more: object) -> Call:

@@ -22,16 +22,23 @@ _KINDS = {
 }
 
 
-def with_needs(steps: Sequence[Step], hosts: Sequence[Host], options: PlanOptions, compat: Compat) -> list[Step]:
+def with_needs(
+    steps: Sequence[Step],
+    hosts: Sequence[Host],
+    options: PlanOptions,
+    compat: Compat,
+    value_lists: Sequence[str] = (),
+) -> list[Step]:
     """Return the steps with what the suite file needs.
 
     Args:
         hosts: every host of the plan.
+        value_lists: options of the suite that take all words after them; the second use would replace the first.
     """
     first = list(_first(hosts, options))
     variables = _variables(options)
     arguments = {str(kind): text for kind, text in options.needs.arguments.items() if compat is Compat.SPEC}
-    made = [_with_variables(step, variables, arguments) for step in steps]
+    made = [_with_variables(step, variables, arguments, value_lists) for step in steps]
     if first:
         last = (first[-1].id,)
         made = [step if step.after else step.model_copy(update={"after": last}) for step in made]
@@ -50,13 +57,15 @@ def _variables(options: PlanOptions) -> dict[str, str]:
     return variables
 
 
-def _with_variables(step: Step, variables: Mapping[str, str], arguments: Mapping[str, str]) -> Step:
+def _with_variables(
+    step: Step, variables: Mapping[str, str], arguments: Mapping[str, str], value_lists: Sequence[str]
+) -> Step:
     own = "" if StepId.parse(step.id).is_before else arguments.get(_KINDS.get(step.kind, ""), "")
     if not variables and not own:
         return step
 
     def more(command: Command) -> Command:
-        text = f"{command.text.rstrip()} {own}" if own else command.text
+        text = _with_arguments(command.text, own, value_lists) if own else command.text
         return command.model_copy(update={"env": {**variables, **command.env}, "text": text})
 
     return step.model_copy(
@@ -65,6 +74,14 @@ def _with_variables(step: Step, variables: Mapping[str, str], arguments: Mapping
             "legs": tuple(leg.model_copy(update={"command": more(leg.command)}) for leg in step.legs),
         }
     )
+
+
+def _with_arguments(text: str, arguments: str, value_lists: Sequence[str]) -> str:
+    """Return a command with the arguments at its end, or in the list of values that the command already has."""
+    option, _, values = arguments.partition(" ")
+    if option in value_lists and f" {option} " in text:
+        return text.replace(f" {option} ", f" {option} {values} ", 1)
+    return f"{text.rstrip()} {arguments}"
 
 
 def _first(hosts: Sequence[Host], options: PlanOptions) -> Iterator[Step]:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from tipcflow.config.needs import Data, Needs
-from tipcflow.domain import Cluster, Compat, ConfigError, Plan, StepKind
+from tipcflow.domain import Cluster, Command, Compat, ConfigError, Plan, Step, StepKind
+from tipcflow.plan.needs.steps import with_needs
+from tipcflow.plan.source.options import PlanOptions
 
 Make = Callable[..., Plan]
 
@@ -36,6 +38,26 @@ def test_arguments_are_appended_to_their_kind_of_step_in_spec(
     assert not any(ends[StepKind.TRAIN])
     script = plan(short_text, compat=Compat.BASH, cluster=cluster(), needs=needs)
     assert not any("Global.device" in one.text for step in script.steps for one in step.commands.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("-o use_gpu=False", "python x.py -c a.yml -o use_gpu=False weights=w --output_dir=out"),
+        ("--slow", "python x.py -c a.yml -o weights=w --output_dir=out --slow"),
+    ],
+)
+def test_arguments_join_the_values_of_their_option(arguments: str, text: str) -> None:
+    step = Step(
+        id="v/export",
+        kind=StepKind.EXPORT,
+        variant="v",
+        nodes=("a",),
+        commands={"a": Command(text="python x.py -c a.yml -o weights=w --output_dir=out")},
+    )
+    options = PlanOptions(needs=Needs(arguments={"export": arguments}))
+    (made,) = with_needs([step], (), options, Compat.SPEC, ("-o",))
+    assert made.commands["a"].text == text
 
 
 def test_a_replaced_slot_counts_in_both_semantics_and_is_shown(
