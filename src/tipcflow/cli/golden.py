@@ -1,5 +1,6 @@
 """`tipcflow golden …`: reviewed predictions, stored as the reference of later runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,8 +8,7 @@ import typer
 
 from tipcflow.cli.output.account import account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
-from tipcflow.domain import ConfigError, GoldenKey, LegKey, Status
-from tipcflow.domain.keys import PredictionKey
+from tipcflow.domain import ConfigError, Facts, GoldenKey, LegKey, Plan, Status
 
 if TYPE_CHECKING:
     from tipcflow.config.goldens import GoldenPredictions, Goldens
@@ -26,6 +26,10 @@ def _group() -> None:
 def record(
     run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")],
     because: Annotated[str, typer.Option(help="Why these predictions are correct.")],
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(help="Store a suite's file of results (python_…_fp32.txt) instead; one per precision."),
+    ] = None,
     who: Annotated[str, typer.Option(help="Author. Default: the current user.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the goldens as JSON.")] = False,
 ) -> None:
@@ -35,7 +39,8 @@ def record(
     from tipcflow.store import Store
 
     with Store.open() as store:
-        goldens = goldens_of(store, store.runs.find(run).id, who=account_name(who), because=because.strip())
+        run_id = store.runs.find(run).id
+        goldens = goldens_of(store, run_id, who=account_name(who), because=because.strip(), files=results or ())
     path = golden_path(settings().config_dir, goldens.chain, goldens.mode)
     _write(path, goldens)
     if as_json:
@@ -75,11 +80,14 @@ def show(
     echo_lines(_table(goldens))
 
 
-def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Goldens":
+def goldens_of(store: "Store", run_id: str, *, who: str, because: str, files: Sequence[Path] = ()) -> "Goldens":
     """The goldens of a run: for each inference step and precision, the passed leg with the fewest optimizations.
 
+    Args:
+        files: a suite's files of results to read predictions from instead; the run may then have any status.
+
     Raises:
-        ConfigError: the run did not pass or printed no predictions, or the reason is empty.
+        ConfigError: the run did not pass or printed no predictions, the reason is empty, or a file is wrong.
     """
     from datetime import UTC, datetime
 
@@ -88,19 +96,10 @@ def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Golde
     run, facts = store.runs.get(run_id), store.history.facts(run_id)
     if not because:
         raise ConfigError("a golden needs a reason", key="--because", expected="why these predictions are correct")
-    if run.status not in (Status.PASS, Status.IMPROVEMENT):
+    if run.status not in (Status.PASS, Status.IMPROVEMENT) and not files:
         state = f"is {run.status.value}" if run.status else "is running"
         raise ConfigError(f"run {run.id} {state}", expected="a run with status pass or improvement")
-    predictions: dict[GoldenKey, GoldenPredictions] = {}
-    for step in facts.plan.steps:
-        # Legs without oneDNN and TensorRT first: goldens exist to detect how these change scores.
-        for leg in sorted(
-            step.legs, key=lambda candidate: (bool(candidate.onednn), bool(candidate.tensorrt), candidate.id)
-        ):
-            key, own = GoldenKey(step.id, leg.precision), LegKey(step.id, leg.id)
-            scores = facts.predictions.get(own)
-            if scores and key not in predictions and facts.leg_status.get(own) is Status.PASS:
-                predictions[key] = _predictions(leg.id, scores)
+    predictions = _of_files(files, facts.plan) if files else _of_legs(facts)
     if not predictions:
         raise ConfigError(f"run {run.id} printed no predictions", expected='lines `image<TAB>{"scores": […]}`')
     return Goldens(
@@ -118,10 +117,51 @@ def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Golde
     )
 
 
-def _predictions(leg: str, scores: dict[PredictionKey, tuple[float, ...]]) -> "GoldenPredictions":
+def _of_legs(facts: Facts) -> "dict[GoldenKey, GoldenPredictions]":
     from tipcflow.config.goldens import GoldenPredictions
 
-    return GoldenPredictions(leg=leg, scores=scores)
+    predictions: dict[GoldenKey, GoldenPredictions] = {}
+    for step in facts.plan.steps:
+        # Legs without oneDNN and TensorRT first: goldens exist to detect how these change scores.
+        for leg in sorted(
+            step.legs, key=lambda candidate: (bool(candidate.onednn), bool(candidate.tensorrt), candidate.id)
+        ):
+            key, own = GoldenKey(step.id, leg.precision), LegKey(step.id, leg.id)
+            scores = facts.predictions.get(own)
+            if scores and key not in predictions and facts.leg_status.get(own) is Status.PASS:
+                predictions[key] = GoldenPredictions(leg=leg.id, scores=scores)
+    return predictions
+
+
+def _of_files(files: Sequence[Path], plan: Plan) -> "dict[GoldenKey, GoldenPredictions]":
+    """The results of each file for all inference steps with legs of its precision, also if these did not run."""
+    from tipcflow.config.goldens import GoldenPredictions
+    from tipcflow.parse import RESULT_PRECISIONS, parse_stored_results, precision_of_results
+
+    steps: dict[str, dict[str, None]] = {}
+    for step in plan.steps:
+        for leg in step.legs:
+            steps.setdefault(leg.precision, {})[step.id] = None
+    predictions: dict[GoldenKey, GoldenPredictions] = {}
+    for path in files:
+        precision = precision_of_results(path.name)
+        if not precision:
+            expected = f"{', '.join(RESULT_PRECISIONS)} in the file's name"
+            raise ConfigError("names no precision", file=str(path), found=path.name, expected=expected)
+        if precision not in steps:
+            expected = f"a precision of the run's legs: {', '.join(sorted(filter(None, steps))) or 'none'}"
+            raise ConfigError("no leg has this precision", file=str(path), found=precision, expected=expected)
+        keys = [GoldenKey(step, precision) for step in steps[precision]]
+        if keys[0] in predictions:
+            raise ConfigError("a second file of this precision", file=str(path), found=precision)
+        try:
+            scores = parse_stored_results(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"cannot be read: {error}", file=str(path)) from error
+        if not any(scores.values()):
+            raise ConfigError("has no result", file=str(path), expected="lines `image<TAB>[[…]]`")
+        predictions |= dict.fromkeys(keys, GoldenPredictions(file=path.name, scores=scores))
+    return predictions
 
 
 def _write(path: Path, goldens: "Goldens") -> None:
@@ -138,5 +178,5 @@ def _write(path: Path, goldens: "Goldens") -> None:
 def _table(goldens: "Goldens") -> list[str]:
     rows = []
     for key, predictions in goldens.predictions.items():
-        rows.append((key.step, key.precision, str(len(predictions.scores)), predictions.leg))
-    return columns(("STEP", "PRECISION", "IMAGES", "FROM LEG"), rows, width=terminal_width())
+        rows.append((key.step, key.precision, str(len(predictions.scores)), predictions.origin))
+    return columns(("STEP", "PRECISION", "IMAGES", "FROM"), rows, width=terminal_width())

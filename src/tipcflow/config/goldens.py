@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AliasChoices, Field, ValidationError, model_validator
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import message_and_expected
@@ -14,12 +14,26 @@ class GoldenPredictions(ConfigModel):
     """Predictions of one inference step in one precision.
 
     Attributes:
-        leg: the leg that produced the scores.
-        scores: class scores and results.
+        leg: the leg that produced the scores; '' for those of a file.
+        file: name of the suite's file of results that the scores come from, '' for those of a leg. Only its images
+            are compared, by name without folder, as in TIPC's compare_results.py.
+        scores: class scores and results; a result of a file may have no numbers.
     """
 
-    leg: str
+    leg: str = ""
+    file: str = ""
     scores: dict[PredictionKey, tuple[float, ...]] = Field(min_length=1)
+
+    @property
+    def origin(self) -> str:
+        """The leg or the file."""
+        return self.file or self.leg
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "GoldenPredictions":
+        if bool(self.leg) == bool(self.file):
+            raise ValueError("give either leg or file")
+        return self
 
 
 class Goldens(ConfigModel):

@@ -15,6 +15,7 @@ from tipcflow.parse.reports.inference import InferenceLog, parse_inference, read
 from tipcflow.parse.reports.predictions import parse_predictions, read_predictions
 from tipcflow.parse.reports.rank import parse_ranks
 from tipcflow.parse.reports.resources import ResourceSample, parse_resources, peak_measurements, probe_measurements
+from tipcflow.parse.reports.stored_results import RESULT_PRECISIONS, parse_stored_results, precision_of_results
 from tipcflow.parse.sample import Sample, to_measurements
 from tipcflow.parse.text import lines_of, strip_ansi
 from tipcflow.parse.training.formats import FORMATS, line_format
@@ -24,6 +25,7 @@ __all__ = [
     "ENGINE_KEYS",
     "FORMATS",
     "METRICS",
+    "RESULT_PRECISIONS",
     "AutologBlock",
     "InferenceLog",
     "LaunchFailure",
@@ -43,8 +45,10 @@ __all__ = [
     "parse_predictions",
     "parse_ranks",
     "parse_resources",
+    "parse_stored_results",
     "parse_training",
     "peak_measurements",
+    "precision_of_results",
     "probe_measurements",
     "read_inference",
     "read_predictions",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from tests.support.bad_day import record_failure
-from tests.support.stories import record_run
+from tests.support.stories import INFER, a_plan, a_run, record_run
 
 from tipcflow.config.goldens import load_goldens
-from tipcflow.domain import ConfigError, GoldenKey, Status
+from tipcflow.domain import ConfigError, GoldenKey, Run, Status
 from tipcflow.domain.keys import LegKey, PredictionKey
 from tipcflow.domain.run_documents import PredictionsDocument
 from tipcflow.store import Store
@@ -37,6 +37,18 @@ def passing(store: Store) -> tuple[str, str, str]:
         ),
     )
     return run.id, step.id, step.legs[0].precision
+
+
+def with_precision(store: Store) -> Run:
+    """A run that failed, whose legs declare fp32."""
+    plan, run = a_plan(), a_run()
+    steps = [
+        step.model_copy(update={"legs": tuple(leg.model_copy(update={"precision": "fp32"}) for leg in step.legs)})
+        for step in plan.steps
+    ]
+    store.runs.create(run, plan.model_copy(update={"steps": tuple(steps)}))
+    store.runs.finish(run.id, Status.FAILED, "", run.created_at + 20)
+    return store.runs.get(run.id)
 
 
 def test_goldens_are_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: Path) -> None:
@@ -71,6 +83,58 @@ def test_invalid_golden_commands_are_refused(tipcflow: Callable[..., Any], home:
     assert (result.code, f"run {good} printed no predictions" in result.err) == (2, True)
     result = tipcflow("golden", "record", good, "--because", " ")
     assert (result.code, "a golden needs a reason" in result.err) == (2, True)
+    assert not list(configs.rglob("*.json"))
+
+
+def test_results_of_a_suite_are_recorded_for_their_precision(
+    tipcflow: Callable[..., Any], home: Path, configs: Path, tmp_path: Path
+) -> None:
+    with Store.open() as store:
+        report = with_precision(store)
+    run = report.id
+    path = tmp_path / "python_x_results_fp32.txt"
+    path.write_text("a.jpg\t[[39, 88]]\n")
+    result = tipcflow("golden", "record", run, "--because", "the suite's own", "--results", str(path))
+    assert result.code == 0, result.err
+    kept = load_goldens(configs, report.chain, report.mode)
+    assert kept
+    (answers,) = kept.predictions.values()
+    assert set(kept.predictions) == {GoldenKey(INFER, "fp32")}
+    assert (answers.file, answers.leg) == (path.name, "")
+    assert answers.scores == {PredictionKey("a.jpg", 1): (39.0, 88.0)}
+    assert path.name in tipcflow("golden", "show", run).out
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("results.txt", "a.jpg\t[[1]]", "names no precision"),
+        ("results_int8.txt", "a.jpg\t[[1]]", "no leg has this precision"),
+        ("results_fp32.txt", None, "cannot be read"),
+        (
+            "results_fp32.txt",
+            "a.jpg\t[[1",
+            "line 1: the result of a.jpg is neither JSON lists of numbers nor integers",
+        ),
+        ("results_fp32.txt", "a.jpg\t[]", "has no result"),
+    ],
+)
+def test_a_wrong_results_file_is_refused(
+    tipcflow: Callable[..., Any],
+    home: Path,
+    configs: Path,
+    tmp_path: Path,
+    name: str,
+    text: str | None,
+    message: str,
+) -> None:
+    with Store.open() as store:
+        run = with_precision(store).id
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    result = tipcflow("golden", "record", run, "--because", "x", "--results", str(path))
+    assert (result.code, message in result.err, str(path) in result.err) == (2, True, True), result.err
     assert not list(configs.rglob("*.json"))
 
 

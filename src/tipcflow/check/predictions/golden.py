@@ -1,7 +1,16 @@
 """Do the predictions match the stored goldens?"""
 
+import posixpath
+from dataclasses import replace
+
 from tipcflow.check.context import CheckContext
-from tipcflow.check.predictions.scores import compare, comparison_values, different_images, passed_message
+from tipcflow.check.predictions.scores import (
+    Scores,
+    compare,
+    comparison_values,
+    different_images,
+    passed_message,
+)
 from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.goldens import GoldenPredictions
 from tipcflow.config.policy import budget_of
@@ -81,22 +90,39 @@ def _open(step: Step, reason: str, context: CheckContext) -> CheckResult:
 def _judged(facts: Facts, step: Step, leg: Leg, golden: GoldenPredictions, context: CheckContext) -> CheckResult:
     rule = context.policy.golden
     allowed = budget_of(rule.budgets, leg.id, leg.precision)
-    scores = facts.predictions.get(leg_key(step, leg.id), {})
+    scores, expected = _comparable(facts.predictions.get(leg_key(step, leg.id), {}), golden)
 
     def result(status: Status, reason: str, **values: object) -> CheckResult:
         recorded = context.goldens.run if context.goldens else ""
-        values |= {"golden": recorded, ValueKey.GOLDEN_LEG: golden.leg, "rtol": allowed.rtol, "atol": allowed.atol}
+        values |= {
+            "golden": recorded,
+            ValueKey.GOLDEN_LEG: golden.origin,
+            "rtol": allowed.rtol,
+            "atol": allowed.atol,
+        }
         return CheckResult(
             check=NAME, status=status, reason=reason, step=step.id, leg=leg.id, gating=rule.gating, values=values
         )
 
-    if not scores:
-        return result(Status.FAILED, f"the leg printed no predictions; a golden of {golden.leg} is stored")
-    outliers = different_images(scores, golden.scores)
+    if not facts.predictions.get(leg_key(step, leg.id)):
+        return result(Status.FAILED, f"the leg printed no predictions; a golden of {golden.origin} is stored")
+    outliers = different_images(scores, expected)
     if outliers:
         return result(Status.FAILED, f"other images than the golden's: {outliers}")
-    worst = compare(scores, golden.scores, allowed)
+    worst = compare(scores, expected, allowed)
     if worst.problem:
-        reason = f"{worst.problem} (image {worst.picture}, against the golden of {golden.leg})"
-        return result(Status.FAILED, reason, **comparison_values(worst, golden.scores))
-    return result(Status.PASS, passed_message(worst, golden.scores), **comparison_values(worst, golden.scores))
+        reason = f"{worst.problem} (image {worst.picture}, against the golden of {golden.origin})"
+        return result(Status.FAILED, reason, **comparison_values(worst, expected))
+    return result(Status.PASS, passed_message(worst, expected), **comparison_values(worst, expected))
+
+
+def _comparable(scores: Scores, golden: GoldenPredictions) -> tuple[Scores, Scores]:
+    """The leg's predictions and the golden's. Of a suite's file of results only its images, by their names; an
+    image in which neither finds anything is not compared, because logs do not have results without numbers."""
+    if not golden.file:
+        return scores, golden.scores
+    named = {replace(key, source=posixpath.basename(key.source)): row for key, row in scores.items()}
+    return (
+        {key: row for key, row in named.items() if key in golden.scores},
+        {key: row for key, row in golden.scores.items() if row or key in named},
+    )

@@ -8,6 +8,9 @@ from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
 
 NO_GPU = "node {node} has no GPU"
+# What Paddle's configuration of inference on CPUs can be set to is fp32, bf16 and, of quantized models, int8.
+NOT_QUANTIZED = "the model is not quantized: Paddle would run {precision} in fp32 (node {node})"
+NO_HALF = "Paddle has no {precision} inference on CPUs (node {node}): it would run fp32 or bf16"
 # CPU flags required by a precision; without them the framework silently runs fp32.
 _NEEDS = {"int8": ("avx512_vnni", "amx_int8"), "bf16": ("avx512_bf16", "amx_bf16")}
 # Precision words of trainings with mixed precision, in params files and benchmark sections.
@@ -18,6 +21,8 @@ def unsupported_reason(device: str, precision: str, host: Host, options: PlanOpt
     """Return why a leg cannot run on a host; '' if it can."""
     if device == "gpu":
         return NO_GPU.format(node=host.name) if host.device == "cpu" else ""
+    if "fp16" in precision.lower():
+        return NO_HALF.format(precision=precision, node=host.name)
     return unsupported_by_cpu(precision, (options.cpu_flags or {}).get(host.name), f"node {host.name}")
 
 
@@ -31,6 +36,19 @@ def unsupported_by_cpu(precision: str, flags: Collection[str] | None, machine: s
     if not needed or flags is None or set(needed).intersection(flags):
         return ""
     return f"the CPU of {machine} has neither {' nor '.join(needed)}, which {precision} needs"
+
+
+def unquantized_reason(device: str, precision: str, *, quant: str, host: Host, options: PlanOptions) -> str:
+    """Return why an int8 leg of a model that is not quantized cannot run on a CPU; '' if it can, or if the CPU's
+    flags are unknown. Paddle accepts the setting, and computes the same numbers as in fp32."""
+    if (
+        device != "cpu"
+        or "int8" not in precision.lower()
+        or quant != "False"
+        or host.name not in (options.cpu_flags or {})
+    ):
+        return ""
+    return NOT_QUANTIZED.format(precision=precision, node=host.name)
 
 
 def check_any_device(legs: list[Leg], *, cluster: str, file: str) -> None:

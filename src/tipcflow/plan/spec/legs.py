@@ -11,7 +11,7 @@ from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.legs import combinations, devices
 from tipcflow.plan.source.options import PlanOptions
 from tipcflow.plan.source.scope import Scope, leg_scope, with_infer_vars
-from tipcflow.plan.spec.feasible import unsupported_reason
+from tipcflow.plan.spec.feasible import unquantized_reason, unsupported_reason
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 # Quoted and escaped text is kept; spaces are collapsed and bare pipes are replaced.
@@ -49,6 +49,9 @@ def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, opti
             )
         for words in combinations(reader, device, quant, keep_defects=False):
             leg = _leg(scope, word, device, words, host, group, options)
+            reason = unquantized_reason(device, leg.precision, quant=quant, host=host, options=options)
+            if reason and not leg.not_run:
+                leg = leg.model_copy(update={"not_run": reason})
             texts.setdefault(leg.command.text, leg)
     return list(texts.values())
 

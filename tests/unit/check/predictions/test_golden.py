@@ -10,6 +10,7 @@ from tipcflow.check.predictions.golden import golden_results
 from tipcflow.config.goldens import GoldenPredictions, Goldens
 from tipcflow.config.policy import GoldenRule, Policy, Tolerance
 from tipcflow.domain import CheckResult, GoldenKey, Status
+from tipcflow.domain.keys import PredictionKey
 
 PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
 
@@ -104,3 +105,44 @@ def test_every_precision_has_its_own_tolerance(build: ModuleType, precision: str
     predictions = {f"{infer.id}/{leg.id}": off for leg in legs}
     facts = build.facts(plan=build.plan(steps=steps), predictions=predictions)
     assert {one.status for one in judged(build, kept, facts)} == {status}
+
+
+def against_file(
+    build: ModuleType, printed: dict[str, tuple[float, ...]], **stored: tuple[float, ...]
+) -> CheckResult:
+    """The result of a leg that printed boxes, against a file of results for `a` and `b`."""
+    kept = GoldenPredictions(
+        file="python_x_results_fp32.txt",
+        scores={PredictionKey(f"{name}.jpg", 1): row for name, row in stored.items()},
+    )
+    leg = f"{build.INFER}/{build.OFF}"
+    facts = build.facts(predictions={leg: {PredictionKey(name, 1): row for name, row in printed.items()}})
+    results = judged(build, goldens(build, answers={GoldenKey(build.INFER, "fp32"): kept}), facts)
+    return next(result for result in results if result.leg == build.OFF)
+
+
+def test_only_images_of_a_results_file_are_compared(build: ModuleType) -> None:
+    printed = {"./x/a.jpg": (39.0, 88.0), "./x/c.jpg": (1.0, 2.0)}
+    result = against_file(build, printed, a=(39.0, 88.05), b=())
+    assert (result.status, result.reason.split(":")[0]) == (PASS, "1 results")
+    assert result.values["golden_leg"] == "python_x_results_fp32.txt"
+
+
+@pytest.mark.parametrize(
+    ("printed", "reason"),
+    [
+        (
+            {"a.jpg": (39.0, 98.0)},
+            "values differ by 10, allowed 0.001 + 0.001 relative (image a.jpg: result 1, against",
+        ),
+        ({"a.jpg": (39.0,)}, "1 values against 2 (image a.jpg: result 1"),
+        ({"a.jpg": (39.0, 88.0), "b.jpg": (1.0, 2.0)}, "2 values against 0 (image b.jpg: result 1"),
+        ({"c.jpg": (39.0, 88.0)}, "other images than the golden's: 1 images have predictions on one side only"),
+        ({}, "the leg printed no predictions; a golden of python_x_results_fp32.txt is stored"),
+    ],
+)
+def test_a_result_that_differs_from_its_file_fails(
+    build: ModuleType, printed: dict[str, tuple[float, ...]], reason: str
+) -> None:
+    result = against_file(build, printed, a=(39.0, 88.0), b=())
+    assert (result.status, result.reason[: len(reason)]) == (FAILED, reason)

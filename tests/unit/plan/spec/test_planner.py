@@ -72,10 +72,29 @@ def test_int8_needs_the_cpu_flags_if_known(plan: Make, norm_text: str, cluster: 
         legs = steps_of(made, StepKind.INFER_CPU)[0].legs
         return {leg.not_run for leg in legs if leg.precision == "int8"}
 
+    plain = {"the model is not quantized: Paddle would run int8 in fp32 (node a)"}
     assert reasons(None) == {""}
-    assert reasons({"avx2", "avx512_vnni"}) == {""}
-    assert reasons({"amx_int8"}) == {""}
+    assert reasons({"avx2", "avx512_vnni"}) == plain
+    assert reasons({"amx_int8"}) == plain
     assert reasons({"avx2"}) == {"the CPU of node a has neither avx512_vnni nor amx_int8, which int8 needs"}
+
+
+def test_int8_of_a_quantized_model_runs(plan: Make, norm_text: str, cluster: Callable[..., Cluster]) -> None:
+    text = norm_text.replace("\ntrainer:norm_train", "\ntrainer:pact_train")
+    text = text.replace("\npact_train:null", "\npact_train:train.py").replace(
+        "\nquant_export:null", "\nquant_export:e.py"
+    )
+    made = plan(text, cluster=cluster(), cpu_flags={"a": frozenset({"avx512_vnni"})})
+    legs = [leg for step in steps_of(made, StepKind.INFER_CPU) for leg in step.legs]
+    assert {(leg.precision, leg.not_run) for leg in legs} == {("int8", "")}
+
+
+def test_fp16_is_not_run_on_a_cpu(plan: Make, norm_text: str, cluster: Callable[..., Cluster]) -> None:
+    made = plan(norm_text.replace("fp32|int8", "fp32|fp16"), cluster=cluster())
+    legs = [leg for step in steps_of(made, StepKind.INFER_CPU) for leg in step.legs]
+    assert {leg.not_run for leg in legs if leg.precision == "fp32"} == {""}
+    half = {leg.not_run for leg in legs if leg.precision == "fp16"}
+    assert half == {"Paddle has no fp16 inference on CPUs (node a): it would run fp32 or bf16"}
 
 
 def test_single_gpu_per_node_uses_the_launcher(
