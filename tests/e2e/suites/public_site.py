@@ -96,9 +96,7 @@ class PublicSite:
         clone = self._clone(suite)
         git = yaml.safe_load((self.configs / "suites" / f"{suite}.yaml").read_text())["git"]
         env = {
-            **os.environ,
-            "TIPCFLOW_HOME": str(self.home),
-            "TIPCFLOW_CONFIG_DIR": str(self.configs),
+            **self.env,
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": f"url.{clone}.insteadOf",
             "GIT_CONFIG_VALUE_0": git,
@@ -106,12 +104,27 @@ class PublicSite:
         command = [str(TIPCFLOW), "run", params, "--suite", suite, "--mode", MODE, "--cluster", "local", *more]
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=RUN_S, check=False)
         assert (self.home / "tipcflow.db").exists(), done.stderr
-        with Store.open(f"sqlite:///{self.home / 'tipcflow.db'}") as store:
+        with self.store() as store:
             # The newest run may be one that confirmed a check of the printed run.
             printed = RUN.search(done.stdout)
             certified = store.runs.get(printed[1]) if printed else next(iter(store.runs.newest(limit=1)), None)
         assert certified, done.stderr
         return Outcome(done.returncode, done.stdout, done.stderr, certified)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of every command."""
+        return {**os.environ, "TIPCFLOW_HOME": str(self.home), "TIPCFLOW_CONFIG_DIR": str(self.configs)}
+
+    def store(self) -> Store:
+        """The installation's database."""
+        return Store.open(f"sqlite:///{self.home / 'tipcflow.db'}")
+
+    def tipcflow(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command other than a run."""
+        return subprocess.run(
+            [str(TIPCFLOW), *words], env=self.env, capture_output=True, text=True, timeout=120, check=False
+        )
 
     def _clone(self, suite: str) -> Path:
         """The clone of a suite that the test chose, otherwise the default clone."""

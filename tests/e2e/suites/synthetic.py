@@ -1,6 +1,7 @@
 """Small archives in place of the data that the scripts of public suites download."""
 
 import io
+import json
 import random
 import tarfile
 import zipfile
@@ -50,3 +51,30 @@ def supervisely() -> bytes:
                     packed.writestr(f"mini_supervisely/Images/{name}", b"P6" + header + pixels)
                     packed.writestr(f"mini_supervisely/Annotations/{name}", b"P5" + header + mask)
         return buffer.getvalue()
+
+
+def icdar2015() -> bytes:
+    """Return an archive like icdar2015_lite.tar of PaddleOCR: light boxes with dark strokes on a dark ground."""
+    source, folder, width, height = random.Random(7), "icdar2015_lite/text_localization", 96, 64
+    files: dict[str, bytes] = {}
+    for kind, images, count in (("train", "icdar_c4_train_imgs", 8), ("test", "ch4_test_images", 4)):
+        labels = []
+        for number in range(count):
+            pixels = bytearray(source.randrange(40, 110) for _ in range(width * height))
+            boxes = []
+            for row in range(1 + (number + (kind == "test")) % 3):
+                left, right = source.randrange(6, 30), source.randrange(50, 90)
+                top, bottom = 5 + 19 * row, 17 + 19 * row
+                for y in range(top, bottom):
+                    for x in range(left, right):
+                        pixels[y * width + x] = 130 if (x - left) % 4 == 3 else source.randrange(200, 256)
+                points = [[left, top], [right, top], [right, bottom], [left, bottom]]
+                boxes.append({"transcription": f"text {row}", "points": points})
+            name = f"{images}/img_{number + 1}.jpg"
+            # A PPM: readers decode by content, not by file name.
+            files[f"{folder}/{name}"] = f"P6 {width} {height} 255\n".encode() + bytes(
+                value for value in pixels for _ in range(3)
+            )
+            labels.append(f"{name}\t{json.dumps(boxes)}\n")
+        files[f"{folder}/{kind}_icdar2015_label.txt"] = "".join(labels).encode()
+    return archive(files)
