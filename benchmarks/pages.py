@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "plugins"), str(ROOT / "benchmarks")]
 
 from fastapi.testclient import TestClient  # noqa: E402
 from pages_data import ALERTS, MEASURED, PULLS, REPOSITORY, a_run, decisions, fill, measured_chain  # noqa: E402
+from pages_nodes import maintain, node_speeds  # noqa: E402
 from tests.support.stories import INFER, TRAIN  # noqa: E402
 
 from tipcflow.domain import Run  # noqa: E402
@@ -151,6 +152,9 @@ def prepare(url: str, wanted: argparse.Namespace) -> dict[str, str]:
                 a_run(chain, wanted.weeks - 1, wanted.weeks, now) for chain in range(min(wanted.chains, ALERTS))
             ]
             decisions(store, newest, own)
+        node_speeds(url)
+    with Store.open(url) as store:
+        print(f"maintenance found slower nodes in {maintain(store):.1f} s")
     return paths(wanted.chains, run, measured)
 
 

@@ -64,6 +64,7 @@ def sweeps() -> Mapping[str, Callable[[Upkeep], str]]:
     from tipcflow.execute.sweeps.leases import expired_leases
     from tipcflow.execute.sweeps.leftovers import leftovers
     from tipcflow.execute.sweeps.node_folders import node_folders
+    from tipcflow.execute.sweeps.node_histories import node_histories
     from tipcflow.execute.sweeps.retention import retention
     from tipcflow.execute.sweeps.runs import runs_without_status
     from tipcflow_operators.bisect.start import bisections
@@ -71,7 +72,8 @@ def sweeps() -> Mapping[str, Callable[[Upkeep], str]]:
     from tipcflow_operators.pull_request.missed import missed_deliveries
 
     nodes = (runs_without_status, expired_leases, leftovers, late_logs, node_folders)
-    return {sweep.__name__: sweep for sweep in (*nodes, retention, missed_deliveries, notices, bisections)}
+    others = (retention, missed_deliveries, notices, bisections, node_histories)
+    return {sweep.__name__: sweep for sweep in (*nodes, *others)}
 
 
 def maintenance_dag() -> DAG:

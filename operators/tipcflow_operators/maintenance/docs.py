@@ -26,4 +26,6 @@ once, and sends weekly digests. Without a file in configs/teams nothing is sent.
     "bisections": """Starts runs of the DAG `bisect` for open alerts and failed chains, if the policy of their first bad run has
 `bisect: {start: regressions}` or `all`, at most `at_once` at the same time. Each one is bisected once. The log names those
 that cannot be bisected, with the reason. See docs/reference/bisection.md.""",
+    "node_histories": """Compares the speed of each node with its own last 90 days, by its probes and by the chains on it, and stores the result
+for the page *Nodes*. CLI equivalent: `tipcflow nodes --history`.""",
 }

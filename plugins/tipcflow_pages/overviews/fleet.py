@@ -10,7 +10,8 @@ from fastapi.responses import Response
 
 from tipcflow.domain.numbers.units import iso
 from tipcflow.execute.overview.flaky import LONGEST
-from tipcflow.execute.overview.nodes import HOUR_S, LONGEST_H, load_node_history, load_nodes
+from tipcflow.execute.overview.node_history import HISTORY_DAYS, recent_node_history
+from tipcflow.execute.overview.nodes import HOUR_S, LONGEST_H, load_nodes
 from tipcflow.report.canonical import plain
 from tipcflow.report.overview.node_history import NodeHistory, advice, change_text
 from tipcflow.report.overview.nodes import NodesOverview
@@ -25,7 +26,7 @@ HOURS, DAYS = 24.0, 30.0
 # Rows of a page; further nodes and slots are in JSON.
 LISTED = 60
 Hours = Annotated[float, Query(ge=1, le=LONGEST_H, allow_inf_nan=False)]
-# Days of runs that the section about slower nodes reads; 0 leaves it out, because it takes seconds for many runs.
+# Days of runs of the section about slower nodes; 0 leaves it out, because other periods than 90 days take seconds.
 HistoryDays = Annotated[float, Query(ge=0, le=LONGEST, allow_inf_nan=False)]
 Days = Annotated[float, Query(ge=1, le=LONGEST, allow_inf_nan=False)]
 _MARKS = 5
@@ -57,7 +58,7 @@ def nodes(
         "nodes.html",
         title="Nodes - Certification",
         overview=overview,
-        history=load_node_history(store, cluster=cluster, days=history) if history else None,
+        history=recent_node_history(store, cluster=cluster, days=history) if history else None,
         advice=advice,
         change_text=change_text,
         rows=[(row, gantt(row.lanes, x, node=row.node, root=root, linked=linked)) for row in rows],
@@ -66,6 +67,7 @@ def nodes(
         cluster=cluster,
         clusters=sorted({*store.node_use.clusters(), *([cluster] if cluster else [])}),
         hours=hours,
+        history_days=HISTORY_DAYS,
         listed=LISTED,
         earlier=iso(overview.since),
         later=iso(overview.until + hours * HOUR_S) if overview.until + 60 < overview.at else "",
@@ -88,9 +90,9 @@ def nodes_facts(
 
 
 @router.get("/api/node-history", response_model=NodeHistory)
-def node_history_facts(store: StoreDep, cluster: str = "", days: Days = DAYS) -> Response:
+def node_history_facts(store: StoreDep, cluster: str = "", days: Days = HISTORY_DAYS) -> Response:
     """Return which nodes are slower than before, and since when."""
-    text = json.dumps(plain(load_node_history(store, cluster=cluster, days=days)), allow_nan=False)
+    text = json.dumps(plain(recent_node_history(store, cluster=cluster, days=days)), allow_nan=False)
     return Response(text, media_type="application/json", headers=HEADERS)
 
 

@@ -33,6 +33,7 @@ from tipcflow.store.queries.states import States
 from tipcflow.store.recorded import Recorded
 from tipcflow.store.results.checks import Checks
 from tipcflow.store.results.documents import Documents
+from tipcflow.store.results.node_histories import NodeHistories
 from tipcflow.store.results.nodes import Nodes
 from tipcflow.store.run.attempts import Attempts
 from tipcflow.store.run.members import Members
@@ -73,7 +74,7 @@ class Store:
         self.recorded, self.states, self.repeats = Recorded(database), States(database), Repeats(database)
         self.coverage, self.alerts = CoverageQueries(database), Alerts(database)
         self.matrix, self.node_use = MatrixQueries(database), NodeUse(database)
-        self.opened = OpenedFiles(database)
+        self.opened, self.node_histories = OpenedFiles(database), NodeHistories(database)
         self.quarantines, self.check_history = Quarantines(database), CheckHistory(database)
         self.ab_results, self.tracked_alerts = AbResults(database), TrackedAlerts(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)

@@ -89,7 +89,7 @@ def test_slower_nodes_are_shown_on_request(browser: TestClient, machine: TestCli
     assert "probe cpu" not in seen.text
     (link,) = [link for link in seen.attributes("a", "href") if "history=90" in link]
     seen = look(browser, link.split("/certification/")[1])
-    assert "2 nodes with runs in the last 90 days: 1 is slower than before." in seen.text
+    assert "2 nodes with runs in the last 90 days: 1 is slower than before (found at " in seen.text
     assert "b: slower" in seen.text
     assert "probe cpu +40.0 % slower since" in seen.text
     assert "proposed: drain b" in seen.text

@@ -54,7 +54,7 @@ def nodes(
 
 def _print_history(cluster: str | None, days: float, *, as_json: bool, as_csv: bool) -> None:
     from tipcflow.cli.nodes.history import print_history
-    from tipcflow.execute.overview.nodes import load_node_history
+    from tipcflow.execute.overview.node_history import load_node_history
     from tipcflow.store import Store
 
     named = chosen(cluster)[0].name if cluster else ""

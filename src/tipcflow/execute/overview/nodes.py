@@ -1,13 +1,10 @@
-"""Loads the overview of nodes and of the queue for their slots, and the speed of nodes over time."""
+"""Loads the overview of nodes and of the queue for their slots."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import TYPE_CHECKING
 
-from tipcflow.domain.numbers.metrics import metric
 from tipcflow.report.overview.flaky import Rate, nodes_of
-from tipcflow.report.overview.node_history import CHAINS, NodeHistory, Sample, make_node_history
 from tipcflow.report.overview.nodes import (
     Bar,
     HeldSlot,
@@ -152,36 +149,3 @@ def load_queue(store: "Store", active: Sequence["Active"], now: float) -> list[W
             )
         )
     return waiting
-
-
-def load_node_history(
-    store: "Store", *, cluster: str = "", days: float = 90, now: float | None = None
-) -> NodeHistory:
-    """Return which nodes are slower than before.
-
-    Args:
-        cluster: only runs on this cluster; '' for all.
-        days: only runs of the last N days.
-        now: seconds since the epoch; None for the database's clock.
-    """
-    now = store.now() if now is None else now
-    since = now - days * DAY_S
-    samples: dict[str, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    for probe in store.node_use.probes(since, cluster=cluster):
-        name = probe.metric.removeprefix("probe.")
-        samples[probe.node][name].append(Sample(probe.run, probe.at, probe.value))
-    for nodes, sample in _residuals(store, since, cluster):
-        for node in nodes:
-            samples[node][CHAINS].append(sample)
-    return make_node_history(samples, at=now, days=days)
-
-
-def _residuals(store: "Store", since: float, cluster: str) -> list[tuple[tuple[str, ...], Sample]]:
-    """Return (nodes, residual) of each run: the median slowdown of its speeds, oldest first."""
-    slowdowns: dict[tuple[float, str, tuple[str, ...]], list[float]] = defaultdict(list)
-    for ratio in store.node_use.ratios(since, cluster=cluster):
-        known = metric(ratio.metric)
-        if known.family == "speed" and known.better != "none":
-            value = ratio.ratio if known.better == "lower" else 1 / ratio.ratio
-            slowdowns[ratio.at, ratio.run, ratio.nodes].append(value)
-    return [(nodes, Sample(run, at, median(values))) for (at, run, nodes), values in slowdowns.items()]

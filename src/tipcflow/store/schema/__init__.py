@@ -5,6 +5,7 @@ Public: `__all__`.
 
 from tipcflow.store.schema.alerts import alert_events, alerts
 from tipcflow.store.schema.lines import line_states
+from tipcflow.store.schema.node_histories import node_histories
 from tipcflow.store.schema.quarantines import quarantines
 from tipcflow.store.schema.tables import (
     CHECK_WORDS,
@@ -51,6 +52,7 @@ __all__ = [
     "members",
     "messages",
     "metadata",
+    "node_histories",
     "outbox",
     "plans",
     "pull_attempts",

@@ -1,0 +1,59 @@
+"""The speed of nodes over time, as stored by maintenance or found in the runs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.two_nodes import record_slow_node
+
+from tipcflow.execute.overview.node_history import (
+    FRESH_S,
+    load_node_history,
+    recent_node_history,
+    refresh_node_histories,
+)
+from tipcflow.store import Store
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[Store]:
+    """A database whose node b is slower than before."""
+    with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
+        record_slow_node(store)
+        yield store
+
+
+def test_maintenance_stores_all_nodes_and_each_cluster(stored: Store) -> None:
+    overall, own = refresh_node_histories(stored)
+    assert [trend.node for trend in overall.slow] == ["b"]
+    assert own.nodes == overall.nodes
+    now = stored.now()
+    assert recent_node_history(stored, now=now) == overall
+    assert recent_node_history(stored, cluster="local", now=now) == own
+
+
+def test_a_stored_report_is_used_for_two_hours(stored: Store) -> None:
+    found = load_node_history(stored)
+    stored.node_histories.put("", found.days, found.at, found.model_copy(update={"nodes": ()}).model_dump(mode="json"))
+    assert recent_node_history(stored, now=found.at + FRESH_S).nodes == ()
+    later = recent_node_history(stored, now=found.at + FRESH_S + 1)
+    assert later.nodes == found.nodes
+    assert later.at == found.at + FRESH_S + 1
+
+
+@pytest.mark.parametrize(
+    ("cluster", "days"), [("local", 90.0), ("", 30.0)], ids=["another cluster", "another period"]
+)
+def test_a_report_that_is_not_stored_is_found_in_the_runs(stored: Store, cluster: str, days: float) -> None:
+    now = stored.now()
+    empty = load_node_history(stored, now=now).model_copy(update={"nodes": ()})
+    stored.node_histories.put("", 90.0, now, empty.model_dump(mode="json"))
+    found = recent_node_history(stored, cluster=cluster, days=days, now=now)
+    assert found == load_node_history(stored, cluster=cluster, days=days, now=now)
+    assert found.nodes
+
+
+def test_a_report_of_another_version_is_found_again(stored: Store) -> None:
+    now = stored.now()
+    stored.node_histories.put("", 90.0, now, {"schema_version": 2, "unknown": True})
+    assert [trend.node for trend in recent_node_history(stored, now=now).slow] == ["b"]
