@@ -24,8 +24,18 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins"), str(ROOT / "benchmarks")]
 
 from fastapi.testclient import TestClient  # noqa: E402
-from pages_data import ALERTS, MEASURED, PULLS, REPOSITORY, a_run, decisions, fill, measured_chain  # noqa: E402
-from pages_nodes import maintain, node_speeds  # noqa: E402
+from pages_data import (  # noqa: E402
+    ALERTS,
+    MEASURED,
+    PULLS,
+    REPOSITORY,
+    a_run,
+    decisions,
+    fill,
+    maintain,
+    measured_chain,
+    node_speeds,
+)
 from tests.support.stories import INFER, TRAIN  # noqa: E402
 
 from tipcflow.domain import Run  # noqa: E402

@@ -4,10 +4,11 @@ All runs have a row. The newest run of each chain and environment class also has
 and runs with a regression have check results; the other parts of older runs are read by no page of several chains.
 """
 
+import random
 import time
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select
 from tests.support.stories import INFER, TRAIN, a_plan, a_record, some_facts
 
 from tipcflow.domain import CheckResult, Measurement, Phase, Run, Status
@@ -15,6 +16,7 @@ from tipcflow.domain.alert.entry import Alert, Moved
 from tipcflow.domain.run.scaling import ScaledTopology, ScalingDocument
 from tipcflow.domain.run_documents import AbDocument
 from tipcflow.domain.triggers import AB
+from tipcflow.execute.overview.node_history import HISTORY_DAYS, refresh_node_histories
 from tipcflow.store import Store
 from tipcflow.store import schema as tables
 from tipcflow.store.engine import make_engine, writing
@@ -25,7 +27,7 @@ from tipcflow.store.run.line_states import LineKey
 
 WEEK_S = 7 * 86_400.0
 LOSSES, RANKS, CHECKS, ACTIVE = 200, 4, 40, 20
-_AT_ONCE = 20_000
+_AT_ONCE, _SOME = 20_000, 2000
 REPOSITORY, ALERTS, PULLS, PULL_CHAINS, COMPARISONS, SERIES = "example/models", 200, 50, 40, 40, 40
 # Number of the chain whose runs have metrics.
 MEASURED = 999_000
@@ -243,3 +245,44 @@ def decisions(store: Store, runs: list[Run], measured: list[Run]) -> None:
             precision="fp32", repeats=5, rule="printed", skip=50, take=100, topologies=topologies
         )
         store.documents.put(run.id, series)
+
+
+def node_speeds(url: str) -> None:
+    """Store baselines of two speeds in the runs of the last quarter, for the history of nodes.
+
+    Probes are left out: they need steps and attempts of all these runs.
+    """
+    noise, engine = random.Random(7), make_engine(url)
+    ended = (
+        tables.runs.c.created_at > time.time() - HISTORY_DAYS * WEEK_S / 7,
+        tables.runs.c.ended_at.is_not(None),
+    )
+    with writing(engine) as connection:
+        runs = connection.execute(select(tables.runs.c.id).where(*ended)).scalars().all()
+        for start in range(0, len(runs), _SOME):
+            batch = runs[start : start + _SOME]
+            rows = [row for run in batch for row in check_rows(run, list(_baselines(noise)))]
+            # Some runs have checks already.
+            after = [{**row, "ordinal": row["ordinal"] + 1000, "position": row["position"] + 1000} for row in rows]
+            connection.execute(insert(tables.check_results), after)
+    engine.dispose()
+
+
+def maintain(store: Store) -> float:
+    """Find the history of nodes, as the DAG `maintenance` does. Returns the seconds that it took."""
+    begun = time.perf_counter()
+    refresh_node_histories(store)
+    return time.perf_counter() - begun
+
+
+def _baselines(noise: random.Random) -> Iterator[CheckResult]:
+    for step, metric in ((TRAIN, "batch_cost"), (INFER, "inference_time")):
+        values = {"value": 1.0, "baseline": 1.0, "ratio": noise.gauss(1.0, 0.01)}
+        yield CheckResult(
+            check=f"speed.{metric}",
+            status=Status.PASS,
+            reason="as before",
+            step=step,
+            metric=metric,
+            values=values,
+        )

@@ -1,6 +1,7 @@
 """Loads the speed of nodes over time: found in the runs of a period, or as maintenance last found it.
 
-To find it takes seconds for the runs of a quarter on many nodes, so pages read what the hourly DAG `maintenance` stored.
+To find it takes seconds for the runs of a quarter on many nodes, so pages read what the hourly DAG `maintenance`
+stored.
 """
 
 from collections import defaultdict
@@ -41,12 +42,12 @@ def recent_node_history(
 def refresh_node_histories(store: "Store", *, now: float | None = None) -> list[NodeHistory]:
     """Find and store the history of all nodes and of each cluster with recent runs. Returns it in this order."""
     now = store.now() if now is None else now
-    found = []
+    histories = []
     for cluster in ("", *store.node_use.clusters()):
         history = load_node_history(store, cluster=cluster, now=now)
         store.node_histories.put(cluster, history.days, history.at, history.model_dump(mode="json"))
-        found.append(history)
-    return found
+        histories.append(history)
+    return histories
 
 
 def load_node_history(

@@ -1,4 +1,5 @@
 """Maintenance of what runs leave behind: leases, folders, processes, old samples.
 
-Public: `late_logs`, `leases`, `leftovers`, `maintenance`, `node_folders`, `reap`, `retention`, `runs`.
+Public: `late_logs`, `leases`, `leftovers`, `maintenance`, `node_folders`, `node_histories`, `reap`,
+`retention`, `runs`.
 """

@@ -34,7 +34,8 @@ def test_maintenance_stores_all_nodes_and_each_cluster(stored: Store) -> None:
 
 def test_a_stored_report_is_used_for_two_hours(stored: Store) -> None:
     found = load_node_history(stored)
-    stored.node_histories.put("", found.days, found.at, found.model_copy(update={"nodes": ()}).model_dump(mode="json"))
+    empty = found.model_copy(update={"nodes": ()})
+    stored.node_histories.put("", found.days, found.at, empty.model_dump(mode="json"))
     assert recent_node_history(stored, now=found.at + FRESH_S).nodes == ()
     later = recent_node_history(stored, now=found.at + FRESH_S + 1)
     assert later.nodes == found.nodes
