@@ -23,6 +23,7 @@ from tipcflow_operators.pull_request.trigger import PullRequestPayload, PullRequ
 if TYPE_CHECKING:
     from tipcflow.store import Store
     from tipcflow_operators.pull_request.start import Runs
+    from tipcflow_operators.pull_request.work import Work
 
 PULL_REQUEST = "pull_request"
 # Without events, one DAG run lasts this long. While chains run, their DAG runs are polled this often.
@@ -41,7 +42,7 @@ class ListenOperator(BaseOperator):
 
     def execute(self, context: Context) -> str:
         """Handle the waiting work, or defer until there is some; return a one-line summary."""
-        from tipcflow.github.flow import work_waits
+        from tipcflow.github.flow import living_comparisons, work_waits
         from tipcflow.store import Store
 
         with tipcflow_errors_fail_task():
@@ -51,9 +52,11 @@ class ListenOperator(BaseOperator):
                 # Without the pause, this DAG would start and fail all the time.
                 trigger = PullRequestTrigger(seconds=BUSY_S, problem=problem)
                 return self.defer(trigger=trigger, method_name="resume")
-            busy = bool(store.pulls.living() or store.messages.waiting())
+            busy = bool(store.pulls.living() or store.messages.waiting() or living_comparisons(store))
+            # Counted before the issues are written: a later event wakes the trigger.
+            events = self._write_issues(store)
             if not work_waits(store):
-                trigger = PullRequestTrigger(seconds=BUSY_S if busy else IDLE_S)
+                trigger = PullRequestTrigger(seconds=BUSY_S if busy else IDLE_S, alert_events=events)
                 return self.defer(trigger=trigger, method_name="resume")
             return self._work(store)
 
@@ -66,23 +69,19 @@ class ListenOperator(BaseOperator):
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             return self._work(store)
 
+    def _write_issues(self, store: "Store") -> int | None:
+        """Write issues about events since the last pass; return the number of all events, None without issues."""
+        repositories = load_repositories(settings().config_dir)
+        if not any(repository.alerts == "issues" for repository in repositories):
+            return None
+        events = store.tracked_alerts.event_count()
+        self._new_work(store).issues()
+        return events
+
     def _work(self, store: "Store") -> str:
         from tipcflow.github.flow import work_waits
-        from tipcflow_operators.pull_request.connect import Connected
-        from tipcflow_operators.pull_request.work import Work
 
-        known = settings()
-        work = Work(
-            store=store,
-            repositories=load_repositories(known.config_dir),
-            clients=Connected(),
-            runs=airflow_runs(store),
-            config_dir=known.config_dir,
-            cache=known.home / "suites",
-            site=conf.get("api", "base_url", fallback="") or "",
-            report=lambda line: self.log.info("%s", line),
-            owner="DAG pull_request",
-        )
+        work = self._new_work(store)
         end = time.monotonic() + LONGEST_S
         work.once()
         while time.monotonic() < end and work_waits(store):
@@ -93,6 +92,23 @@ class ListenOperator(BaseOperator):
         done = ", ".join(f"{number} {what}" for what, number in work.counts.items())
         self.log.info("%s", done or "nothing to do")
         return done
+
+    def _new_work(self, store: "Store") -> "Work":
+        from tipcflow_operators.pull_request.connect import Connected
+        from tipcflow_operators.pull_request.work import Work
+
+        known = settings()
+        return Work(
+            store=store,
+            repositories=load_repositories(known.config_dir),
+            clients=Connected(),
+            runs=airflow_runs(store),
+            config_dir=known.config_dir,
+            cache=known.home / "suites",
+            site=conf.get("api", "base_url", fallback="") or "",
+            report=lambda line: self.log.info("%s", line),
+            owner="DAG pull_request",
+        )
 
 
 def _problem() -> str:

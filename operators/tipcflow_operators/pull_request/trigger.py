@@ -30,18 +30,20 @@ class PullRequestTrigger(BaseTrigger):
     Args:
         seconds: longest wait.
         problem: why nothing can be done now; the trigger then only waits.
+        alert_events: number of events of alerts that issues include; another number is work. None without issues.
     """
 
-    def __init__(self, *, seconds: float, problem: str = "") -> None:
+    def __init__(self, *, seconds: float, problem: str = "", alert_events: int | None = None) -> None:
         super().__init__()
         self.seconds = seconds
         self.problem = problem
+        self.alert_events = alert_events
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments, for the triggerer."""
         return (
             "tipcflow_operators.pull_request.trigger.PullRequestTrigger",
-            {"seconds": self.seconds, "problem": self.problem},
+            {"seconds": self.seconds, "problem": self.problem, "alert_events": self.alert_events},
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -50,18 +52,25 @@ class PullRequestTrigger(BaseTrigger):
         await asyncio.sleep(SETTLE_S)
         while time.monotonic() - begun < self.seconds:
             try:
-                if not self.problem and await asyncio.wait_for(asyncio.to_thread(waits), QUERY_S):
+                if not self.problem and await asyncio.wait_for(
+                    asyncio.to_thread(waits, self.alert_events), QUERY_S
+                ):
                     break
             except Exception as error:
                 self.log.warning("cannot read the metrics database: %r", error)
             await asyncio.sleep(POLL_S)
         yield TriggerEvent(PullRequestPayload(self.problem)._asdict())
 
+    async def _is_work(self) -> bool:
+        return await asyncio.wait_for(asyncio.to_thread(waits, self.alert_events), QUERY_S)
 
-def waits() -> bool:
-    """Whether there is work."""
+
+def waits(alert_events: int | None = None) -> bool:
+    """Whether there is work, or another number of events of alerts."""
     from tipcflow.github.flow import work_waits
     from tipcflow.store import Store
 
     with Store.open_in_task(wait_s=0) as store:
+        if alert_events is not None and store.tracked_alerts.event_count() != alert_events:
+            return True
         return work_waits(store)

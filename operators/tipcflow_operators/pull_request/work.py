@@ -13,11 +13,12 @@ from tipcflow.domain import TipcflowError
 from tipcflow.domain.masking import mask
 from tipcflow.domain.numbers.units import rough
 from tipcflow.execute.overview.alerts import search_of
-from tipcflow.github.flow import deliver, handle, report, write_issues
+from tipcflow.github.flow import deliver, handle, living_comparisons, report, write_issues
 from tipcflow.github.flow.waiting import changed, due
 from tipcflow.store import Store
 from tipcflow.store.github.attempts import NEW, RUNNING, PullAttempt
 from tipcflow_operators.pull_request.accept import accept
+from tipcflow_operators.pull_request.compare import advance_comparison, refuse_comparison
 from tipcflow_operators.pull_request.start import Runs, close_lost, put_off, start_attempt, stop_attempt
 
 _LOG = logging.getLogger(__name__)
@@ -53,9 +54,10 @@ class Work:
         self._deliveries()
         self._stops()
         self._reports()
-        self._issues()
+        self.issues()
         self._send()
         self._starts()
+        self._comparisons()
         self._reports()
         self._send()
         return self.counts
@@ -107,6 +109,25 @@ class Work:
             self._stops()
             self._send()
 
+    def _comparisons(self) -> None:
+        """Start, observe and stop A/B comparisons; an unexpected error of one does not stop the others."""
+        for name, body in living_comparisons(self.store):
+            repository = next((known for known in self.repositories if known.name == name), None)
+            if repository is None or body.retry_at > self.store.now():
+                continue
+            try:
+                done = advance_comparison(
+                    body, repository, self.store, self.runs, config_dir=self.config_dir, cache=self.cache
+                )
+            except TipcflowError:
+                raise
+            except Exception as error:
+                _LOG.exception("comparison of %s #%d", name, body.number)
+                done = f"internal error: {mask(repr(error))}"
+                refuse_comparison(body, repository, self.store, done)
+            self.report(f"{name} #{body.number} comparison of {body.head_sha[:8]}: {done}")
+            self._count("comparisons")
+
     def _reports(self) -> None:
         for attempt in self.store.pulls.living():
             if attempt.state != NEW:
@@ -119,7 +140,7 @@ class Work:
             elif attempt.ended_at is not None or changed(self.store, attempt):
                 report(self.store, attempt, repository, site=self.site)
 
-    def _issues(self) -> None:
+    def issues(self) -> None:
         """Write the issues about alerts; an unexpected error of one repository does not stop the others."""
         for repository in self.repositories:
             try:

@@ -123,6 +123,11 @@ class TrackedAlerts(Part):
             rows = connection.execute(query.order_by(alert_events.c.ordinal)).mappings()
             return {row["alert"]: AlertEvent(**row) for row in rows}
 
+    def event_count(self) -> int:
+        """Return the number of all events; it only grows."""
+        with self._read() as connection:
+            return int(connection.execute(select(func.count()).select_from(alert_events)).scalar_one())
+
     def newest_events(self, numbers: Collection[int]) -> dict[int, int]:
         """Return alert -> the ordinal of its newest event."""
         newest: dict[int, int] = {}

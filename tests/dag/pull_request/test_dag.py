@@ -10,6 +10,8 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 from tests.support.stories import a_run
 
+from tipcflow.domain import CheckResult, Status
+from tipcflow.execute.alerts.track import track_alerts
 from tipcflow.store import Store
 from tipcflow_operators.pull_request import trigger as triggers
 from tipcflow_operators.pull_request.dag import pull_request_dag
@@ -68,6 +70,29 @@ def test_waiting_work_is_done_at_once(configs: Path) -> None:
     assert task.execute(CONTEXT) == "1 deliveries"
     with Store.open() as store:
         assert store.outbox.waiting() == 0
+
+
+def test_event_of_an_alert_wakes_the_task_if_issues_are_wanted(configs: Path) -> None:
+    (task,) = pull_request_dag(configs).tasks
+
+    def alert_events() -> int | None:
+        with pytest.raises(TaskDeferred) as caught:
+            task.execute(CONTEXT)
+        return caught.value.trigger.alert_events
+
+    assert alert_events() is None
+    (file,) = (configs / "repositories").glob("*.yaml")
+    file.write_text(file.read_text() + "\nalerts: issues\n")
+    known = alert_events()
+    assert known == 0
+    assert not triggers.waits(known)
+    with Store.open() as store:
+        run = a_run(status=Status.REGRESSION, ended_at=1_795_000_100.0)
+        store.runs.create(run)
+        common: dict[str, Any] = {"step": "v/train", "metric": "ips", "reason": "slower"}
+        track_alerts(store, run, [CheckResult(check="speed.ips", status=Status.REGRESSION, **common)])
+    assert triggers.waits(known)
+    assert not triggers.waits()
 
 
 def test_an_invalid_file_fails_after_a_pause(configs: Path) -> None:

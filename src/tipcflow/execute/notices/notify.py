@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.config.teams.team import Team
+from tipcflow.domain.alert.entry import OPEN_STATES
 from tipcflow.domain.run.notices import NoticesDocument, Notified
 from tipcflow.execute.notices.alert_news import (
     REGRESSION,
@@ -17,6 +18,7 @@ from tipcflow.execute.notices.alert_news import (
 from tipcflow.execute.notices.alert_news import mark as mark_alerts
 from tipcflow.execute.overview.today import load_today, state_of
 from tipcflow.report.notices.message import Ended, Message, changes_message, digest_message
+from tipcflow.report.overview.alerts import Alerts, make_alerts
 from tipcflow.report.overview.today import GREEN, Problem, Today
 
 if TYPE_CHECKING:
@@ -155,12 +157,18 @@ def _send_digest(this: Pass, team: Team, today: Today) -> str | None:
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()
     try:
-        this.send(team, digest_message(team.name, week, today, this.site))
+        this.send(team, digest_message(team.name, week, today, this.site, _open_alerts(this, team)))
     except Exception as error:
         # A notifier raises whatever its library does.
         mark.unlink(missing_ok=True)
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+def _open_alerts(this: Pass, team: Team) -> Alerts:
+    """Return the open alerts of a team's chains, by cause."""
+    listed = this.store.tracked_alerts.all(states=OPEN_STATES)
+    return make_alerts([alert for alert in listed if team.owns(alert.chain)], at=this.now)
 
 
 def _notified(problem: Problem, now: float, *, is_open: bool = True) -> Notified:

@@ -6,6 +6,7 @@ Public: `__all__`.
 from tipcflow.github.commands.grammar import (
     FORMS,
     HELP,
+    Ab,
     Accept,
     Approve,
     Cancel,
@@ -20,6 +21,7 @@ from tipcflow.github.commands.grammar import (
 __all__ = [
     "FORMS",
     "HELP",
+    "Ab",
     "Accept",
     "Approve",
     "Cancel",

@@ -12,6 +12,7 @@ from tipcflow.domain.masking import mask
 FORMS = {
     "run": "/tipc run [whole] [CHAIN…]",
     "rerun": "/tipc rerun [failed | CHAIN…]",
+    "ab": "/tipc ab [CHAIN…]",
     "cancel": "/tipc cancel",
     "accept": "/tipc accept METRIC because REASON",
     "approve": "/tipc approve SHA",
@@ -23,6 +24,7 @@ HELP = "\n".join(
         f"- `{FORMS['run']}`: run the selected chains, or the named ones; `whole` on the full dataset",
         f"- `{FORMS['rerun']}`: run all chains of this commit again, those without a pass, or the named ones",
         f"- `{RERUN}`: the same",
+        f"- `{FORMS['ab']}`: compare base and head by pairs of runs, of the selected chains or the named ones",
         f"- `{FORMS['cancel']}`: stop the runs of this pull request",
         f"- `{FORMS['accept']}`: accept a changed value as the new baseline",
         f"- `{FORMS['approve']}`: let the code of a fork run, for this commit only",
@@ -51,6 +53,13 @@ class Rerun:
 
     chains: tuple[str, ...] = ()
     failed: bool = False
+
+
+@dataclass(frozen=True)
+class Ab:
+    """Compare the base with the head by pairs of runs, of the selected chains or those that match `chains`."""
+
+    chains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ class Wrong:
     reply: str
 
 
-Command = Run | Rerun | Cancel | Accept | Approve | Help
+Command = Run | Rerun | Ab | Cancel | Accept | Approve | Help
 Words = Sequence[str]
 
 
@@ -121,6 +130,10 @@ def _rerun(words: Words) -> Rerun | Wrong:
     return _bad_chain(words, "rerun") or Rerun(tuple(words))
 
 
+def _ab(words: Words) -> Ab | Wrong:
+    return _bad_chain(words, "ab") or Ab(tuple(words))
+
+
 def _re_run(words: Words) -> Rerun | Wrong:
     if not words:
         return Wrong(f"Which chains? Valid: `{RERUN}`")
@@ -153,6 +166,7 @@ def _alone(command: Cancel | Help, verb: str) -> Callable[[Words], Command | Wro
 _VERBS: dict[str, Callable[[Words], Command | Wrong]] = {
     "run": _run,
     "rerun": _rerun,
+    "ab": _ab,
     "cancel": _alone(Cancel(), "cancel"),
     "accept": _accept,
     "approve": _approve,

@@ -5,10 +5,23 @@ Every step may be repeated: a process that dies in between loses and doubles not
 Public: `__all__`, `deliver`, `handle`, `observe`, `waiting`.
 """
 
+from tipcflow.github.flow.comparisons import AbRun, ComparisonBody, living_comparisons, save_comparison
 from tipcflow.github.flow.deliver import Delivered, deliver
 from tipcflow.github.flow.handle import Clients, handle
 from tipcflow.github.flow.issues import write_issues
 from tipcflow.github.flow.observe import report
 from tipcflow.github.flow.waiting import work_waits
 
-__all__ = ["Clients", "Delivered", "deliver", "handle", "report", "work_waits", "write_issues"]
+__all__ = [
+    "AbRun",
+    "Clients",
+    "ComparisonBody",
+    "Delivered",
+    "deliver",
+    "handle",
+    "living_comparisons",
+    "report",
+    "save_comparison",
+    "work_waits",
+    "write_issues",
+]

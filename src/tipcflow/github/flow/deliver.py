@@ -120,7 +120,7 @@ def _send(store: Store, client: Writer, message: Message, repository: Repository
     elif message.kind == MessageKind.REACTION:
         reaction = ReactionBody.of(message)
         client.react(reaction.comment, reaction.content)
-    elif message.kind == MessageKind.REPLY:
+    elif message.kind in (MessageKind.REPLY, MessageKind.COMPARISON):
         mark = f"<!-- tipcflow:{repository.check}:reply:{message.subject} -->"
         reply = TextBody.of(message)
         client.comment(reply.number, mark, f"{mark}\n{reply.text}\n")

@@ -11,6 +11,7 @@ from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.masking import mask
 from tipcflow.github.client import PullState
 from tipcflow.github.commands import Accept, Help, Wrong, parse
+from tipcflow.github.flow.comparisons import cancel_comparisons, request_comparison
 from tipcflow.github.flow.outgoing import MessageKind, ReactionBody, TextBody
 from tipcflow.github.trust import Decision, Do, ExternalId, Known, Previous, decide
 from tipcflow.github.webhook import (
@@ -189,6 +190,8 @@ def _apply(
     reply, reaction, done = decision.reply, decision.reaction, decision.do.value
     if decision.do is Do.CANCEL:
         count = store.pulls.cancel(repository.name, decision.number, decision.reason, but=decision.cancel_before)
+        if decision.cancel_before is None:
+            count += cancel_comparisons(store, repository, decision.number, decision.reason)
         done = f"cancel {count}"
     elif decision.do is Do.START:
         if decision.approve:
@@ -199,6 +202,8 @@ def _apply(
         done = state if store.pulls.add(_attempt(decision, event, known, store, state)) else "already reported"
     elif decision.do is Do.ACCEPT and decision.accept:
         reply, reaction = _accepted(decision, event, known, store, repository, accept)
+    elif decision.do is Do.COMPARE and isinstance(event, CommentEvent):
+        request_comparison(store, repository, decision, event.comment, event.sender)
     if isinstance(event, CommentEvent):
         _answer(store, repository, event, reply, reaction)
     return f"{done}: {decision.reason}"

@@ -18,6 +18,7 @@ class MessageKind(StrEnum):
     REACTION = "reaction"
     REPLY = "reply"
     ISSUE = "issue"
+    COMPARISON = "comparison"
 
 
 class _Body(Record):

@@ -1,16 +1,19 @@
 """Whether work is pending: checked every few seconds, by a few small queries."""
 
+from tipcflow.github.flow.comparisons import comparison_acts, living_comparisons
 from tipcflow.github.flow.observe import certified, digest
 from tipcflow.store import Store
 from tipcflow.store.github.attempts import NEW, PullAttempt
 
 
 def work_waits(store: Store) -> bool:
-    """Whether a delivery, a changed run, an end without a report or a message waits."""
+    """Whether a delivery, a changed run, an end without a report, a comparison or a message waits."""
     if store.outbox.ready() or store.messages.due() or store.pulls.unreported():
         return True
-    living = store.pulls.living()
-    now = store.now() if living else 0.0
+    living, comparisons = store.pulls.living(), living_comparisons(store)
+    now = store.now() if living or comparisons else 0.0
+    if any(comparison_acts(store, body, now) for _, body in comparisons):
+        return True
     return any(acts(attempt, now) or changed(store, attempt) for attempt in living)
 
 

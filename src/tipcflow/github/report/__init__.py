@@ -13,6 +13,7 @@ from tipcflow.github.report.check_run import (
     conclusion,
 )
 from tipcflow.github.report.comment import comment, marker
+from tipcflow.github.report.comparison import ComparedChain, ComparedMetric, ComparisonFacts, comparison_text
 from tipcflow.github.report.facts import ChainFacts, Finding, PullFacts, State
 from tipcflow.github.report.issue import (
     Issue,
@@ -29,6 +30,9 @@ __all__ = [
     "Annotation",
     "ChainFacts",
     "CheckRun",
+    "ComparedChain",
+    "ComparedMetric",
+    "ComparisonFacts",
     "Conclusion",
     "Finding",
     "Issue",
@@ -39,6 +43,7 @@ __all__ = [
     "batches",
     "check_run",
     "comment",
+    "comparison_text",
     "conclusion",
     "issue_marker",
     "issue_note",

@@ -3,7 +3,7 @@
 from fnmatch import fnmatchcase
 
 from tipcflow.config.repository import Repository
-from tipcflow.github.commands import HELP, Accept, Approve, Cancel, Command, Help, Rerun, Run, Wrong, parse
+from tipcflow.github.commands import HELP, Ab, Accept, Approve, Cancel, Command, Help, Rerun, Run, Wrong, parse
 from tipcflow.github.trust.decisions import Decision, Do, ExternalId, Known, RunKey, Why, approved, next_attempt
 from tipcflow.github.webhook.events import (
     CheckRunEvent,
@@ -203,7 +203,23 @@ def _command(command: Command, event: CommentEvent, repository: Repository, know
     held = _held(known.fork(repository.name), key, repository, known)
     if held:
         return (held.with_reply("-1", held.reason),)
+    if isinstance(command, Ab):
+        reason = f"comparison requested by {event.sender}"
+        return (_comparison(command, key, reason, known),)
     return (_start(command, key, request, event.sender, known),)
+
+
+def _comparison(command: Ab, key: RunKey, reason: str, known: Known) -> Decision:
+    return Decision(
+        Do.COMPARE,
+        Why.COMMAND,
+        reason,
+        key,
+        number=key.number,
+        compare=command,
+        base=known.base_ref,
+        reaction="eyes",
+    )
 
 
 def _start(command: Command, key: RunKey, request: str, sender: str, known: Known) -> Decision:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
-from tipcflow.github.commands import Accept
+from tipcflow.github.commands import Ab, Accept
 
 
 class Do(StrEnum):
@@ -17,6 +17,7 @@ class Do(StrEnum):
     CANCEL = "cancel"
     REPORT = "report"  # a check run with the reason why nothing runs
     ACCEPT = "accept"
+    COMPARE = "compare"
     HELP = "help"
     IGNORE = "ignore"
 
@@ -159,6 +160,7 @@ class Decision:
         cancel_before: for `CANCEL`: runs of other commits of this pull request; None cancels all.
         approve: commit whose approval is recorded.
         accept: metric and reason.
+        compare: the chains of a comparison of `base`, a branch, with the head of `key`.
         reply: comment to write, '' for none.
         reaction: reaction to the comment: `+1`, `-1`, `eyes`, '' for none.
     """
@@ -175,6 +177,8 @@ class Decision:
     cancel_before: str | None = None
     approve: str = ""
     accept: Accept | None = None
+    compare: Ab | None = None
+    base: str = ""
     reply: str = ""
     reaction: str = ""
     labels: tuple[str, ...] = ()

@@ -6,7 +6,8 @@ from html import escape
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain.numbers.units import counted, utc_minute
-from tipcflow.report.notices.alerts import AlertNews, alerts_subject
+from tipcflow.report.notices.alerts import CHAINS, AlertNews, alerts_subject
+from tipcflow.report.overview.alerts import AlertGroup, Alerts
 from tipcflow.report.overview.today import Problem, State, Today
 from tipcflow.report.text.plain import one_line
 
@@ -105,9 +106,18 @@ def changes_message(
     )
 
 
-def digest_message(team: str, week: str, today: Today, site: str) -> Message:
-    """Return the weekly digest: how many chains pass on each build, new and known problems, stale chains."""
+def digest_message(team: str, week: str, today: Today, site: str, alerts: Alerts) -> Message:
+    """Return the weekly digest: how many chains pass on each build, open alerts, problems, stale chains.
+
+    Args:
+        alerts: open ones, by cause.
+    """
     lines = [build.sentence for build in today.builds] or [f"no chain ran in the last {today.days:g} days"]
+    lines += ["", f"open alerts: {alerts.sentence if alerts.groups else 'none'}"]
+    for group in alerts.groups[:LISTED]:
+        lines += _group_lines(team, group)
+    if len(alerts.groups) > LISTED:
+        lines.append(f"and {len(alerts.groups) - LISTED} more causes, see the page Alerts")
     for title, problems in ((f"new in the last {today.new_days:g} days", today.new), ("known", today.known)):
         lines += ["", f"{title}: {len(problems) or 'none'}"]
         for problem in problems[:LISTED]:
@@ -119,9 +129,25 @@ def digest_message(team: str, week: str, today: Today, site: str) -> Message:
     return Message(
         subject=f"tipcflow {team}: week {week}, {len(today.new)} new, {len(today.known)} known",
         lines=tuple(lines),
-        links=_link(site, "Today", "today"),
-        facts={"team": team, "week": week, "today": today.model_dump(mode="json")},
+        links=(_link(site, "Alerts", "alerts") if alerts.groups else {}) | _link(site, "Today", "today"),
+        facts={
+            "team": team,
+            "week": week,
+            "today": today.model_dump(mode="json"),
+            "alerts": alerts.model_dump(mode="json"),
+        },
     )
+
+
+def _group_lines(team: str, group: AlertGroup) -> list[str]:
+    """Return the alerts with one cause as text."""
+    lines = [f"{one_line(group.title)}: {counted(len(group.alerts), 'alert')}"]
+    for alert in group.alerts[:CHAINS]:
+        place = f"{alert.chain} ({alert.mode} on {alert.environment or 'an unknown environment'})"
+        lines.append(f"  alert {alert.number}, {alert.state.value}: {place}: {alert.about}")
+        lines.append(f"    since {utc_minute(alert.first_at)}, run {alert.first}; {alert.owner or team}")
+    more = len(group.alerts) - CHAINS
+    return [*lines, f"  and {more} more, see the page of alert {group.number}"] if more > 0 else lines
 
 
 def _subject(began: Sequence[Problem], ended: Sequence[Ended], alerts: Sequence[AlertNews]) -> str:

@@ -139,6 +139,12 @@ class Messages(Part):
         with self._read() as connection:
             return [_message(row) for row in connection.execute(query.order_by(messages.c.created_at)).mappings()]
 
+    def below(self, kind: str, rank: float) -> list[Message]:
+        """Return the messages of one kind to all repositories whose content has a lower rank, oldest first."""
+        query = select(messages).where(messages.c.kind == kind, messages.c.rank < rank)
+        with self._read() as connection:
+            return [_message(row) for row in connection.execute(query.order_by(messages.c.created_at)).mappings()]
+
     def due(self) -> bool:
         """Whether a message is to be sent now."""
         with self._read() as connection:

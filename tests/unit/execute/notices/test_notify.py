@@ -8,7 +8,8 @@ from tests.support.mail.inbox import VISION, Inbox
 from tests.support.stories import T0, open_store
 
 from tipcflow.config.teams.team import Digest, Quiet, Team
-from tipcflow.domain import Status
+from tipcflow.domain import CheckResult, Status
+from tipcflow.execute.alerts.track import track_alerts
 from tipcflow.execute.notices.notify import Pass, notify
 
 # A period without quiet hours starts at 12:00 UTC.
@@ -128,6 +129,26 @@ def test_the_digest_is_sent_once_a_week(inbox: Inbox) -> None:
     assert "speech/c/x" not in inbox.sent[-1][1].text
     assert inbox.notify(1.2, team) == []
     assert inbox.notify(8.2, team) == ["tipcflow vision: week 2026-W48, 0 new, 1 known"]
+
+
+def test_the_digest_lists_open_alerts_by_cause(inbox: Inbox) -> None:
+    team = VISION.model_copy(update={"digest": Digest(day="monday", after="00:00"), "kinds": ()})
+    for chain in ("clas/a/x", "clas/b/x", "speech/c/x"):
+        inbox.run(0, Status.PASS, chain)
+        inbox.run(1, Status.REGRESSION, chain, framework="paddle 2")
+        run = inbox.store.runs.get(f"{chain.replace('/', '-')}-1")
+        common = {"step": "v/train", "metric": "batch_cost", "values": {"ratio": 1.25}}
+        result = CheckResult(check="speed.batch_cost", status=Status.REGRESSION, reason="slow", **common)
+        track_alerts(inbox.store, run, [result])
+    inbox.notify(1.1, team)
+    lines = inbox.sent[-1][1].lines
+    start = lines.index("open alerts: 2 alerts of 2 chains with 1 cause: 2 new")
+    assert lines[start + 1 : start + 4] == (
+        "framework 1 -> 2: 2 alerts",
+        "  alert 2, new: clas/b/x (lite_train_lite_infer on an unknown environment): batch_cost +25.0 %",
+        "    since 2026-11-19 11:06 UTC, run clas-b-x-1; vision",
+    )
+    assert "Alerts" in inbox.sent[-1][1].links
 
 
 def test_without_teams_nothing_is_sent(inbox: Inbox) -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tipcflow.github.commands import FORMS, Accept, Approve, Cancel, Command, Help, Rerun, Run, Wrong, parse
+from tipcflow.github.commands import FORMS, Ab, Accept, Approve, Cancel, Command, Help, Rerun, Run, Wrong, parse
 
 SHA = "a" * 40
 
@@ -23,6 +23,8 @@ SHA = "a" * 40
         ("/re-run all-failed", Rerun(failed=True)),
         ("/re-run toy/m/f", Rerun(("toy/m/f",))),
         ("/re-run inference", Rerun(("inference",))),
+        ("/tipc ab", Ab()),
+        ("/tipc ab toy/m/f toy/*", Ab(("toy/m/f", "toy/*"))),
         ("/tipc cancel\r\nthe rest is text", Cancel()),
         ("/tipc accept ips because new data", Accept("ips", "new data")),
         ("/tipc accept eval.top1 because better", Accept("eval.top1", "better")),
@@ -43,6 +45,7 @@ def test_valid_commands_are_parsed(comment: str, command: Command) -> None:
         ("/tipc run -rf", "run"),
         ("/tipc run " + "a/b/c " * 21, "run"),
         ("/tipc rerun failed toy/m/f", "rerun"),
+        ("/tipc ab @octocat", "ab"),
         ("/tipc cancel now", "cancel"),
         ("/tipc accept ips", "accept"),
         ("/tipc accept ips because", "accept"),

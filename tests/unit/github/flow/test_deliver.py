@@ -163,4 +163,4 @@ def test_body_of_a_message_is_stored_with_its_former_keys(
 
 
 def test_kinds_of_messages_keep_their_stored_names() -> None:
-    assert [kind.value for kind in MessageKind] == ["check", "comment", "reaction", "reply", "issue"]
+    assert [kind.value for kind in MessageKind] == ["check", "comment", "reaction", "reply", "issue", "comparison"]
