@@ -10,7 +10,7 @@ STORE_METADATA := $(UV) pip compile --quiet --python $(BIN)/python --extra airfl
 COMPILE := $(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--python-version 3.11 --universal
 
-.PHONY: help install demo test test-unit test-full test-slurm bench lint docs screenshots format lock clean
+.PHONY: help install demo test test-unit test-full test-slurm bench lint docs sbom audit screenshots format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -63,6 +63,7 @@ bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, page
 	$(BIN)/python benchmarks/detection/speed.py
 	$(BIN)/python benchmarks/bisection.py
 	$(BIN)/python benchmarks/ab_pairs.py
+	$(BIN)/python benchmarks/scale/simulate.py --nodes 100 --chains 1000 --hours 6 --at-once 100
 
 lint: install ## Check style, types and the import contract
 	$(BIN)/ruff check .
@@ -78,6 +79,12 @@ lint: install ## Check style, types and the import contract
 docs: install ## Build the documentation site into site/
 	@tools/docs.sh
 
+sbom: install ## Write the bill of materials of the pinned packages (CycloneDX) into sbom/
+	@tools/sbom.sh
+
+audit: install ## Compare the pinned packages with the databases of known vulnerabilities (network)
+	@tools/sbom.sh --audit
+
 screenshots: install ## Retake docs/screenshots in a local Airflow with generated runs (requires Chromium)
 	$(BIN)/python tools/screenshots.py
 
@@ -91,6 +98,7 @@ lock: install ## Pin the newest allowed packages by version and hash
 	$(COMPILE) requirements/scheduler.in -o requirements/scheduler.txt
 	$(COMPILE) -c requirements/scheduler.txt requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt
+	$(COMPILE) requirements/audit.in -o requirements/audit.txt
 	$(COMPILE) requirements/node-cpu.in -o requirements/node-cpu.txt
 	@# Not for all platforms: on Windows, Paddle 2.6.2 requires a protobuf without its parameter server.
 	$(subst --universal,--python-platform linux,$(COMPILE)) requirements/node-ps.in -o requirements/node-ps.txt
@@ -100,4 +108,4 @@ lock: install ## Pin the newest allowed packages by version and hash
 		requirements/node-autolog.in -o requirements/node-autolog.txt)
 
 clean: ## Remove .venv and caches (keeps .tipcflow with runs and node environments)
-	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv site sbom .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Reading the load and storing the run's choice takes milliseconds.
 _PLACING_S = 60.0
+_KEPT_NODES = 16
 
 
 @contextlib.contextmanager
@@ -43,19 +44,42 @@ def load_of(store: "Store", cluster: Cluster, run: str) -> Mapping[str, int]:
     return load
 
 
-def place_nodes(cluster: Cluster, wanted: int, load: Mapping[str, int]) -> Cluster:
+def doubtful_nodes(store: "Store", cluster: Cluster) -> frozenset[str]:
+    """Return the nodes with expired leases: their run has ended, but the node could not be listed since."""
+    expired = store.leases.expired_nodes()
+    return frozenset(node.name for node in cluster.nodes if node.address in expired)
+
+
+def place_nodes(
+    cluster: Cluster, wanted: int, load: Mapping[str, int], *, doubtful: Collection[str] = ()
+) -> Cluster:
     """Return the cluster with the least used nodes first, unchanged if a run needs all of them.
+
+    Args:
+        doubtful: nodes that come after all others: a run would wait until they respond.
 
     Nodes only change places with nodes of the same kind (device, slots, container), so that the node at each
     position of a plan stays of that kind; nodes with equal load keep their order.
     """
     if wanted >= len(cluster.nodes):
         return cluster
+
+    def order(node: Node) -> tuple[bool, int]:
+        return node.name in doubtful, load.get(node.name, 0)
+
     kinds: dict[tuple[object, ...], list[Node]] = {}
     for node in cluster.nodes:
         kinds.setdefault(_kind(node), []).append(node)
-    queues = {kind: iter(sorted(nodes, key=lambda node: load.get(node.name, 0))) for kind, nodes in kinds.items()}
+    queues = {kind: iter(sorted(nodes, key=order)) for kind, nodes in kinds.items()}
     return cluster.model_copy(update={"nodes": tuple(next(queues[_kind(node)]) for node in cluster.nodes)})
+
+
+def kept_part(cluster: Cluster, wanted: int) -> Cluster:
+    """Return the part of a placed cluster that is stored with a run: its nodes, and others for a confirm run.
+
+    Each task of a run reads it, so it must not grow with the cluster.
+    """
+    return cluster.model_copy(update={"nodes": cluster.nodes[: max(_KEPT_NODES, 2 * wanted)]})
 
 
 def rotated(cluster: Cluster) -> Cluster:

@@ -29,7 +29,14 @@ from tipcflow.domain.triggers import AB, BISECT
 from tipcflow.execute.node import preflight
 from tipcflow.execute.request import RequestDocument, RunRequest
 from tipcflow.execute.resolve.expects import keep_expected
-from tipcflow.execute.resolve.placement import load_of, place_nodes, placement_lock, rotated
+from tipcflow.execute.resolve.placement import (
+    doubtful_nodes,
+    kept_part,
+    load_of,
+    place_nodes,
+    placement_lock,
+    rotated,
+)
 from tipcflow.execute.resolve.planning import make_plan
 from tipcflow.execute.source import merge_base
 from tipcflow.execute.source.cache import keep_snapshot, kept_snapshot
@@ -142,7 +149,8 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     plan = resolved.plan(run_id)
     with placement_lock(store, home):
         if not request.confirms and not request.nodes_of:
-            cluster = place_nodes(cluster, len(plan.nodes), load_of(store, cluster, run_id))
+            load, doubtful = load_of(store, cluster, run_id), doubtful_nodes(store, cluster)
+            cluster = kept_part(place_nodes(cluster, len(plan.nodes), load, doubtful=doubtful), len(plan.nodes))
             resolved = dataclasses.replace(resolved, cluster=cluster)
             plan = resolved.plan(run_id)
         store.plans.replace(run_id, plan)

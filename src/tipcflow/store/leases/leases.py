@@ -10,7 +10,17 @@ from sqlalchemy import Connection, delete, select, update
 from tipcflow.domain import priority_of
 from tipcflow.store.base import Database, Part, clock, upsert
 from tipcflow.store.leases.queue import LeaseQueue
-from tipcflow.store.leases.rows import Lease, LeaseRequest, Slot, all_leases, all_requests, before, lock
+from tipcflow.store.leases.rows import (
+    Lease,
+    LeaseRequest,
+    Slot,
+    all_leases,
+    before,
+    leases_of,
+    leases_on,
+    lock,
+    requests_on,
+)
 from tipcflow.store.schema import fences, lease_requests, leases, runs
 
 
@@ -59,7 +69,7 @@ class Leases(Part):
         with self._write() as connection:
             last = lock(connection)
             now = clock(connection) if now is None else now
-            held = [lease for lease in all_leases(connection) if (lease.node, lease.slot) in wanted]
+            held = [lease for lease in leases_on(connection, wanted) if (lease.node, lease.slot) in wanted]
             if any(lease.run != run_id for lease in held):
                 return None
             if len(held) < len(wanted) and _goes_after_others(connection, run_id, wanted, now, rise_s):
@@ -88,7 +98,7 @@ class Leases(Part):
         with self._write() as connection:
             lock(connection)
             now = clock(connection) if now is None else now
-            own_leases = [lease for lease in all_leases(connection) if lease.run == run_id]
+            own_leases = leases_of(connection, run_id)
             if not own_leases or not all(lease.live(now) for lease in own_leases):
                 return False
             renewed = update(leases).where(leases.c.run == run_id).values(expires_at=now + ttl_s)
@@ -108,7 +118,7 @@ class Leases(Part):
         with self._write() as connection:
             last = lock(connection)
             now = clock(connection) if now is None else now
-            own_leases = [lease for lease in all_leases(connection) if lease.run == run_id]
+            own_leases = leases_of(connection, run_id)
             if not own_leases or not all(lease.live(now) for lease in own_leases):
                 return False
             fence = max(last, *(lease.fence for lease in own_leases)) + 1
@@ -152,6 +162,13 @@ class Leases(Part):
                 dropped += connection.execute(stale).rowcount
         return dropped
 
+    def expired_nodes(self, now: float | None = None) -> frozenset[str]:
+        """Return the addresses of nodes with an expired lease."""
+        with self._read() as connection:
+            now = clock(connection) if now is None else now
+            expired = select(leases.c.node).where(leases.c.expires_at <= now).distinct()
+            return frozenset(connection.execute(expired).scalars())
+
     def all(self) -> list[Lease]:
         """Return all leases including expired ones, by node and slot."""
         with self._read() as connection:
@@ -160,7 +177,7 @@ class Leases(Part):
 
 def _goes_after_others(connection: Connection, run_id: str, wanted: list[Slot], now: float, rise_s: float) -> bool:
     """Whether a request ahead in the queue wants one of these slots."""
-    requests = all_requests(connection)
+    requests = requests_on(connection, run_id, wanted)
     own_request = next((request for request in requests if request.run == run_id), None)
     if own_request is None:
         trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar() or ""

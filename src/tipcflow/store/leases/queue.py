@@ -11,7 +11,18 @@ from sqlalchemy import delete, insert, select, update
 from tipcflow.config.settings import settings
 from tipcflow.domain import Frozen, priority_of
 from tipcflow.store.base import Part, clock
-from tipcflow.store.leases.rows import Lease, LeaseRequest, Slot, all_leases, all_requests, before, in_order, lock
+from tipcflow.store.leases.rows import (
+    Lease,
+    LeaseRequest,
+    Slot,
+    all_leases,
+    all_requests,
+    before,
+    in_order,
+    leases_on,
+    lock,
+    requests_on,
+)
 from tipcflow.store.schema import lease_requests, runs
 
 # A waiter that returns within this time after its request expired keeps its place.
@@ -93,7 +104,7 @@ class LeaseQueue(Part):
             lock(connection)
             now = clock(connection) if now is None else now
             connection.execute(delete(lease_requests).where(lease_requests.c.expires_at < now - FORGET_S))
-            requests = {request.run: request for request in all_requests(connection)}
+            requests = {request.run: request for request in requests_on(connection, run_id, slots)}
             trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar_one()
             request = LeaseRequest(
                 run=run_id,
@@ -108,7 +119,7 @@ class LeaseQueue(Part):
                 connection.execute(update(lease_requests).where(same).values(**request.model_dump()))
             else:
                 connection.execute(insert(lease_requests), request.model_dump())
-            return _place(request, all_leases(connection), list(requests.values()), now, rise_s)
+            return _place(request, leases_on(connection, slots), list(requests.values()), now, rise_s)
 
     def leave(self, run_id: str) -> bool:
         """Drop a run's request; return whether there was one."""

@@ -1,15 +1,20 @@
 """Leases and requests as rows, and the lock that serializes their changes."""
 
+import json
 from collections.abc import Iterable
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, Select, Text, or_, select, type_coerce
 
 from tipcflow.domain import Frozen
 from tipcflow.domain.numbers.units import rough
 from tipcflow.domain.priority import risen
+from tipcflow.store.base import among
 from tipcflow.store.schema import fences, lease_requests, leases
 
 Slot = tuple[str, int]
+# Above this number of nodes, all requests are read instead of those that name one of the nodes.
+_NAMED = 16
 
 
 class Lease(Frozen):
@@ -76,19 +81,53 @@ def lock(connection: Connection) -> int:
 
 def all_leases(connection: Connection) -> list[Lease]:
     """Return all leases including expired ones, by node and slot."""
-    rows = connection.execute(select(leases).order_by(leases.c.node, leases.c.slot)).mappings()
+    return _leases(connection)
+
+
+def leases_of(connection: Connection, run: str) -> list[Lease]:
+    """Return the leases of a run, including expired ones."""
+    return _leases(connection, leases.c.run == run)
+
+
+def leases_on(connection: Connection, slots: Iterable[Slot]) -> list[Lease]:
+    """Return the leases of all runs on the nodes of these slots, including expired ones."""
+    return _leases(connection, among(connection, leases.c.node, _nodes(slots)))
+
+
+def _leases(connection: Connection, *where: ColumnElement[bool]) -> list[Lease]:
+    rows = connection.execute(select(leases).where(*where).order_by(leases.c.node, leases.c.slot)).mappings()
     return [Lease.model_construct(**row) for row in rows]
 
 
 def all_requests(connection: Connection) -> list[LeaseRequest]:
     """Return all requests including expired ones."""
-    rows = connection.execute(select(lease_requests)).mappings()
-    # Not validated again: every waiter reads all of them at each poll.
+    return _requests(connection, select(lease_requests))
+
+
+def requests_on(connection: Connection, run: str, slots: Iterable[Slot]) -> list[LeaseRequest]:
+    """Return the request of a run, and those that want a slot on the nodes of `slots`, including expired ones.
+
+    Every waiter reads them at each poll, while it locks the queue: the database selects them.
+    """
+    nodes = _nodes(slots)
+    if len(nodes) > _NAMED:
+        return all_requests(connection)
+    text = type_coerce(lease_requests.c.slots, Text)
+    named = [text.contains(json.dumps(node), autoescape=True) for node in nodes]
+    return _requests(connection, select(lease_requests).where(or_(lease_requests.c.run == run, *named)))
+
+
+def _nodes(slots: Iterable[Slot]) -> list[str]:
+    return sorted({node for node, _ in slots})
+
+
+def _requests(connection: Connection, query: Select[Any]) -> list[LeaseRequest]:
+    # Not validated again: they are read often.
     return [
         LeaseRequest.model_construct(
             **{**row, "slots": tuple((str(node), int(slot)) for node, slot in row["slots"])}
         )
-        for row in rows
+        for row in connection.execute(query).mappings()
     ]
 
 

@@ -7,7 +7,7 @@ from tests.support.stories import a_run, open_store
 
 from tipcflow.domain import Cluster, Node, Status
 from tipcflow.domain.run_documents import ClusterDocument
-from tipcflow.execute.resolve.placement import load_of, place_nodes
+from tipcflow.execute.resolve.placement import doubtful_nodes, kept_part, load_of, place_nodes
 
 
 def cluster(*kinds: str) -> Cluster:
@@ -63,3 +63,27 @@ def test_sixteen_runs_share_eight_nodes_evenly() -> None:
         first = place_nodes(cluster(*["cpu"] * 8), 1, load).nodes[0].name
         load[first] = load.get(first, 0) + 1
     assert set(load.values()) == {2}
+
+
+def test_doubtful_nodes_come_last() -> None:
+    three = cluster("cpu", "cpu", "cpu")
+    assert names(place_nodes(three, 1, {"n1": 2, "n2": 1}, doubtful={"n0"})) == ["n2", "n1", "n0"]
+    assert names(place_nodes(three, 3, {}, doubtful={"n0"})) == ["n0", "n1", "n2"]
+
+
+def test_node_with_an_expired_lease_is_doubtful(tmp_path: Path) -> None:
+    three = cluster("cpu", "cpu", "cpu")
+    with open_store(tmp_path / "t.db") as store:
+        for number, ttl_s in enumerate((-1.0, 3600.0)):
+            store.runs.create(a_run(f"run-{number}"))
+            store.leases.acquire(f"run-{number}", [(three.nodes[number].address, 0)], owner="x", ttl_s=ttl_s)
+        assert doubtful_nodes(store, three) == {"n0"}
+        store.leases.drop_expired(store.leases.all())
+        assert doubtful_nodes(store, three) == set()
+
+
+def test_run_stores_its_nodes_and_some_more_of_a_large_cluster() -> None:
+    large = cluster(*["gpu"] * 100)
+    assert names(kept_part(large, 1)) == [f"n{number}" for number in range(16)]
+    assert len(kept_part(large, 20).nodes) == 40
+    assert kept_part(cluster("cpu"), 1) == cluster("cpu")

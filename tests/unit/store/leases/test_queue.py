@@ -1,9 +1,12 @@
 """Whose turn it is, with made-up times, on both databases."""
 
+from typing import Any
+
 import pytest
 from tests.support.stories import a_run
 
 from tipcflow.store import Place, Store
+from tipcflow.store.leases import rows
 
 NOW = 1_795_000_000.0
 RISE_S = 1800.0
@@ -163,3 +166,28 @@ def test_a_run_gets_its_own_expired_lease_again_whichever_run_waits(queue: Queue
 def test_waiting_for_nothing_is_a_mistake(queue: Queue) -> None:
     with pytest.raises(ValueError, match="no slots"):
         queue.wait("first")
+
+
+def test_requests_for_other_nodes_are_not_read(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    whole = rows.LeaseRequest.model_construct
+
+    def construct(**fields: Any) -> Any:
+        read.append(fields["run"])
+        return whole(**fields)
+
+    queue.wait("second", B0)
+    queue.wait("third", ("node-a/%_", 0))
+    monkeypatch.setattr(rows.LeaseRequest, "model_construct", construct)
+    assert queue.wait("first", A0).of == 1
+    assert read == []
+    assert queue.wait("first", A0, B0).of == 2
+    assert sorted(read) == ["first", "second"]
+
+
+def test_request_for_many_nodes_meets_all_others(queue: Queue) -> None:
+    many = [(f"node-{number}", 0) for number in range(30)]
+    queue.wait("first", *many)
+    assert queue.wait("second", ("node-29", 0)).position == 2
+    assert queue.take("second", ("node-29", 0)) is None
+    assert queue.wait("first", *many).of == 2
