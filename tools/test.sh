@@ -12,7 +12,7 @@ marks="not full"
 plain=(tests/dag tests/ui)
 nodes=(tests/cluster)
 demo=(tests/e2e/test_demo_*.py tests/e2e/test_sample_suite.py)
-airflow=(tests/e2e/faults tests/e2e/suites)
+airflow=(tests/e2e/faults tests/e2e/suites tests/e2e/operation)
 liars=(tests/e2e/liars)
 for file in tests/e2e/test_*.py; do
     [[ " ${demo[*]} " == *" $file "* ]] || airflow+=("$file")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.certify import ROOT, Site
-from tests.support.scheduler import Scheduler, make_catalog
+from tests.support.scheduler import SITE_PASSWORD, Scheduler, make_catalog
 
 from devcluster.airflow.stack import airflow_stack
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
@@ -34,7 +34,7 @@ def airflow(nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) -> Iter
         plugins=ROOT / "plugins",
         configs=site.configs,
         # The parameters of a chain of the weekly run may then change between one chain and the next.
-        env={"TIPCFLOW_WEEKLY_AT_ONCE": "1"},
+        env={"TIPCFLOW_WEEKLY_AT_ONCE": "1", "SITE_SERVICE_PASSWORD": SITE_PASSWORD},
         connections=connections_env(nodes.cluster),
     ) as stack:
         scheduler = Scheduler(site, stack)

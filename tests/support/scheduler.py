@@ -1,6 +1,7 @@
 """A real Airflow with real nodes, for tests: the shipped DAGs, and chains of the toy suite."""
 
 import json
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +18,8 @@ from tipcflow.domain import Run
 CHAIN = "toy/toy/train_infer_python"
 DAG = "toy.toy.train_infer_python"
 RUN_S = 240.0
+# In the environment of every component: tasks inherit it, and it must leave the processes nowhere.
+SITE_PASSWORD = f"environment{secrets.token_hex(8)}"
 STUB = '''"""The chains of suite toy: one Airflow DAG per params file in configs/chains/toy."""
 
 from tipcflow_operators.chain.dag import chain_dags

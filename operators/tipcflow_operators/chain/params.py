@@ -15,6 +15,7 @@ from tipcflow_operators.tasks.request import (
     NODES_OF_PATTERN,
     REF_PATTERN,
     RUN_PARAMS,
+    WHEEL_PATTERN,
 )
 
 DEFAULT_MODE = "lite_train_lite_infer"
@@ -76,6 +77,7 @@ def _framework_params() -> dict[str, Param]:
         "framework_wheel": Param(
             None,
             type=["null", "string"],
+            pattern=WHEEL_PATTERN,
             title="Framework wheel",
             description="Wheel that is installed for the run: an address, or a file in TIPCFLOW_HOME/wheels.",
         ),

@@ -10,6 +10,7 @@ from airflow.sdk import Context
 from tipcflow.config.cluster import load_cluster
 from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
 from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument, MergeBaseDocument
+from tipcflow_operators.airflow.tracing import trace_wait
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.request import Conf, read_conf, request_of
 from tipcflow_operators.tasks.request_confirm import DAG_ID, pending_confirmation, request_early
@@ -151,6 +152,7 @@ class AcquireOperator(RunOperator):
 
         held = ctx.acquire()
         if not held:
+            trace_wait(ctx.run_id, since, ctx.now())
             prepare_nodes(ctx)
             return
         wait_s = ctx.request.waits_s(ctx.policy)

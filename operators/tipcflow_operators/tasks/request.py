@@ -39,6 +39,8 @@ FRAMEWORK_PATTERN = (
     r"^([A-Za-z0-9]([A-Za-z0-9._\-]*[A-Za-z0-9])?(\[[A-Za-z0-9,._ \-]+\])?"
     rf"(\s*{_VERSION}(\s*,\s*{_VERSION})*)?)?$"
 )
+# No address with a login: Airflow stores and shows the params of a DAG run.
+WHEEL_PATTERN = r"^(?!https?:\/\/[^\/?#]*@)"
 _EXPECTED = {
     "suite_ref": "a branch, tag or commit",
     "base": "a branch or commit",

@@ -20,6 +20,7 @@ from tipcflow.execute.attempt.decisions import SLACK_S, latest_end
 from tipcflow.remote import paths
 from tipcflow_operators.airflow.connect import connect, hook_of
 from tipcflow_operators.airflow.internals import clears_of, tries_of
+from tipcflow_operators.airflow.tracing import trace_job
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.groups import before_on_its_slots, no_steps_reason, steps_of
 from tipcflow_operators.triggers.job import JobPayload, JobTrigger
@@ -241,6 +242,8 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             if not task.await_peers(INLINE_S):
                 self._wait_for_peers(ctx, step, task)
             outcome = task.end()
+            if (record := task.own_member.record) is not None:
+                trace_job(record, task.attempt, *outcome)
             if not task.try_again():
                 return outcome
             ctx.keep_lease(step.deadline_s + SLACK_S)

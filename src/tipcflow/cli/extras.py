@@ -19,6 +19,7 @@ MODULES = frozenset(
         "jinja2",
         "matplotlib",
         "numpy",
+        "opentelemetry",
         "packaging",
         "pandas",
         "paramiko",

@@ -55,6 +55,14 @@ def test_form_and_resolve_have_the_same_params(name: str) -> None:
     assert differing == []
 
 
+def test_form_refuses_a_wheel_address_with_a_login() -> None:
+    wheel = run_params(ROOT / "configs")["framework_wheel"]
+    for accepted in (None, "", "a-1-py3-none-any.whl", "https://host/a@b.whl", "https://host/a.whl?user=b@c"):
+        assert form_takes(wheel, accepted), accepted
+    for refused in ("https://ci:word@host/a.whl", "http://token@host/a.whl"):
+        assert not form_takes(wheel, refused), refused
+
+
 def test_every_name_has_a_param() -> None:
     params = run_params(ROOT / "configs")
     assert sorted(params) == sorted(RUN_PARAMS)

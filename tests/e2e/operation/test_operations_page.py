@@ -1,0 +1,102 @@
+"""The steps of docs/operations.md that concern Airflow work in a real one, as they are written there."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.support.certify import ROOT, Site
+from tests.support.installed.operations_page import blocks, commands, shell
+from tests.support.scheduler import Scheduler
+
+from devcluster.airflow.stack import airflow_stack
+from devcluster.local_nodes.nodes import LocalNodes
+
+pytestmark = [pytest.mark.e2e, pytest.mark.full]
+
+
+class Deployment:
+    """A running Airflow, and shells with the environment of its components."""
+
+    def __init__(self, scheduler: Scheduler, folder: Path) -> None:
+        self.scheduler = scheduler
+        self.folder = folder
+        entries = Path(f"/proc/{scheduler.stack.pids['scheduler']}/environ").read_bytes().split(b"\0")
+        self.env = dict(entry.decode().split("=", 1) for entry in entries if b"=" in entry)
+
+    def run(self, text: str, **env: str) -> str:
+        return shell(text.replace("/srv/backup", str(self.folder)), {**self.env, **env}, cwd=self.folder)
+
+
+@pytest.fixture(scope="module")
+def deployment(nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("operated")
+    site = Site(folder, nodes)
+    (site.configs / "airflow.env").write_bytes((ROOT / "configs" / "airflow.env").read_bytes())
+    with airflow_stack(site.home, dags=ROOT / "dags", plugins=ROOT / "plugins", configs=site.configs) as stack:
+        scheduler = Scheduler(site, stack)
+        scheduler.wait_for_dags("weekly", "maintenance")
+        made = folder / "backup"
+        made.mkdir()
+        yield Deployment(scheduler, made)
+
+
+def test_components_are_checked_and_new_work_is_stopped(deployment: Deployment) -> None:
+    checks, pause = blocks("The queue grows")
+    assert deployment.run(checks).count("Found") == 2
+    stop, start = pause.splitlines()
+    for command, paused in ((stop, True), (start, False)):
+        deployment.run(command)
+        assert deployment.scheduler.api.dag("weekly").is_paused is paused
+
+
+def test_metrics_require_the_token_that_was_added(deployment: Deployment) -> None:
+    add, query = blocks("Metrics and alerts")[0].splitlines()
+    deployment.run(add)
+    shown = deployment.run("airflow connections get tipcflow_metrics --output json")
+    token = shown.partition('"password": "')[2].partition('"')[0]
+    query = query.replace("http://localhost:8080", deployment.scheduler.stack.url)
+    assert "tipcflow_queue_length 0.0" in deployment.run(query, TOKEN=token)
+    refused = httpx.get(f"{deployment.scheduler.stack.url}/certification/metrics", timeout=30)
+    assert refused.status_code == 401
+
+
+def test_connections_are_readable_after_the_rotation_of_the_fernet_key(deployment: Deployment) -> None:
+    deployment.run("airflow connections add kept --conn-type generic --conn-password kept-word")
+    old = deployment.run("airflow config get-value core fernet_key").split()[-1]
+    rotate = blocks("Fernet key")[0]
+    new = deployment.run(f'{rotate}\necho "$new"', old=old).split()[-1]
+    read = "airflow connections get kept --output json"
+    assert "kept-word" in deployment.run(read, AIRFLOW__CORE__FERNET_KEY=new)
+    # Back, for the other tests.
+    deployment.run("airflow rotate-fernet-key", AIRFLOW__CORE__FERNET_KEY=f"{old},{new}")
+    assert "kept-word" in deployment.run(read)
+
+
+def test_backup_is_restored_over_newer_data(deployment: Deployment) -> None:
+    home = deployment.scheduler.site.home
+    (home / "runs" / "20261121t000000-toy-0a1b").mkdir(parents=True)
+    (home / "runs" / "20261121t000000-toy-0a1b" / "main.log").write_text("loss: 1\n")
+    saved = commands("Back up and restore", "tipcflow db backup") + commands("Back up and restore", "tar")
+    deployment.run("\n".join(saved))
+    with deployment.scheduler.site.store() as store:
+        before = store.runs.newest()
+    (copy,) = deployment.folder.glob("metrics-*.backup")
+    (archive,) = deployment.folder.glob("runs-*.tar.gz")
+    assert "main.log" in deployment.run(f"tar --list --file {archive}")
+    restore = next(line.strip() for line in blocks("Back up and restore")[2].splitlines() if "db restore" in line)
+    deployment.run(restore.replace("/srv/backup/metrics-2026-11-23.backup", str(copy)))
+    with deployment.scheduler.site.store() as store:
+        assert store.runs.newest() == before
+
+
+def test_old_rows_and_logs_are_removed(deployment: Deployment) -> None:
+    env = {"TIPCFLOW_HOME": str(deployment.folder / "old"), "AIRFLOW_HOME": deployment.env["AIRFLOW_HOME"]}
+    old, new = deployment.folder / "old/runs/old", deployment.folder / "old/runs/new"
+    logs = Path(env["AIRFLOW_HOME"]) / "logs" / "dag_id=toy"
+    for folder in (old, new, logs):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "main.log").write_text("x")
+    deployment.run(f"touch --date='-500 days' {old} {logs}/main.log")
+    deployment.run(blocks("Retention")[0], **env)
+    assert [path.exists() for path in (old, new, logs)] == [False, True, False]

@@ -1,0 +1,145 @@
+"""Secrets that a run meets are found only in the log files of the run: not in tables, XComs, task logs, pages."""
+
+import gzip
+import secrets
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.scheduler import SITE_PASSWORD, Scheduler
+
+from tipcflow.domain import Run, Status, TipcflowError
+from tipcflow.domain.run_documents import CertificateDocument
+
+pytestmark = [pytest.mark.e2e, pytest.mark.full]
+# Forms in which programs print secrets.
+LINES = (
+    "GET https://bucket.example.com/data.tar?X-Amz-Signature={}&part=1",
+    "fatal: unable to access 'https://bot:{}@git.example.com/suite.git/': error 403",
+    "> Authorization: Bearer {}",
+    "Config(user='ci', db_password='{}', host='db')",
+    "env {{'HOME': '/root', 'DB_WORD': '{}'}}",
+    "download --password {} --retries 3",
+)
+
+
+class Planted:
+    """What was planted, and the search for it."""
+
+    def __init__(self, scheduler: Scheduler, folder: Path) -> None:
+        self.site = scheduler.site
+        self.logged = [f"logged{secrets.token_hex(8)}" for _ in LINES]
+        self.connection = f"connection{secrets.token_hex(8)}"
+        self.text = folder / "printed.txt"
+        lines = [line.format(word) for line, word in zip(LINES, self.logged, strict=True)]
+        self.text.write_text("\n".join([*lines, ""]))
+        extra = {"api_key": self.connection}
+        fields = {"conn_type": "generic", "login": "ci", "password": self.connection, "extra": extra}
+        scheduler.connect({"planted": fields})
+        # The line with the private part; others are the same for all keys, or contain the public key.
+        key = (self.site.nodes.folder / "id_ed25519").read_text().splitlines()[-3]
+        # Secrets of the controller; nodes must not have them either.
+        self.own = [SITE_PASSWORD, self.connection, key]
+
+    def leaks(self, *runs: Run) -> list[str]:
+        """Files and rows that contain a secret, except for the log files of these runs."""
+        folders = [self.site.home, self.site.configs, self.site.suite, self.site.nodes.folder]
+        logs = {path for run in runs for path in self._logs(run)}
+        found = []
+        for path in (path for folder in folders for path in folder.rglob("*") if path.is_file()):
+            words = self.own if self._is_log(path, logs, runs) else [*self.own, *self.logged]
+            if path.name in ("id_ed25519", "local_nodes.json"):
+                words = [SITE_PASSWORD, self.connection, *self.logged]
+            found += [f"{path}: {word}" for word in words if any(word.encode() in part for part in contents(path))]
+        return found
+
+    def _logs(self, run: Run) -> Iterator[Path]:
+        with self.site.store() as store:
+            certificate = store.documents.get(run.id, CertificateDocument)
+        assert certificate is not None
+        for name in certificate.root["files"]:
+            yield self.site.home / "runs" / run.id / name
+            yield self.site.home / "runs" / run.id / f"{name}.gz"
+
+    @staticmethod
+    def _is_log(path: Path, logs: set[Path], runs: tuple[Run, ...]) -> bool:
+        """Whether it is a log file of a run: fetched, or still on its node."""
+        return path in logs or any(f"/runs/{run.id}/" in str(path) and "/nodes" in str(path) for run in runs)
+
+
+def contents(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, unpacked; of a SQLite file also each value, because tables may hold compressed ones."""
+    data = path.read_bytes()
+    yield data
+    if path.suffix == ".gz":
+        yield gzip.decompress(data)
+    if data.startswith(b"SQLite format 3"):
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for (table,) in tables:
+                for row in connection.execute(f'SELECT * FROM "{table}"'):
+                    yield from (unpacked(value) for value in row if isinstance(value, bytes))
+
+
+def unpacked(value: bytes) -> bytes:
+    try:
+        return zlib.decompress(value)
+    except zlib.error:
+        return value
+
+
+@pytest.fixture
+def planted(scheduler: Scheduler, tmp_path: Path) -> Iterator[Planted]:
+    """Secrets in the environment, in a connection, and in what the preparation and the training print."""
+    site = scheduler.site
+    files = [site.suite / "test_tipc" / "prepare.sh", site.suite / "train.py"]
+    kept = {path: path.read_bytes() for path in files}
+    made = Planted(scheduler, tmp_path)
+    prepare, train = files
+    prepare.write_text(prepare.read_text() + f"cat {made.text}; cat {made.text} >&2\n")
+    text = train.read_text()
+    printed = f"print(open({str(made.text)!r}).read(), flush=True)\n"
+    raised = f"raise SystemExit(open({str(made.text)!r}).read())"
+    old = 'raise SystemExit("training went wrong: the data is broken")'
+    assert old in text
+    train.write_text(text.replace(old, raised).replace("generator = random", f"{printed}generator = random", 1))
+    yield made
+    for path, content in kept.items():
+        path.write_bytes(content)
+
+
+def test_secrets_are_only_in_the_log_files_of_a_run(scheduler: Scheduler, planted: Planted) -> None:
+    _, passed = scheduler.certify()
+    assert passed.status is Status.PASS, passed.reason
+    scheduler.site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
+    _, failed = scheduler.certify()
+    assert failed.status is Status.FAILED, failed.reason
+    logs = [path for path in (scheduler.site.home / "runs").rglob("main.log*") if path.is_file()]
+    printed = b"".join(part for path in logs for part in contents(path))
+    assert all(word.encode() in printed for word in planted.logged), "the planted lines were not printed"
+    leaks = planted.leaks(passed, failed)
+    assert not leaks, "\n".join(leaks)
+    words = [*planted.own, *planted.logged]
+    for run in (passed, failed):
+        own = f"/certification/runs/{run.id}"
+        pages = [own, f"{own}/certificate.json"]
+        folder = scheduler.site.home / "runs" / run.id
+        for file in (str(path.relative_to(folder)).replace("%", "%25") for path in logs if folder in path.parents):
+            pages += [f"{own}/tail?file={file}", f"{own}/file?file={file}"]
+        assert len(pages) > 4
+        for page in pages:
+            shown = scheduler.call("GET", page).text
+            assert [word for word in words if word in shown] == [], page
+
+
+def test_wheel_address_with_a_login_is_stored_nowhere(scheduler: Scheduler, tmp_path: Path) -> None:
+    planted = Planted(scheduler, tmp_path)
+    word = f"wheel{secrets.token_hex(8)}"
+    planted.own.append(word)
+    address = f"https://bot:{word}@wheels.example.com/paddlepaddle-3.3.1-py3-none-any.whl"
+    with pytest.raises(TipcflowError, match="framework_wheel") as caught:
+        scheduler.start(framework_wheel=address, framework_sha256="0" * 64)
+    assert word not in str(caught.value)
+    assert planted.leaks() == []

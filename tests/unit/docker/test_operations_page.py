@@ -1,0 +1,92 @@
+"""The steps of docs/operations.md that concern PostgreSQL work on a real server, as they are written there."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support import postgres
+from tests.support.installed.operations_page import PAGE, blocks, commands, shell
+from tests.support.programs import need
+from tests.support.stories import a_run
+from typer.main import get_command
+
+from tipcflow.cli.main import app
+from tipcflow.store import Store
+
+pytestmark = pytest.mark.process
+
+
+class Server:
+    """A server with the databases of a deployment, and shells on it."""
+
+    def __init__(self, server: postgres.Server, folder: Path) -> None:
+        self._server, self.folder = server, folder
+        self.url = server.url("tipcflow")
+        programs = f"{Path(sys.executable).parent}:{postgres.need_binaries()}:{os.environ['PATH']}"
+        self.env = {"PGHOST": str(server.socket_dir), "PGUSER": "tipcflow", "PATH": programs}
+        self.env |= {"TIPCFLOW_DATABASE_URL": self.url, "TIPCFLOW_HOME": str(folder)}
+
+    def run(self, text: str) -> str:
+        return shell(text.replace("/srv/backup", str(self.folder)), self.env, cwd=self.folder)
+
+    def sql(self, database: str, text: str) -> list[tuple[object, ...]]:
+        with psycopg.connect(self._server.url(database), autocommit=True) as connection:
+            done = connection.execute(text)
+            return done.fetchall() if done.description else []
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    for program in ("psql", "pg_dump", "pg_restore"):
+        need(program)
+    with postgres.running() as running:
+        made = Server(running, tmp_path)
+        for name in ("tipcflow", "airflow"):
+            made.sql("postgres", f'CREATE DATABASE "{name}"')
+        Store.open(made.url).close()
+        yield made
+
+
+def test_commands_of_tipcflow_exist() -> None:
+    groups = get_command(app).commands  # type: ignore[attr-defined]
+    used = set(re.findall(r"(?m)^ *tipcflow ([a-z]+) ([a-z]+)\b", PAGE.read_text()))
+    used |= set(re.findall(r"`tipcflow ([a-z]+) ([a-z]+)\b", PAGE.read_text()))
+    assert ("db", "backup") in used
+    for group, command in used:
+        assert command in groups[group].commands, f"tipcflow {group} {command}"
+
+
+def test_airflows_database_is_restored_with_its_privileges(server: Server) -> None:
+    server.sql("airflow", "CREATE TABLE dag_run AS SELECT 1 AS id")
+    server.sql("airflow", 'REVOKE CONNECT ON DATABASE "airflow" FROM PUBLIC')
+    granted = "SELECT unnest(datacl)::text FROM pg_database WHERE datname = 'airflow' ORDER BY 1"
+    before = server.sql("postgres", granted)
+    (dump,) = commands("Back up and restore", "pg_dump")
+    server.run(dump)
+    (copy,) = server.folder.glob("airflow-*.dump")
+    server.sql("airflow", "DROP TABLE dag_run")
+    lines = [line.strip() for line in blocks("Back up and restore")[2].splitlines()]
+    restore = next(line for line in lines if line.startswith("pg_restore"))
+    server.run(re.sub(r"\S+\.dump", str(copy), restore))
+    assert server.sql("airflow", "SELECT id FROM dag_run") == [(1,)]
+    assert server.sql("postgres", granted) == before
+
+
+def test_space_is_freed_in_a_full_database(server: Server) -> None:
+    (block,) = blocks("The metrics database is full or unreachable")
+    assert block.count("rollup") == 2
+    server.run(block)
+
+
+def test_index_of_the_text_search_is_added_later(server: Server) -> None:
+    if not server.sql("postgres", "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"):
+        pytest.skip("PostgreSQL has no extension pg_trgm (Debian: postgresql-contrib)")
+    server.sql("tipcflow", "DROP EXTENSION IF EXISTS pg_trgm CASCADE")
+    server.run(blocks("The text search of runs is slow on PostgreSQL")[0])
+    assert server.sql("tipcflow", "SELECT 1 FROM pg_indexes WHERE indexname = 'ix_runs_search'")
+    with Store.open(server.url) as store:
+        store.runs.create(a_run())
