@@ -18,7 +18,8 @@ NAME = "parity.onednn"
 
 
 def parity_onednn(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result per pair of CPU legs that are equal but for oneDNN; none where a file declares no such pair."""
+    """One result per pair of CPU legs that are equal but for oneDNN; none where a file declares no such pair, or
+    where neither leg can run."""
     return [
         _judged(facts, step, on, off, context.policy.parity)
         for step in inference_steps(facts)
@@ -32,7 +33,8 @@ def _pairs(step: Step) -> list[tuple[Leg, Leg]]:
         if leg.device == "cpu" and leg.onednn is not None:
             like = (leg.precision, leg.threads, leg.batch_size, leg.tensorrt)
             sides.setdefault(like, {})[leg.onednn] = leg
-    return [(pair[True], pair[False]) for pair in sides.values() if len(pair) == 2]
+    pairs = [(pair[True], pair[False]) for pair in sides.values() if len(pair) == 2]
+    return [(on, off) for on, off in pairs if not (on.not_run and off.not_run)]
 
 
 def _judged(facts: Facts, step: Step, on: Leg, off: Leg, rule: ParityRule) -> CheckResult:

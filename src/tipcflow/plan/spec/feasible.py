@@ -8,7 +8,7 @@ from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
 
 NO_GPU = "node {node} has no GPU"
-# What Paddle's configuration of inference on CPUs can be set to is fp32, bf16 and, of quantized models, int8.
+# Paddle can be set to fp32, bf16 and, for quantized models, int8 on CPUs (docs/adr/0036-precisions-on-cpus.md).
 NOT_QUANTIZED = "the model is not quantized: Paddle would run {precision} in fp32 (node {node})"
 NO_HALF = "Paddle has no {precision} inference on CPUs (node {node}): it would run fp32 or bf16"
 # CPU flags required by a precision; without them the framework silently runs fp32.

@@ -107,3 +107,19 @@ def test_the_ratio_of_vanishing_scores_is_not_shown(build: ModuleType) -> None:
     result = judged(build.facts(predictions=both))
     assert result.status is PASS
     assert result.values["max_rel"] < 1e-5
+
+
+def test_legs_that_cannot_run_are_not_compared(build: ModuleType) -> None:
+    def with_reasons(*reasons: str) -> Facts:
+        infer = next(step for step in build.plan().steps if step.id == build.INFER)
+        legs = tuple(
+            leg.model_copy(update={"not_run": reason}) for leg, reason in zip(infer.legs, reasons, strict=True)
+        )
+        steps = tuple(
+            step.model_copy(update={"legs": legs}) if step.id == infer.id else step for step in build.plan().steps
+        )
+        return build.facts(plan=build.plan(steps=steps))
+
+    count = len(next(step for step in build.plan().steps if step.id == build.INFER).legs)
+    assert parity_onednn(with_reasons(*["no GPU"] * count), CheckContext()) == []
+    assert len(parity_onednn(with_reasons("no GPU", *[""] * (count - 1)), CheckContext())) == 1
