@@ -130,7 +130,8 @@ def test_legs_in_other_precisions_than_fp32_are_not_run(ocr: PublicSite, tmp_pat
     assert ran == sorted(name for name in legs if name.startswith("cpu_") and name.endswith("precision_fp32"))
     half = next(leg for name, leg in legs.items() if name.startswith("cpu_") and leg.precision == "fp16")
     assert half.not_run == "Paddle has no fp16 inference on CPUs (node a): it would run fp32 or bf16"
-    (parity,) = [result for result in results_of(ocr, outcome, "parity.onednn") if result.status is Status.PASS]
+    (parity,) = results_of(ocr, outcome, "parity.onednn")
+    assert parity.status is Status.PASS
     assert parity.reason.startswith("4 results")
 
     # Results for another precision than any leg has, of no precision, and none.
