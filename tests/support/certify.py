@@ -10,16 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import yaml
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Run
 from tipcflow.store import Store
-
-if TYPE_CHECKING:
-    from tests.support.slurm import LocalSlurm
 
 ROOT = Path(__file__).resolve().parents[2]
 TIPCFLOW = Path(sys.executable).with_name("tipcflow")
@@ -43,10 +40,16 @@ class Outcome:
         return " ".join((self.stdout + self.stderr).split())
 
 
+class Nodes(Protocol):
+    """Nodes that write their cluster file."""
+
+    def write_cluster_file(self, path: Path) -> Path: ...
+
+
 class Site:
     """A user's installation: TIPCFLOW_HOME, configs/, a copy of the toy suite, a cluster file of living nodes."""
 
-    def __init__(self, folder: Path, nodes: "LocalNodes | LocalSlurm", *, database_url: str = "") -> None:
+    def __init__(self, folder: Path, nodes: Nodes, *, database_url: str = "") -> None:
         self._nodes = nodes
         self.database_url = database_url
         self.home = folder / "home"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.certify import ROOT, Site
+from tests.support.certify import ROOT, Nodes, Site
 
 from devcluster.install.environment import is_ready
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
@@ -43,7 +43,7 @@ def nodes_on_demand(folder: Path, python: Path) -> Iterator[Callable[[], LocalNo
         yield nodes
 
 
-def sample_site(folder: Path, nodes: LocalNodes, suite: str, *, sample: str = "", **settings: Any) -> Site:
+def sample_site(folder: Path, nodes: Nodes, suite: str, *, sample: str = "", **settings: Any) -> Site:
     """Return an installation with the shipped suite file of that name and a copy of its sample suite.
 
     Args:

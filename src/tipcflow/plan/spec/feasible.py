@@ -1,11 +1,13 @@
 """Feasibility of legs and trainings: whether a node supports their device and precision."""
 
+import re
 from collections.abc import Collection
 
 from tipcflow.domain import ConfigError, Leg, Step, StepKind
 from tipcflow.domain.numbers.units import counted
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
+from tipcflow.plan.source.reader import Reader
 
 NO_GPU = "node {node} has no GPU"
 # Paddle can be set to fp32, bf16 and, for quantized models, int8 on CPUs (docs/adr/0036-precisions-on-cpus.md).
@@ -15,6 +17,29 @@ NO_HALF = "Paddle has no {precision} inference on CPUs (node {node}): it would r
 _NEEDS = {"int8": ("avx512_vnni", "amx_int8"), "bf16": ("avx512_bf16", "amx_bf16")}
 # Precision words of trainings with mixed precision, in params files and benchmark sections.
 _MIXED = frozenset({"amp", "fp16", "bf16", "true"})
+# Words that name a number format. Other words are the suite's own, such as True or trt_fp16.
+_FORMAT = re.compile(r"(?:fp|bf|int)\d+")
+_FORMATS = ("fp32", "fp16", "bf16", "int8", "fp64", "fp8", "int4")
+
+
+def check_precision(word: str, slot: str, reader: Reader) -> None:
+    """Check a precision word: with an unknown number format, the suite would fail or compute in fp32.
+
+    Args:
+        slot: of the params file, `autocast` or `precision`.
+
+    Raises:
+        ConfigError: an unknown number format, such as fp61.
+    """
+    if _FORMAT.fullmatch(word) and word not in _FORMATS:
+        raise ConfigError(
+            "unknown precision",
+            file=reader.params.file,
+            line=reader.line(slot),
+            key=reader.key(slot),
+            found=word,
+            expected=f"one of {', '.join(_FORMATS)}, amp, or a word of the suite",
+        )
 
 
 def unsupported_reason(device: str, precision: str, host: Host, options: PlanOptions) -> str:

@@ -11,7 +11,7 @@ from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.legs import combinations, devices
 from tipcflow.plan.source.options import PlanOptions
 from tipcflow.plan.source.scope import Scope, leg_scope, with_infer_vars
-from tipcflow.plan.spec.feasible import unquantized_reason, unsupported_reason
+from tipcflow.plan.spec.feasible import check_precision, unquantized_reason, unsupported_reason
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 # Quoted and escaped text is kept; spaces are collapsed and bare pipes are replaced.
@@ -32,7 +32,7 @@ def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, opti
     """Return all legs of one exported model, CPU and GPU, in the file's order, each command once.
 
     Raises:
-        ConfigError: the file has a device word that is neither CPU nor GPU.
+        ConfigError: the file has a device word that is neither CPU nor GPU, or an unknown precision.
     """
     reader = scope.reader
     texts: dict[str, Leg] = {}
@@ -48,6 +48,7 @@ def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, opti
                 expected="True, gpu, False or cpu",
             )
         for words in combinations(reader, device, quant, keep_defects=False):
+            check_precision(words.get("precision", ""), "precision", reader)
             leg = _leg(scope, word, device, words, host, group, options)
             reason = unquantized_reason(device, leg.precision, quant=quant, host=host, options=options)
             if reason and not leg.not_run:

@@ -28,7 +28,7 @@ from tipcflow.plan.source.options import PlanOptions
 from tipcflow.plan.source.reader import Reader
 from tipcflow.plan.source.scope import Scope, amp_variables, base_variables, model_name, weights_scope
 from tipcflow.plan.source.variants import spec_groups, spec_points, spec_trainers, world_size
-from tipcflow.plan.spec.feasible import untrainable_reason, without_running
+from tipcflow.plan.spec.feasible import check_precision, untrainable_reason, without_running
 from tipcflow.plan.spec.legs import spec_legs, tidy
 from tipcflow.plan.spec.steps import infer_steps, prepared_step
 
@@ -105,6 +105,7 @@ class SpecPlanner:
     def training(self) -> Iterator[Step]:
         """Yield the steps of all points and repeats."""
         for point in self.points:
+            check_precision(point.autocast, "autocast", self.reader)
             host = hosts_of(point.group, self.cluster)[0]
             reason = untrainable_reason(point.autocast, host, self.options)
             for repeat in range(1, self.options.repeats + 1):

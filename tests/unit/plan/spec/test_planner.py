@@ -223,3 +223,21 @@ def test_a_cluster_that_supports_no_training_is_refused(
     error = str(caught.value)
     assert "supports none of the trainings" in error
     assert "1 training; node a has no GPU: on CPUs, Paddle ignores mixed precision (amp)" in error
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("--precision:fp32", "--precision:fp61|fp32", "--precision: unknown precision; found 'fp61'"),
+        ("--precision:null|amp", "--precision:null|fp99", "--precision: unknown precision; found 'fp99'"),
+    ],
+)
+def test_unknown_number_format_is_refused_with_its_line(
+    plan: Make, norm_text: str, cluster: Callable[..., Cluster], old: str, new: str, where: str
+) -> None:
+    assert old in norm_text
+    line = next(number for number, text in enumerate(norm_text.splitlines(), 1) if text.startswith(old))
+    with pytest.raises(ConfigError) as caught:
+        plan(norm_text.replace(old, new), cluster=cluster())
+    assert f":{line}: {where}" in str(caught.value)
+    assert "expected one of fp32, fp16, bf16, int8" in str(caught.value)

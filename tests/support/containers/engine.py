@@ -45,7 +45,8 @@ def real_engine() -> Iterator[Path]:
         "--pidfile",
         f"{folder}/pid",
     ]
-    words += ["-H", socket, "--bridge=none", "--iptables=false", "--ip-masq=false", "--shutdown-timeout=5"]
+    words += ["-H", socket, "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-masq=false"]
+    words.append("--shutdown-timeout=5")
     with (folder / "log").open("wb") as log:
         daemon = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
     docker = folder / "docker"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import engine
 from tests.support.certify import Site
+from tests.support.containers import engine
 from tests.support.framework.wheels import make_wheel, sha256_of
 
 from devcluster.local_nodes.nodes import LocalNodes
