@@ -106,7 +106,7 @@ def _start(chain: str, base: str, body: ComparisonBody, repository: Repository, 
         "policy": repository.policy,
         "a": base,
         "b": body.head_sha,
-        "budget_minutes": repository.budget.minutes,
+        "budget_minutes": body.budget_minutes or repository.budget.minutes,
     }
     note = f"pull request {body.number} of {repository.name}, commit {body.head_sha[:8]}, requested by {body.by}"
     runs.start(AB, run_id, after, conf, note)

@@ -30,6 +30,7 @@ from tipcflow.store.github.attempts import (
     StartedChain,
 )
 from tipcflow.store.github.decision import AttemptDecision
+from tipcflow_operators.pull_request.noisy import plan_comparisons
 
 WHOLE = "whole_train_whole_infer"
 # After this time a chain that Airflow does not start, or a suite that cannot be fetched, is an infra_failure.
@@ -194,6 +195,9 @@ def _selected(
     fitted = fit_chains(
         names, candidate_set, repository, store, config_dir=config_dir, mode=mode, ref=attempt.head_sha
     )
+    if fitted is not None:
+        sentences = plan_comparisons(attempt, fitted, repository, store, mode=mode, config_dir=config_dir)
+        body = body.model_copy(update={"compared": sentences}) if sentences else body
     return _within(rows, body, fitted)
 
 

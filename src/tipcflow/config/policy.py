@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from tipcflow.config.automation.rules import BisectRule, QuarantineRule
+from tipcflow.config.automation.rules import AbRule, BisectRule, QuarantineRule
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import message_and_expected
 from tipcflow.config.waits import Waits
@@ -265,6 +265,7 @@ class Policy(ConfigModel):
         golden: comparison of legs with stored goldens.
         comparison: selection of earlier runs.
         quarantine: limits of quarantines.
+        ab: A/B comparisons that the planner of pull requests chooses.
         bisect: bisections that regressions and failures start.
         overrides: exceptions for suites or models.
     """
@@ -297,6 +298,7 @@ class Policy(ConfigModel):
     node_health: NodeRule = NodeRule()
     detect: DetectRule = DetectRule()
     quarantine: QuarantineRule = QuarantineRule()
+    ab: AbRule = AbRule()
     bisect: BisectRule = BisectRule()
     overrides: tuple[Override, ...] = ()
 

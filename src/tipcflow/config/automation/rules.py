@@ -19,6 +19,19 @@ class QuarantineRule(ConfigModel):
     max_days: float = Field(default=30.0, gt=0, le=366)
 
 
+class AbRule(ConfigModel):
+    """A/B comparisons that the planner of pull requests chooses (docs/reference/ab.md).
+
+    Attributes:
+        when: `never`, or `noisy` for chains whose history is too noisy for the gate.
+        above: a history is too noisy if the smallest change of a gating speed that the change-point detector finds
+            is larger (0.2 is 20 %).
+    """
+
+    when: Literal["never", "noisy"] = "never"
+    above: float = Field(default=0.2, gt=0, le=10)
+
+
 class BisectRule(ConfigModel):
     """Bisections that tipcflow starts (docs/reference/bisection.md).
 

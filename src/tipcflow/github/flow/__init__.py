@@ -5,7 +5,13 @@ Every step may be repeated: a process that dies in between loses and doubles not
 Public: `__all__`, `deliver`, `handle`, `observe`, `waiting`.
 """
 
-from tipcflow.github.flow.comparisons import AbRun, ComparisonBody, living_comparisons, save_comparison
+from tipcflow.github.flow.comparisons import (
+    AbRun,
+    ComparisonBody,
+    add_comparison,
+    living_comparisons,
+    save_comparison,
+)
 from tipcflow.github.flow.deliver import Delivered, deliver
 from tipcflow.github.flow.handle import Clients, handle
 from tipcflow.github.flow.issues import write_issues
@@ -17,6 +23,7 @@ __all__ = [
     "Clients",
     "ComparisonBody",
     "Delivered",
+    "add_comparison",
     "deliver",
     "handle",
     "living_comparisons",

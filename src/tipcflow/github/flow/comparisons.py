@@ -38,11 +38,13 @@ class ComparisonBody(TextBody):
     """A requested comparison of the base and the head of a pull request.
 
     Attributes:
-        comment: id of the comment with the command.
+        comment: id of the comment with the command; 0 if the planner chose the comparison.
         head_sha, base: commit B, and the branch of commit A.
         base_sha: commit A; '' before the start.
         by: the user.
         globs: of the chains; empty for those that the change affects.
+        why: the planner's reasons, one sentence each.
+        budget_minutes: of each chain; 0 for that of the repository's file.
         requested_at, retry_at: seconds since the epoch.
         problem: why nothing was started.
         cancel: why it is cancelled; '' if it is not.
@@ -54,6 +56,8 @@ class ComparisonBody(TextBody):
     base_sha: str = ""
     by: str
     globs: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    budget_minutes: float = 0.0
     requested_at: float
     retry_at: float = 0.0
     runs: tuple[AbRun, ...] = ()
@@ -61,9 +65,14 @@ class ComparisonBody(TextBody):
     cancel: str = ""
     ended: bool = False
 
+    @property
+    def subject(self) -> str:
+        """The subject of its message: one comparison per comment, and one of the planner per commit."""
+        return str(self.comment) if self.comment else f"plan/{self.number}/{self.head_sha}"
+
     def dag_run_id(self, repository: str, chain: str) -> str:
         """Return the ID of the run of the DAG `ab` for a chain, equal in every repetition."""
-        digest = hashlib.sha256(f"{repository.lower()}\n{self.comment}\n{chain}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{repository.lower()}\n{self.subject}\n{chain}".encode()).hexdigest()
         return f"github__{digest[:24]}"
 
 
@@ -71,8 +80,6 @@ def request_comparison(store: Store, repository: Repository, decision: Decision,
     """Store a requested comparison; a repeated delivery changes nothing."""
     assert decision.compare
     assert decision.key
-    if store.messages.get(repository.name, MessageKind.COMPARISON, str(comment)) is not None:
-        return
     body = ComparisonBody(
         number=decision.number,
         text="",
@@ -83,7 +90,13 @@ def request_comparison(store: Store, repository: Repository, decision: Decision,
         globs=decision.compare.chains,
         requested_at=store.now(),
     )
-    save_comparison(store, repository, body)
+    add_comparison(store, repository, body)
+
+
+def add_comparison(store: Store, repository: Repository, body: ComparisonBody) -> None:
+    """Store a new comparison; nothing happens if it exists."""
+    if store.messages.get(repository.name, MessageKind.COMPARISON, body.subject) is None:
+        save_comparison(store, repository, body)
 
 
 def living_comparisons(store: Store, repository: str = "") -> list[tuple[str, ComparisonBody]]:
@@ -125,14 +138,13 @@ def save_comparison(store: Store, repository: Repository, body: ComparisonBody) 
         base_sha=body.base_sha,
         by=body.by,
         chains=tuple(_facts(store, run) for run in body.runs),
+        why=body.why,
         problem=body.cancel or body.problem,
         ended=body.ended,
     )
     stored = body.model_copy(update={"text": comparison_text(facts, repository)}).stored()
     rank = _ENDED if body.ended else 0.0
-    store.messages.put(
-        repository.name, MessageKind.COMPARISON, str(body.comment), stored, rank=rank, final=body.ended
-    )
+    store.messages.put(repository.name, MessageKind.COMPARISON, body.subject, stored, rank=rank, final=body.ended)
 
 
 def _facts(store: Store, run: AbRun) -> ComparedChain:

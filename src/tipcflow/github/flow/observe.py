@@ -182,6 +182,7 @@ def facts_of(
         start_s=min(starts, default=None),
         partial=known.partial,
         unproven=known.unproven,
+        compared=body.compared,
         problems=body.problems,
         accuracy=tuple(_accuracy(store, chains)) if state is State.DONE else (),
         command=_command(attempt, repository, chains) if state is State.DONE else "",

@@ -48,6 +48,7 @@ class ComparisonFacts:
     Attributes:
         base, base_sha: branch, and its commit that B is compared with; '' before the start.
         by: the user who requested it.
+        why: reasons of the planner, one sentence each.
         problem: why it was not started, or why it ended early; '' otherwise.
     """
 
@@ -56,6 +57,7 @@ class ComparisonFacts:
     base_sha: str
     by: str
     chains: tuple[ComparedChain, ...] = ()
+    why: tuple[str, ...] = ()
     problem: str = ""
     ended: bool = False
 
@@ -67,6 +69,8 @@ def comparison_text(facts: ComparisonFacts, repository: Repository) -> str:
         f"### {repository.check}: A/B comparison {_head(facts)}",
         f"A: base {base}. B: head {code(short(facts.head_sha))}. Requested by {cell(facts.by)}.",
     ]
+    if facts.why:
+        parts.append("\n".join(f"- {cell(each)}" for each in facts.why))
     if facts.problem:
         parts.append(cell(facts.problem))
     if facts.chains:

@@ -81,6 +81,7 @@ class PullFacts:
         start_s: expected seconds until the start; None if unknown.
         partial: only chains that a command named ran on this commit, so that the selected ones are unproven.
         unproven: dropped legs and chains, one sentence each.
+        compared: chains whose history is too noisy for the gate, one sentence each.
         problems: globs and labels of the repository's file that match no chain, one sentence each.
         accuracy: results against the targets, one line each.
         command: one command that reproduces the run.
@@ -96,6 +97,7 @@ class PullFacts:
     start_s: float | None = None
     partial: bool = False
     unproven: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     accuracy: tuple[str, ...] = ()
     command: str = ""

@@ -95,12 +95,14 @@ def _findings(chains: Sequence[ChainFacts]) -> list[tuple[str, Finding]]:
 
 
 def lists(facts: PullFacts) -> list[str]:
-    """Accuracy, unproven parts and the command, each with its heading."""
+    """Accuracy, unproven parts, comparisons and the command, each with its heading."""
     parts = []
     if facts.accuracy:
         parts.append("### Accuracy\n\n" + "\n".join(f"- {cell(line)}" for line in facts.accuracy))
     if facts.unproven:
         parts.append("### Not proven\n\n" + "\n".join(f"- {cell(part)}" for part in facts.unproven))
+    if facts.compared:
+        parts.append("### A/B comparison\n\n" + "\n".join(f"- {cell(line)}" for line in facts.compared))
     if facts.command:
         parts.append(f"### Reproduce\n\n{code(facts.command)}")
     return parts

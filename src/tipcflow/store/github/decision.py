@@ -24,6 +24,7 @@ class AttemptDecision(Frozen):
         problems: what the selection cannot use, such as a label that names no chain.
         unconcerned: why no chain was selected.
         unproven: what the budget dropped.
+        compared: chains with a history that is too noisy, one sentence each: compared with the base, or why not.
         predicted_s: predicted seconds of the selected chains.
         retry_at: time by the database's clock, before which a failed start or stop is not repeated.
         stopped: whether the DAG runs of a cancelled attempt were stopped.
@@ -43,6 +44,7 @@ class AttemptDecision(Frozen):
     problems: tuple[str, ...] = ()
     unconcerned: str = ""
     unproven: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
     predicted_s: float = 0.0
     retry_at: float = 0.0
     stopped: bool = False

@@ -14,7 +14,7 @@ REPOSITORY = Repository(name="o/r", connection="app", suite="toy", cluster="loca
 
 
 def facts(*chains: ComparedChain, problem: str = "", ended: bool = True) -> ComparisonFacts:
-    return ComparisonFacts("b" * 40, "main", "a" * 40, "mia", chains, problem, ended)
+    return ComparisonFacts("b" * 40, "main", "a" * 40, "mia", chains, (), problem, ended)
 
 
 def metric(outcome: str, high: float = 1.15) -> ComparedMetric:
@@ -49,7 +49,7 @@ def test_head_names_the_worst_result(made: ComparisonFacts, head: str) -> None:
 def test_hostile_text_stays_in_its_cell() -> None:
     bad = "<img src=x> @everyone | [x](http://evil) #12 `code`\n\n# head"
     chain = ComparedChain(bad, Status.FAILED, bad, (ComparedMetric(bad, bad, 1.0, 0.9, 1.1, bad),))
-    made = ComparisonFacts("b" * 40, bad, "", bad, (chain,), bad, ended=True)
+    made = ComparisonFacts("b" * 40, bad, "", bad, (chain,), (bad,), bad, ended=True)
     text = comparison_text(made, REPOSITORY)
     for part in ("<img", "@everyone", "[x](http", " #12", "\n# head"):
         assert part not in text
