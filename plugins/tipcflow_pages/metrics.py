@@ -17,6 +17,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from tipcflow.domain import Status
+from tipcflow.domain.alert.entry import AlertState
 from tipcflow.store.queries.operation import Operation
 from tipcflow_pages.data.data import current_settings, usable_store
 from tipcflow_pages.secrets import connection_password
@@ -113,6 +114,9 @@ class Collector:
         yield from self._nodes(window)
         latency = f"Seconds from a run's creation to its status, {window}."
         yield _labelled("tipcflow_verdict_latency_seconds", latency, ("trigger", "quantile"), _latencies(numbers))
+        alerts = {(state.value,): numbers.alerts.get(state.value, 0) for state in AlertState}
+        help_text = f"Alerts by state that were opened in the last {self._days} days; invalid ones are false."
+        yield _labelled("tipcflow_alerts", help_text, ("state",), alerts.items())
         yield _plain("tipcflow_outbox_waiting", "Webhook deliveries that are not handled yet.", numbers.deliveries)
         oldest = numbers.oldest_delivery_s
         yield _plain("tipcflow_outbox_oldest_seconds", "Age of the oldest delivery not handled yet.", oldest)

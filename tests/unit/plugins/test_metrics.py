@@ -60,6 +60,7 @@ def test_metrics_export_the_numbers_of_the_database(client: TestClient, store: S
     assert found["tipcflow_node_runs", (("node", "node-a"), ("status", "failed"))] == 1
     assert found["tipcflow_node_lost_steps", (("node", "node-b"),)] == 0
     assert found["tipcflow_verdict_latency_seconds", (("quantile", "0.95"), ("trigger", outliers))] == 20
+    assert found["tipcflow_alerts", (("state", "invalid"),)] == 0
     assert found["tipcflow_window_days", ()] == 7
 
 

@@ -10,7 +10,7 @@ from tipcflow.domain import FailureClass
 from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.store.base import Part, clock
 from tipcflow.store.leases.rows import all_leases, all_requests
-from tipcflow.store.schema import documents, outbox, runs
+from tipcflow.store.schema import alerts, documents, outbox, runs
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Operation:
         node_lost: node -> number of steps that ended because the node was lost.
         node_last: node -> end of its newest finished run, seconds since the epoch.
         latencies: trigger -> seconds from the creation of a run to its status, sorted.
+        alerts: state -> number of alerts that were opened since `since`.
         deliveries: number of unhandled webhook deliveries; `oldest_delivery_s` is the age of the oldest, or 0.
     """
 
@@ -40,6 +41,7 @@ class Operation:
     node_lost: Mapping[str, int] = field(default_factory=dict)
     node_last: Mapping[str, float] = field(default_factory=dict)
     latencies: Mapping[str, list[float]] = field(default_factory=dict)
+    alerts: Mapping[str, int] = field(default_factory=dict)
     deliveries: int = 0
     oldest_delivery_s: float = 0.0
 
@@ -69,6 +71,7 @@ class OperationQueries(Part):
                 oldest_queued_s=max(waits, default=0.0),
                 leases=Counter((lease.node, not lease.live(at)) for lease in all_leases(connection)),
                 node_lost=lost_steps(connection, at - window_s),
+                alerts=_alerts(connection, at - window_s),
                 deliveries=int(deliveries),
                 oldest_delivery_s=max(0.0, at - oldest) if oldest is not None else 0.0,
                 runs=ended.statuses,
@@ -101,6 +104,11 @@ def _ended(connection: Connection, since: float) -> _Ended:
             last[node] = max(last.get(node, 0.0), ended_at)
     in_order = {trigger: sorted(seconds) for trigger, seconds in latencies.items()}
     return _Ended(statuses, of_nodes, last, in_order)
+
+
+def _alerts(connection: Connection, since: float) -> dict[str, int]:
+    query = select(alerts.c.state, func.count()).where(alerts.c.first_at >= since).group_by(alerts.c.state)
+    return {state: int(count) for state, count in connection.execute(query)}
 
 
 def lost_steps(connection: Connection, since: float) -> Counter[str]:

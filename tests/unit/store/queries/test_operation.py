@@ -2,8 +2,10 @@
 
 import pytest
 from tests.support.stories import TRAIN, a_run, record_run
+from tests.unit.domain.alert.test_entry import alert, moved
 
 from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain.alert.entry import AlertEvent, AlertState, EventKind
 from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.store import Store
@@ -64,6 +66,23 @@ def test_lost_nodes_are_counted_from_failures(queries: OperationQueries, store: 
         failure = Failure(failure_class=kind, node="node-b", log_line='the line names "node_lost"')
         store.documents.put(run.id, FailuresDocument({AttemptKey(TRAIN, 1): failure}))
     assert queries.numbers(DAY).node_lost == {"node-b": 1}
+
+
+def test_alerts_of_the_window_are_counted_by_state(queries: OperationQueries, store: Store) -> None:
+    now = store.now()
+    for number, age in enumerate((10.0, 20.0, 3 * DAY), start=1):
+        run = store_run(store, f"20261121t00000{number}-a-0000", now - age)
+        draft = alert(moved("ips", 0.8), first=run, newest=run, first_at=now - age, newest_at=now - age)
+        store.tracked_alerts.open(draft, "slow", at=now)
+    event = AlertEvent(alert=2, at=now, who="mia", kind=EventKind.STATE, text="invalid")
+    store.tracked_alerts.change(event, state=AlertState.INVALID, state_at=now)
+    assert queries.numbers(DAY).alerts == {"new": 1, "invalid": 1}
+    assert queries.numbers(4 * DAY).alerts == {"new": 2, "invalid": 1}
+
+
+def store_run(store: Store, run: str, at: float) -> str:
+    store.runs.create(a_run(run, created_at=at))
+    return run
 
 
 def test_waiting_deliveries_are_counted(queries: OperationQueries, store: Store) -> None:
