@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from tipcflow.domain.run.bisection import BisectionDocument
+from tipcflow.domain.run.drains import DoubtfulDocument
 from tipcflow.execute.comparison.predecessors import predecessors_of
 from tipcflow.store.queries.pages import ChainOrder, Listed, RunFilter
 from tipcflow.store.schema import RUN_WORDS
@@ -89,9 +90,12 @@ def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep) -> 
     """Return the page of a run."""
     data = run_data(store, run_id)
     view = RunView(data, collect_context(store, data, chosen.home), predecessors_of(store, data.run))
-    bisection = store.documents.get(run_id, BisectionDocument)
-    alerts = store.tracked_alerts.of_run(run_id)
-    return html(request, "run.html", title=run_id, view=view, alerts=alerts, bisection=bisection)
+    more: dict[str, Any] = {
+        "alerts": store.tracked_alerts.of_run(run_id),
+        "bisection": store.documents.get(run_id, BisectionDocument),
+        "doubtful": store.documents.get(run_id, DoubtfulDocument),
+    }
+    return html(request, "run.html", title=run_id, view=view, **more)
 
 
 def _waiting(store: StoreDep, listed: Listed) -> frozenset[str]:

@@ -67,12 +67,13 @@ def sweeps() -> Mapping[str, Callable[[Upkeep], str]]:
     from tipcflow.execute.sweeps.node_histories import node_histories
     from tipcflow.execute.sweeps.retention import retention
     from tipcflow.execute.sweeps.runs import runs_without_status
+    from tipcflow.execute.sweeps.slow_nodes import slow_nodes
     from tipcflow_operators.bisect.start import bisections
     from tipcflow_operators.notices.sweep import notices
     from tipcflow_operators.pull_request.missed import missed_deliveries
 
     nodes = (runs_without_status, expired_leases, leftovers, late_logs, node_folders)
-    others = (retention, missed_deliveries, notices, bisections, node_histories)
+    others = (retention, missed_deliveries, notices, bisections, node_histories, slow_nodes)
     return {sweep.__name__: sweep for sweep in (*nodes, *others)}
 
 

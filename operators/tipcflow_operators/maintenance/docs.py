@@ -28,4 +28,7 @@ once, and sends weekly digests. Without a file in configs/teams nothing is sent.
 that cannot be bisected, with the reason. See docs/reference/bisection.md.""",
     "node_histories": """Compares the speed of each node with its own last 90 days, by its probes and by the chains on it, and stores the result
 for the page *Nodes*. CLI equivalent: `tipcflow nodes --history`.""",
+    "slow_nodes": """Drains a node that its own probes show to be slower than before, on clusters with `drain: auto`: it gets no runs until
+`tipcflow nodes undrain`. At most one node per hour and cluster, a quarter of the nodes, and never nodes that the cluster's runs need. The
+log names the evidence.""",
 }

@@ -216,6 +216,7 @@ class Cluster(Frozen):
     Attributes:
         launch: the launcher of trainings, unless the suite sets one.
         probe: whether Python processes of steps load the framework probe.
+        drain: `auto`: maintenance drains a node that is slower than before; `ask`: it is only proposed.
         slurm: how the nodes are requested from Slurm; None for an inventory. Before the allocation, `nodes` are
             placeholders, one for each node that may be allocated.
     """
@@ -224,6 +225,7 @@ class Cluster(Frozen):
     kind: Literal["ssh", "slurm"] = "ssh"
     launch: Launch | None = None
     probe: bool = True
+    drain: Literal["ask", "auto"] = "ask"
     slurm: SlurmSource | None = None
     nodes: tuple[Node, ...] = Field(min_length=1)
 

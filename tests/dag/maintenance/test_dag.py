@@ -53,6 +53,7 @@ def test_every_task_runs_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "missed_deliveries": "0 deliveries of 0 Apps: 0 missed ones stored",
         "notices": "no teams in configs/teams: nothing is sent",
         "bisections": "no bisection is due",
+        "slow_nodes": "0 clusters drain by themselves: 0 nodes drained",
         "node_histories": "0 nodes with runs in the last 90 days: none are slower than before",
     }
     with Store.open() as store:

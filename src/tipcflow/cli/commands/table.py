@@ -309,6 +309,7 @@ COMMANDS = (
         {
             "add": "tipcflow nodes add 10.0.0.7 --user root --cluster lab",
             "reap": "tipcflow nodes reap --cluster lab",
+            "undrain": "tipcflow nodes undrain b --cluster lab --because 'new fan'",
         },
     ),
     LazyCommand(

@@ -6,6 +6,7 @@ import typer
 
 from tipcflow.cli.nodes import add as nodes_add
 from tipcflow.cli.nodes import reap as nodes_reap
+from tipcflow.cli.nodes import undrain as nodes_undrain
 from tipcflow.cli.nodes.choice import ClusterOption, chosen, chosen_inventories
 from tipcflow.cli.output.output import print_json, terminal_width
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Nodes: health, leases, queue.", invoke_without_command=True)
 app.command("add")(nodes_add.add)
 app.command("reap")(nodes_reap.reap)
+app.command("undrain")(nodes_undrain.undrain)
 
 
 @app.callback()
@@ -54,13 +56,15 @@ def nodes(
 
 def _print_history(cluster: str | None, days: float, *, as_json: bool, as_csv: bool) -> None:
     from tipcflow.cli.nodes.history import print_history
+    from tipcflow.execute.drain.drains import all_drains
     from tipcflow.execute.overview.node_history import load_node_history
     from tipcflow.store import Store
 
     named = chosen(cluster)[0].name if cluster else ""
     with Store.open() as store:
         loaded = load_node_history(store, cluster=named, days=days)
-    print_history(loaded, as_json=as_json, as_csv=as_csv)
+        drains = [each.drain for each in all_drains(store) if named in ("", each.drain.cluster)]
+    print_history(loaded, drains, as_json=as_json, as_csv=as_csv)
 
 
 def cluster_view(clusters: list[Cluster], *, alone: bool) -> "View":

@@ -1,17 +1,21 @@
 """`tipcflow nodes --history`: which node is slower than before, and since when."""
 
+from collections.abc import Sequence
+
 from tipcflow.cli.output.output import echo_lines, print_json
 from tipcflow.cli.output.records import print_records
-from tipcflow.domain.numbers.units import counted, iso
+from tipcflow.domain.numbers.units import counted, iso, utc_minute
+from tipcflow.domain.run.drains import Drain
 from tipcflow.report.overview.node_history import NodeHistory, advice, change_text
 
 _COLUMNS = ("node", "source", "size", "elsewhere", "since", "since_at", "runs", "is_slow")
 
 
-def print_history(history: NodeHistory, *, as_json: bool, as_csv: bool) -> None:
-    """Print the trends of nodes; as CSV a row per slowdown."""
+def print_history(history: NodeHistory, drains: Sequence[Drain], *, as_json: bool, as_csv: bool) -> None:
+    """Print the trends of nodes and the drains; as CSV a row per slowdown."""
     if as_json:
-        print_json(history.model_dump(mode="json"))
+        drained = [drain.model_dump(mode="json") for drain in drains]
+        print_json(history.model_dump(mode="json") | {"drains": drained})
     elif as_csv:
         rows = [
             change.model_dump() | {"since_at": iso(change.since_at), "is_slow": trend.is_slow}
@@ -20,7 +24,15 @@ def print_history(history: NodeHistory, *, as_json: bool, as_csv: bool) -> None:
         ]
         print_records(rows, names=_COLUMNS)
     else:
-        echo_lines(history_lines(history))
+        echo_lines([*history_lines(history), *map(drain_line, drains)])
+
+
+def drain_line(drain: Drain) -> str:
+    """A drain as text: who drained the node, why, and the end or the command that ends it."""
+    began = f"{drain.cluster}/{drain.node}: drained {utc_minute(drain.at)} by {drain.who}: {drain.why}"
+    if drain.ended_at is not None:
+        return f"{began}; in service since {utc_minute(drain.ended_at)} by {drain.ended_by}: {drain.ended_why}"
+    return f"{began}; undo: tipcflow nodes undrain {drain.node} --cluster {drain.cluster} --because '…'"
 
 
 def history_lines(history: NodeHistory) -> list[str]:

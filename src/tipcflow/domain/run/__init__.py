@@ -1,4 +1,4 @@
 """A run, its attempts, jobs and members, how they ended, failure classes, and notices.
 
-Public: `bisection`, `failure`, `job_event`, `kept_files`, `names`, `notices`, `run`, `scaling`.
+Public: `bisection`, `drains`, `failure`, `job_event`, `kept_files`, `names`, `notices`, `run`, `scaling`.
 """

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.teams.team import Team
 from tipcflow.domain.alert.entry import OPEN_STATES
+from tipcflow.domain.run.drains import DrainsDocument
 from tipcflow.domain.run.notices import NoticesDocument, Notified
+from tipcflow.execute.drain.drains import all_drains
 from tipcflow.execute.notices.alert_news import (
     REGRESSION,
     Pending,
@@ -17,7 +19,7 @@ from tipcflow.execute.notices.alert_news import (
 )
 from tipcflow.execute.notices.alert_news import mark as mark_alerts
 from tipcflow.execute.overview.today import load_today, state_of
-from tipcflow.report.notices.message import Ended, Message, changes_message, digest_message
+from tipcflow.report.notices.message import Ended, Message, changes_message, digest_message, drains_message
 from tipcflow.report.overview.alerts import Alerts, make_alerts
 from tipcflow.report.overview.today import GREEN, Problem, Today
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
     from tipcflow.store.queries.states import Line
 
+# The kind of problems, in a team's file, that includes drained nodes.
+INFRASTRUCTURE = "infrastructure"
 # Sends a message to a team; raises if it was not sent.
 Send = Callable[[Team, Message], None]
 
@@ -65,7 +69,12 @@ def notify(this: Pass, teams: tuple[Team, ...]) -> str:
     for team in awake:
         today = load_today(this.store, now=this.now, owns=team.owns)
         pending = pending_news(this.store, team, tracked, this.now)
-        for error in (_send_changes(this, team, today, lines, pending, notices), _send_digest(this, team, today)):
+        errors = (
+            _send_changes(this, team, today, lines, pending, notices),
+            _send_digest(this, team, today),
+            _send_drains(this, team),
+        )
+        for error in errors:
             if error is not None:
                 counts[not error] += 1
             if error:
@@ -161,6 +170,30 @@ def _send_digest(this: Pass, team: Team, today: Today) -> str | None:
     except Exception as error:
         # A notifier raises whatever its library does.
         mark.unlink(missing_ok=True)
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _send_drains(this: Pass, team: Team) -> str | None:
+    """Send the nodes that tipcflow drained, to teams that get problems of nodes; returns as `_send_changes`."""
+    if INFRASTRUCTURE not in team.kinds:
+        return None
+    due = [
+        each
+        for each in all_drains(this.store)
+        if each.drain.ended_at is None and team.name not in each.drain.notified
+    ]
+    if not due:
+        return None
+    marked = [each.drain.model_copy(update={"notified": (*each.drain.notified, team.name)}) for each in due]
+    for each, drain in zip(due, marked, strict=True):
+        this.store.documents.merge(each.run, DrainsDocument, {drain.key: drain})
+    try:
+        this.send(team, drains_message(team.name, [each.drain for each in due], this.site))
+    except Exception as error:
+        # A notifier raises whatever its library does.
+        for each in due:
+            this.store.documents.merge(each.run, DrainsDocument, {each.drain.key: each.drain})
         return f"{type(error).__name__}: {error}"
     return ""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import Cluster, Node
 from tipcflow.domain.run_documents import ClusterDocument
+from tipcflow.execute.drain.drains import drained_nodes
 from tipcflow.execute.node.file_lock import locked
 
 if TYPE_CHECKING:
@@ -45,9 +46,13 @@ def load_of(store: "Store", cluster: Cluster, run: str) -> Mapping[str, int]:
 
 
 def doubtful_nodes(store: "Store", cluster: Cluster) -> frozenset[str]:
-    """Return the nodes with expired leases: their run has ended, but the node could not be listed since."""
+    """Return the nodes that are chosen last.
+
+    They have expired leases (their run has ended, but the node could not be listed since), or are drained.
+    """
     expired = store.leases.expired_nodes()
-    return frozenset(node.name for node in cluster.nodes if node.address in expired)
+    silent = frozenset(node.name for node in cluster.nodes if node.address in expired)
+    return silent | drained_nodes(store, cluster).keys()
 
 
 def place_nodes(

@@ -6,6 +6,7 @@ from html import escape
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain.numbers.units import counted, utc_minute
+from tipcflow.domain.run.drains import Drain
 from tipcflow.report.notices.alerts import CHAINS, AlertNews, alerts_subject
 from tipcflow.report.overview.alerts import AlertGroup, Alerts
 from tipcflow.report.overview.today import Problem, State, Today
@@ -136,6 +137,25 @@ def digest_message(team: str, week: str, today: Today, site: str, alerts: Alerts
             "today": today.model_dump(mode="json"),
             "alerts": alerts.model_dump(mode="json"),
         },
+    )
+
+
+def drains_message(team: str, drains: Sequence[Drain], site: str) -> Message:
+    """Return the message about nodes that tipcflow drained, with the command that returns each to service."""
+    lines: list[str] = []
+    for drain in drains:
+        lines += [
+            f"drained: node {drain.node} of cluster {drain.cluster} gets no runs",
+            f"  reason: {one_line(drain.why)}",
+            f"  doubtful: {counted(len(drain.doubtful), 'run')} since then",
+            f"  undo: tipcflow nodes undrain {drain.node} --cluster {drain.cluster} --because '…'",
+        ]
+    names = ", ".join(drain.key for drain in drains)
+    return Message(
+        subject=f"tipcflow {team}: drained {names}",
+        lines=tuple(lines),
+        links=_link(site, "Nodes", "nodes"),
+        facts={"team": team, "drained": [drain.model_dump(mode="json") for drain in drains]},
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.two_nodes import record_slow_node
 
+from tipcflow.domain.run.drains import Drain, DrainsDocument
 from tipcflow.store import Store
 
 
@@ -40,6 +41,25 @@ def test_history_names_the_slow_node_and_its_doubtful_runs(tipcflow: Callable[..
     table = tipcflow("nodes", "--history", "--csv").out.splitlines()
     assert table[0] == "node,source,size,elsewhere,since,since_at,runs,is_slow"
     assert [row.split(",")[:2] for row in table[1:]] == [["b", "cpu"], ["b", "chains"]]
+
+
+@pytest.mark.usefixtures("slow_node")
+def test_drained_node_is_listed_and_returned_to_service(tipcflow: Callable[..., Any]) -> None:
+    with Store.open() as store:
+        drain = Drain(cluster="lab", node="b", at=1_795_000_000.0, who="tipcflow", why="probe cpu slower")
+        store.documents.merge("b-20", DrainsDocument, {drain.key: drain})
+    last = tipcflow("nodes", "--history").out.splitlines()[-1]
+    assert last == (
+        "lab/b: drained 2026-11-18 11:06 UTC by tipcflow: probe cpu slower; "
+        "undo: tipcflow nodes undrain b --cluster lab --because '…'"
+    )
+    assert tipcflow("nodes", "undrain", "b").code == 2
+    done = tipcflow("nodes", "undrain", "b", "--because", "new fan", "--who", "ann")
+    assert done.out == "node b of cluster lab gets runs again\n"
+    assert "in service since" in tipcflow("nodes", "--history").out.splitlines()[-1]
+    (kept,) = json.loads(tipcflow("nodes", "--history", "--json").out)["drains"]
+    assert (kept["ended_by"], kept["ended_why"]) == ("ann", "new fan")
+    assert "is not drained" in tipcflow("nodes", "undrain", "b", "--because", "again").err
 
 
 @pytest.mark.usefixtures("slow_node")

@@ -9,6 +9,7 @@ from tests.support.stories import T0, open_store
 
 from tipcflow.config.teams.team import Digest, Quiet, Team
 from tipcflow.domain import CheckResult, Status
+from tipcflow.domain.run.drains import Drain, DrainsDocument
 from tipcflow.execute.alerts.track import track_alerts
 from tipcflow.execute.notices.notify import Pass, notify
 
@@ -149,6 +150,25 @@ def test_the_digest_lists_open_alerts_by_cause(inbox: Inbox) -> None:
         "    since 2026-11-19 11:06 UTC, run clas-b-x-1; vision",
     )
     assert "Alerts" in inbox.sent[-1][1].links
+
+
+def test_drained_node_is_sent_once_to_teams_that_get_node_problems(inbox: Inbox) -> None:
+    inbox.run(0, Status.PASS)
+    drain = Drain(cluster="lab", node="b", at=T0, who="tipcflow", why="probe cpu +40.0 % slower", doubtful=("r",))
+    inbox.store.documents.merge("clas-a-x-0", DrainsDocument, {drain.key: drain})
+    inbox.fails = True
+    assert inbox.notify(1) == []
+    inbox.fails = False
+    assert inbox.notify(1.1) == ["tipcflow vision: drained lab/b"]
+    assert inbox.notify(1.2) == []
+    assert inbox.sent[0][1].lines == (
+        "drained: node b of cluster lab gets no runs",
+        "  reason: probe cpu +40.0 % slower",
+        "  doubtful: 1 run since then",
+        "  undo: tipcflow nodes undrain b --cluster lab --because '…'",
+    )
+    other = VISION.model_copy(update={"name": "other", "kinds": ("broken",)})
+    assert inbox.notify(1.3, other) == []
 
 
 def test_without_teams_nothing_is_sent(inbox: Inbox) -> None:
