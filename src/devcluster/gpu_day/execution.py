@@ -14,7 +14,7 @@ from typing import Any
 
 from devcluster.gpu_day.parts import Command, Part, shown
 from devcluster.signals import Interrupted
-from tipcflow.domain import Status
+from tipcflow.domain import Status, exit_code
 from tipcflow.domain.numbers.units import counted, limit
 from tipcflow.install.uv import requirements_dir
 
@@ -180,13 +180,26 @@ def _status(command: Command, ran: Ran, text: str, output: Path) -> tuple[Status
     """Return the status of a command, and the reason if it is not `pass`."""
     if command.reads == "run" and (run := _json(text).get("run")):
         status = Status(run["status"]) if run.get("status") else Status.INFRA_FAILURE
-        return (Status.PASS if status is Status.IMPROVEMENT else status), run.get("reason", "")
+        return (Status.PASS if status is Status.IMPROVEMENT else status), _first_line(run.get("reason", ""))
     if ran.code == 0:
         return Status.PASS, ""
     status = _STATUSES.get(ran.code or 0, Status.FAILED) if command.argv[0] == "tipcflow" else Status.FAILED
+    if command.reads == "scaling" and (reason := _failed_topologies(_json(text))):
+        return status, reason
     errors = (output / ran.logs[1]).read_text(errors="replace").strip() or text.strip()
     last = next((line.strip() for line in reversed(errors.splitlines()) if _tells(line)), "no message")
     return status, f"exit code {ran.code}: {last}" if ran.code is not None else last
+
+
+def _failed_topologies(document: dict[str, Any]) -> str:
+    """Return the topologies of a scaling series that failed, with their reasons; '' without any."""
+    failed = [entry for entry in document.get("topologies", []) if exit_code(Status(entry["status"]))]
+    return "; ".join(f"{entry['topology']}: {_first_line(entry['reason'])}" for entry in failed)
+
+
+def _first_line(text: str) -> str:
+    """Return a reason without its hint."""
+    return text.split("\n", 1)[0]
 
 
 def _tells(line: str) -> bool:

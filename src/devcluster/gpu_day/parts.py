@@ -31,6 +31,7 @@ _TORCH_VERSIONS = (
     'torch.__version__, "torch: CUDA": torch.version.cuda, "torch: cuDNN": torch.backends.cudnn.version(), '
     '"torch: NCCL": n}))'
 )
+_PADDLE_GPUS, _TORCH_GPUS = "paddle.device.cuda", "torch.cuda"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def make_parts(options: Options, gpus: int) -> list[Part]:
     return [
         Part("machine", "GPUs and their connections", machine, gpus=1),
         *_paddle_parts(options, gpus),
-        *_torch_parts(options),
+        *_torch_parts(options, gpus),
     ]
 
 
@@ -102,6 +103,7 @@ def _paddle_parts(options: Options, gpus: int) -> list[Part]:
         *([] if reviewed.is_file() else [Command(("tools/lock_gpu.sh", locked, version), env=lock)]),
         *_environment(options, "node-gpu", locked),
         Command((python, "-c", _PADDLE_VERSIONS), reads="versions"),
+        _count_gpus(python, _PADDLE_GPUS, gpus),
         Command((python, "-c", "import paddle; paddle.utils.run_check()"), reads="text"),
     )
     nodes = ("paddle", "nodes")
@@ -126,7 +128,7 @@ def _paddle_parts(options: Options, gpus: int) -> list[Part]:
     ]
 
 
-def _torch_parts(options: Options) -> list[Part]:
+def _torch_parts(options: Options, gpus: int) -> list[Part]:
     folder = options.output / "envs" / "node-torch-gpu"
     python = str(folder / "bin" / "python")
     missing = ""
@@ -140,6 +142,7 @@ def _torch_parts(options: Options) -> list[Part]:
         *_offline(options),
         *_environment(options, "node-torch-gpu", locked),
         Command((python, "-c", _TORCH_VERSIONS), reads="versions"),
+        _count_gpus(python, _TORCH_GPUS, gpus),
     )
     data = str(options.output / "data")
     made = Command((python, "tools/make_data.py", "--root", data), cwd=_PYTORCH)
@@ -175,6 +178,16 @@ def _two_ranks(python: str, script: str) -> Command:
     return Command(
         ("bash", "-c", f"{start} 0 & {start} 1; code=$?; wait $! && exit $code"), cwd=_PYTORCH, reads="text"
     )
+
+
+def _count_gpus(python: str, module: str, gpus: int) -> Command:
+    """Return the check that a framework finds all GPUs: a build for CPUs finds none and trains anyway."""
+    package = module.split(".")[0]
+    program = (
+        f"import {package}; found = {module}.device_count(); "
+        f'assert found == {gpus}, f"{package} finds {{found}} GPUs, this machine has {gpus}"'
+    )
+    return Command((python, "-c", program))
 
 
 def _offline(options: Options) -> tuple[Command, ...]:

@@ -146,9 +146,22 @@ def _results(part: dict[str, Any]) -> Iterator[str]:
     for line in results.get("text", []):
         yield f"    {line}"
     if "nodes" in results:
-        states = [(entry.get("check", ""), entry.get("result", "")) for entry in results["nodes"]["findings"]]
-        yield table(("check", "result"), states)
+        yield table(("where", "check", "state", "result or fix"), _findings(results["nodes"]))
     yield from _scaling(results.get("scaling", {}))
+
+
+def _findings(document: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return the rows of `tipcflow doctor` about the node, and all that are not ok."""
+    return [
+        (
+            entry["where"],
+            entry["what"],
+            "ok" if entry["ok"] else "fix",
+            entry["found"] if entry["ok"] else entry["fix"],
+        )
+        for entry in document.get("findings", [])
+        if entry["where"] != "here" or not entry["ok"]
+    ]
 
 
 def _scaling(document: dict[str, Any]) -> Iterator[str]:
@@ -159,7 +172,9 @@ def _scaling(document: dict[str, Any]) -> Iterator[str]:
         speed = f"{row['median_speed']:.2f}" if row else ""
         gain = f"{row['speedup']:.2f}" if row.get("speedup") is not None else ""
         share = percentage(row["efficiency"]) if row.get("efficiency") is not None else ""
-        entries.append((entry["topology"], entry["status"], speed, gain, share, entry["reason"]))
+        # Without the hint of an error.
+        reason = entry["reason"].split("\n", 1)[0]
+        entries.append((entry["topology"], entry["status"], speed, gain, share, reason))
     if entries:
         yield table(("topology", "status", "samples/s (median)", "speed-up", "efficiency", "reason"), entries)
     for note in document.get("notes", []):

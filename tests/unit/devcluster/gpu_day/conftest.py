@@ -59,9 +59,10 @@ esac
 """
 TIPCFLOW = """#!/bin/bash
 echo "tipcflow $*" >> "$STUB_CALLS"
-case "$1 $2" in
+case "$*" in
     "run "*two_normal*)
-        echo '{"run": {"id": "r-2", "status": "failed", "reason": "node a, rank 1: NCCL error"}, "checks": []}'
+        echo '{"checks": [], "run": {"id": "r-2", "status": "failed",
+            "reason": "node a, rank 1: NCCL error\\n  hint: retry"}}'
         exit 1 ;;
     "run "*amp_o2*) echo "infra_failure: node a: disk full" >&2; exit 5 ;;
     "run "*)
@@ -73,6 +74,12 @@ case "$1 $2" in
         echo "step,leg,status,reason,node,exit_code,duration_s,gpu_rss,inference_time"
         echo "norm/infer_gpu,trt_fp16,pass,,a,0,3.5,512.0,0.81"
         echo "norm/infer_cpu,mkldnn,not_run,no AVX512,a,,nan,," ;;
+    "scaling run"*"--precision amp"*)
+        echo '{"models": {}, "topologies": [
+            {"topology": "1n1g", "status": "failed", "reason": "rank 0: loss is nan\\n  hint: lower the rate"},
+            {"topology": "2n8g", "status": "not_run", "reason": "2 nodes needed, cluster local has 1"}]}'
+        echo "note: no plot was written" >&2
+        exit 1 ;;
     "scaling run"*)
         echo '{"models": {"m": {"1n1g": {"median_speed": 410.5, "speedup": 1.0, "efficiency": 1.0},
             "1n8g": {"median_speed": 2955.6, "speedup": 7.2, "efficiency": 0.9}}},
@@ -80,7 +87,12 @@ case "$1 $2" in
             "topologies": [{"topology": "1n1g", "status": "pass", "reason": ""},
             {"topology": "1n8g", "status": "pass", "reason": ""},
             {"topology": "2n8g", "status": "not_run", "reason": "2 nodes needed, cluster local has 1"}]}' ;;
-    "doctor "*) echo '{"ok": false, "findings": [{"check": "login", "result": "127.0.1.1"}]}'; exit 5 ;;
+    "doctor "*)
+        echo '{"ok": false, "findings": [
+            {"where": "here", "what": "git", "ok": true, "found": "/usr/bin/git", "fix": ""},
+            {"where": "here", "what": "ping", "ok": false, "found": "", "fix": "apt-get install iputils-ping"},
+            {"where": "node a", "what": "login", "ok": true, "found": "127.0.1.1", "fix": ""}]}'
+        exit 5 ;;
 esac
 """
 
