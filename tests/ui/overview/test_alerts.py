@@ -8,7 +8,10 @@ from tests.support.stories import T0, a_plan, a_run
 from tests.ui.overview.test_overviews import look
 
 from tipcflow.domain import CheckResult, Status
+from tipcflow.domain.run.bisection import BisectionDocument
+from tipcflow.domain.run.drains import DoubtfulDocument
 from tipcflow.domain.run.notices import IssueRef, IssuesDocument
+from tipcflow.execute.alerts.bisected import attach_bisection
 from tipcflow.execute.alerts.decide import alerts_named, assign
 from tipcflow.execute.alerts.track import track_alerts
 from tipcflow.store import Store
@@ -86,3 +89,16 @@ def test_the_page_of_a_run_links_its_alerts(browser: TestClient, alerts: None) -
     assert "/certification/alerts/1" in seen.attributes("a", "href")
     assert "Alert 1: new, owner kernels" in seen.text
     assert "/certification/alerts/1" not in look(browser, "runs/a-0").attributes("a", "href")
+
+
+def test_pages_show_the_result_of_a_bisection_and_doubtful_numbers(
+    browser: TestClient, machine: TestClient, home: Path, alerts: None
+) -> None:
+    sentence = "97 %: 3f2c1e00 'Use <b>new</b> loader' (9 runs, 41 min)"
+    with Store.open(f"sqlite:///{home}/tipcflow.db") as store:
+        attach_bisection(store, "a-1", BisectionDocument(sentence=sentence))
+        store.documents.put("a-1", DoubtfulDocument(why="node b is slower than before"))
+    for path in ("alerts/1", "alerts/2", "runs/a-1"):
+        assert f"Bisection: {sentence}" in look(browser, path).text
+    assert "doubtful: node b is slower than before" in look(browser, "runs/a-1").text
+    assert machine.get("/certification/api/alerts/2").json()["bisection"]["sentence"] == sentence

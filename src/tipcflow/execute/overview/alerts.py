@@ -93,7 +93,9 @@ def search_of(store: "Store", alert: Alert) -> str:
     where = ["--suite", bad.suite, "--mode", bad.mode, "--cluster", bad.cluster]
     if _commit(good) and _commit(bad) and _commit(good) != _commit(bad):
         range_ = ["--good", _commit(good), "--bad", _commit(bad)]
-        command = ["tipcflow", "bisect", plan.params_file, alert.metrics[0].metric, *range_, *where]
+        moved = alert.metrics[0]
+        place = [*(["--step", moved.step] if moved.step else []), *(["--leg", moved.leg] if moved.leg else [])]
+        command = ["tipcflow", "bisect", plan.params_file, moved.metric, *range_, *place, *where]
     elif good.framework and bad.framework and good.framework != bad.framework:
         builds = ["--framework-a", _version(good), "--framework-b", _version(bad)]
         command = ["tipcflow", "ab", plan.params_file, *builds, *where]

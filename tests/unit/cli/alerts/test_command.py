@@ -96,7 +96,7 @@ def test_alerts_can_be_set_assigned_commented_and_shown(tipcflow: Callable[..., 
     ]
     detail = json.loads(tipcflow("alerts", "show", "3", "--json").out)
     assert "tipcflow bisect" in detail["search"]
-    assert "batch_cost --good cccccccccccc --bad dddddddddddd" in detail["search"]
+    assert "batch_cost --good cccccccccccc --bad dddddddddddd --step v/train --suite" in detail["search"]
 
 
 @pytest.mark.usefixtures("alerts")
