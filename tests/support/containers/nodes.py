@@ -49,7 +49,7 @@ class NodeContainers:
         self.docker, self.cluster = docker, cluster
 
     def write_cluster_file(self, path: Path) -> Path:
-        data = self.cluster.model_dump(mode="json", exclude_defaults=True)
+        data = {**self.cluster.model_dump(mode="json", exclude_defaults=True), "name": path.stem}
         path.write_text(yaml.safe_dump(data, sort_keys=False))
         return path
 
@@ -106,7 +106,7 @@ def _keys(folder: Path) -> Mapping[str, str]:
 def _start(docker: Path, node: Mapping[str, str], env: Mapping[str, str], key: str, python: Path) -> None:
     environment = f"{python.parents[1]}:{Path(node['python']).parents[1]}:ro"
     keys = {"NODE_HOST_KEY": env[f"{key}_HOST_KEY"], "NODE_LOGIN_KEY_PUB": env["NODE_LOGIN_KEY_PUB"]}
-    words = ["run", "-d", "--name", node["name"], "--hostname", node["name"], "--init", "--shm-size=1g"]
+    words = ["run", "-d", "--name", node["name"], "--hostname", node["name"], "--shm-size=1g"]
     words += ["--network", NETWORK, "--ip", node["address"], *(word for name in keys for word in ("-e", name))]
     for mount in (f"{sys.base_prefix}:{sys.base_prefix}:ro", "/usr:/usr:ro", environment):
         words += ["-v", mount]

@@ -36,6 +36,8 @@ def configs(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     ("arguments", "message"),
     [
         (("--kind", "docker"), "--kind: unknown kind; found 'docker'; expected namespaces or loopback"),
+        (("--device", "tpu"), "--device: unknown device; found 'tpu'; expected cpu or gpu"),
+        (("--device", "gpu"), "--device: the local nodes' own environment has PaddlePaddle for CPUs; found 'gpu'"),
         (("--python", "/none/python"), "--python: no such interpreter; found '/none/python'"),
         (("--suite", "mine"), "the suite imports torch"),
         (("--suite", "none"), "none"),
