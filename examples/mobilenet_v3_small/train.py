@@ -12,7 +12,7 @@ from pathlib import Path
 # The processes of a group share the node's cores. It counts only before Paddle is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from mobilenet.arguments import DEFAULT_SEED, MODELS, mixing, parse, positive, refuse, switch
+from mobilenet.arguments import DEFAULT_SEED, MODELS, mixing, parse, positive, refuse, share, switch
 from mobilenet.inject import parse_fault
 
 
@@ -29,6 +29,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--auto-cast", choices=("fp32", "amp"), default="fp32", help="amp needs a GPU")
     parser.add_argument("--amp-level", choices=("O1", "O2"), default="O1", help="O2: weights in float16, too")
     parser.add_argument("settings", nargs="*", metavar="Global.KEY=VALUE", help="settings of mixed precision")
+    parser.add_argument(
+        "--compress", choices=("none", "prune", "quantize"), default="none", help="after half of the training"
+    )
+    parser.add_argument("--prune-share", type=share, default=0.3, help="of the channels, for --compress=prune")
     parser.add_argument("--lr", type=float, default=0.006)
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="equal seeds give equal losses")
     parser.add_argument("--print-freq", type=positive, default=1, help="iterations per printed line")
@@ -58,7 +62,7 @@ def main() -> None:
     from mobilenet.model import MobileNetV3Small
     from mobilenet.prototypes import CLASSES
     from mobilenet.training import evaluate, train
-    from mobilenet.weights import load_weights, save_weights
+    from mobilenet.weights import load_model, save_weights
 
     held_out = read_list(args.data_path, "val")
     place = start(args.use_gpu)
@@ -68,11 +72,10 @@ def main() -> None:
     used = f", precision {precision.word}" if not args.test_only else ""
     group = f"rank {place.rank} of {place.world}, backend {place.backend}"
     log(f"{group}, device {place.device}{used}, seed {args.seed}")
-    model = MobileNetV3Small(CLASSES)
-    if args.pretrained not in ("", "null"):
-        load_weights(model, args.pretrained)
+    given = args.pretrained not in ("", "null")
+    model = load_model(args.pretrained) if given else MobileNetV3Small(CLASSES)
     if not args.test_only:
-        train(model, read_list(args.data_path, "train"), args, place, precision, log)
+        model = train(model, read_list(args.data_path, "train"), args, place, precision, log)
     if place.leads:
         if not args.test_only:
             save_weights(model, args.output_dir / "latest.pdparams")

@@ -24,7 +24,10 @@ CHAINS = {
     "mobilenet_v3_small.mobilenet_v3_small.train_fleet_infer_python",
     "mobilenet_v3_small.mobilenet_v3_small.train_infer_python",
     "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_amp_infer_python_linux_gpu_cpu",
+    "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_fpgm_infer_python_linux_gpu_cpu",
     "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu",
+    "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_pact_infer_python_linux_gpu_cpu",
+    "mobilenet_v3_small.mobilenet_v3_small.train_ptq_infer_python",
     *(
         f"pytorch_multinode.{test}.train_{launch}"
         for test in ("toy", "mnist", "data")

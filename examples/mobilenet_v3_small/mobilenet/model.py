@@ -5,6 +5,7 @@ scale. Batch normalisation forgets faster than is usual: a lite training has som
 evaluation would else use statistics that are still near their start values.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import paddle
@@ -59,9 +60,8 @@ def _conv(
 class SqueezeExcitation(nn.Layer):
     """Weighs the channels by the content of the whole image; [N, C, H, W] -> [N, C, H, W]."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, squeezed: int) -> None:
         super().__init__()
-        squeezed = _width(channels / 4)
         self.weigh = nn.Sequential(
             nn.AdaptiveAvgPool2D(1),
             nn.Conv2D(channels, squeezed, 1),
@@ -76,19 +76,26 @@ class SqueezeExcitation(nn.Layer):
 
 
 class InvertedResidual(nn.Layer):
-    """Widen, convolve each channel, weigh, narrow; with a shortcut where the shape stays."""
+    """Widen, convolve each channel, weigh, narrow; with a shortcut where the shape stays.
 
-    def __init__(self, channels: int, row: _Row, scale: float) -> None:
+    Attributes:
+        expanded: channels between widening and narrowing, which no other block sees.
+        widens: whether the block has a layer that makes them; without it, they are those of its input.
+    """
+
+    def __init__(self, channels: int, row: _Row, scale: float, width: int | None = None) -> None:
         super().__init__()
-        expanded, out = _width(row.expanded * scale), _width(row.out * scale)
+        full, out = _width(row.expanded * scale), _width(row.out * scale)
+        expanded = full if width is None else width
+        self.expanded, self.widens = expanded, full != channels
         layers: list[nn.Layer] = []
-        if expanded != channels:
+        if self.widens:
             layers.append(_conv(channels, expanded, 1, act=row.activation))
         layers.append(
             _conv(expanded, expanded, row.kernel, stride=row.stride, groups=expanded, act=row.activation)
         )
         if row.squeeze:
-            layers.append(SqueezeExcitation(expanded))
+            layers.append(SqueezeExcitation(expanded, _width(full / 4)))
         layers.append(_conv(expanded, out, 1))
         self.layers = nn.Sequential(*layers)
         self.shortcut = row.stride == 1 and channels == out
@@ -101,14 +108,20 @@ class InvertedResidual(nn.Layer):
 
 
 class MobileNetV3Small(nn.Layer):
-    """Images [N, 3, H, W] -> logits [N, classes]."""
+    """Images [N, 3, H, W] -> logits [N, classes].
 
-    def __init__(self, classes: int, scale: float = SCALE) -> None:
+    Args:
+        widths: `expanded` of each block, where channels were removed; the table's by default.
+    """
+
+    def __init__(self, classes: int, scale: float = SCALE, widths: Sequence[int] | None = None) -> None:
         super().__init__()
         channels = _width(16 * scale)
         layers: list[nn.Layer] = [_conv(3, channels, 3, stride=2, act=nn.Hardswish)]
-        for row in _ROWS:
-            block = InvertedResidual(channels, row, scale)
+        self.blocks: list[InvertedResidual] = []
+        for row, width in zip(_ROWS, widths or [None] * len(_ROWS), strict=True):
+            block = InvertedResidual(channels, row, scale, width)
+            self.blocks.append(block)
             layers.append(block)
             channels = block.out
         last = _width(576 * scale)

@@ -3,7 +3,8 @@
     python tools/export_model.py --pretrained=./output/latest.pdparams --save-inference-dir=./output/inference
 
 Writes `inference.json` and `inference.pdiparams`; with FLAGS_enable_pir_api=0 in the environment, as inference
-code of before Paddle 3 needs it, `inference.pdmodel` in place of the first. The model gives class probabilities.
+code of before Paddle 3 needs it, and for quantized weights, `inference.pdmodel` in place of the first. The model
+gives class probabilities.
 Prints the network's own predictions in the format of inference: each engine is compared with them.
 """
 
@@ -36,31 +37,33 @@ def main() -> None:
     import paddle
     from mobilenet.answers import print_answers
     from mobilenet.data import find_pictures
-    from mobilenet.model import MobileNetV3Small
-    from mobilenet.prototypes import CLASSES, SIZE
-    from mobilenet.weights import load_weights
+    from mobilenet.prototypes import SIZE
+    from mobilenet.quantizing import is_quantized, save_quantized
+    from mobilenet.weights import load_model
 
     paddle.set_device("cpu")
-    model = MobileNetV3Small(CLASSES)
-    load_weights(model, args.pretrained)
+    model = load_model(args.pretrained)
     network = paddle.nn.Sequential(model, paddle.nn.Softmax(axis=-1))
     network.eval()
+    if args.img_path.exists():
+        with paddle.no_grad():
+            print_answers(
+                lambda pictures: network(paddle.to_tensor(pictures)).numpy(), find_pictures(args.img_path)
+            )
     spec = paddle.static.InputSpec([None, 3, SIZE, SIZE], "float32", name="image")
     folder = args.save_inference_dir
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("inference.*"):
         # A program of an earlier export in the other format must not remain next to new weights.
         old.unlink()
-    paddle.jit.save(paddle.jit.to_static(network, input_spec=[spec]), str(folder / "inference"))
+    if is_quantized(model.state_dict()):
+        save_quantized(network, folder / "inference", spec)
+    else:
+        paddle.jit.save(paddle.jit.to_static(network, input_spec=[spec]), str(folder / "inference"))
     written = sorted(file.name for file in folder.glob("inference.*"))
     if "inference.pdiparams" not in written or not {"inference.json", "inference.pdmodel"} & set(written):
         refuse(f"the export wrote only {written} into {folder}", 1)
     print(f"exported {', '.join(written)} into {folder}", flush=True)
-    if args.img_path.exists():
-        with paddle.no_grad():
-            print_answers(
-                lambda pictures: network(paddle.to_tensor(pictures)).numpy(), find_pictures(args.img_path)
-            )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from textwrap import shorten
 from tipcflow.check.baseline.baseline import against_baseline
 from tipcflow.check.baseline.node_health import node_health
 from tipcflow.check.baseline.pinned import against_pinned
+from tipcflow.check.compression.content import ran_compression
+from tipcflow.check.compression.speed import compression_speed
 from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence import ran_evidence, ran_files, ran_log, ran_removed, require_proofs
 from tipcflow.check.numeric.accuracy import accuracy_final
@@ -43,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     ran_group,
     ran_training,
     ran_weights,
+    ran_compression,
     ran_engine,
     confirm_run,
     node_health,
@@ -53,6 +56,7 @@ CHECKS: tuple[Check, ...] = (
     accuracy_evaluation,
     parity_onednn,
     parity_chain,
+    compression_speed,
     golden_results,
     against_baseline,
     against_pinned,

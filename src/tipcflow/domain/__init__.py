@@ -58,6 +58,7 @@ from tipcflow.domain.numbers.series import Series
 from tipcflow.domain.plan import (
     Command,
     Compat,
+    Compression,
     Leg,
     Plan,
     Quirk,
@@ -71,6 +72,7 @@ from tipcflow.domain.run.attempt import Attempt
 from tipcflow.domain.run.exit_record import (
     EndReason,
     ExitRecord,
+    ModelContent,
     Observed,
     ObservedRank,
     OutputFile,
@@ -94,6 +96,7 @@ __all__ = [
     "Cluster",
     "Command",
     "Compat",
+    "Compression",
     "ConfigError",
     "Container",
     "CurveKey",
@@ -122,6 +125,7 @@ __all__ = [
     "MemberKey",
     "MemberState",
     "MetricKey",
+    "ModelContent",
     "Node",
     "NodeFacts",
     "Observed",

@@ -27,6 +27,13 @@ class StepKind(StrEnum):
     INFER_GPU = "infer_gpu"
 
 
+class Compression(StrEnum):
+    """Declared compression of an exported model: values of 8 bits, or fewer parameters."""
+
+    QUANTIZED = "quantized"
+    PRUNED = "pruned"
+
+
 # An empty part of PYTHONPATH would mean the working directory.
 _INSIDE = (
     "PATH=$TIPCFLOW_BIN:$PATH; export PYTHONPATH=$TIPCFLOW_PYTHON${TIPCFLOW_PYTHON:+${PYTHONPATH:+:}}$PYTHONPATH"
@@ -114,6 +121,7 @@ class Step(Frozen):
         world_size: ranks of a training step over all nodes, 0 outside training. With parameter servers, the ranks
             are those of the trainers.
         servers: parameter servers of a training step over all nodes, in rank order on the nodes; 0 for none.
+        compression: what an export declares about its model; None for an export without compression.
         epochs, iterations: length of a training by the argument of its command; 0 if the command has none.
         not_run: the reason why the cluster does not support the step; '' if it does.
     """
@@ -131,6 +139,7 @@ class Step(Frozen):
     artefacts: tuple[str, ...] = ()
     world_size: int = 0
     servers: int = 0
+    compression: Compression | None = None
     epochs: int = 0
     iterations: int = 0
     deadline_s: float = Field(default=900.0, gt=0)

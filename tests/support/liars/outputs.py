@@ -1,12 +1,25 @@
 """Weights, exports and evaluations that are not there, are empty or are not of this run."""
 
 from tests.support.certify import Site
+from tests.support.framework.exported_model import write_model
 from tests.support.liars.lie import Lie, both, edit
 from tests.support.liars.training import TRAIN
 
 WRITE = 'file.write("" if what == "empty" else f"weights of seed {args.seed}\\n")'
 EXPORT = "tools/export_model.py"
 PRETRAINED = 'if not os.path.exists(args.pretrained):\n    sys.exit(f"no weights at {args.pretrained}")\n'
+WRITTEN = """\
+if args.inject != "nothing":
+    with (
+        open(args.pretrained) as weights,
+        open(os.path.join(args.save_inference_dir, "inference.pdiparams"), "w") as out,
+    ):
+        out.write(weights.read())
+"""
+COPIED = """\
+for name in os.listdir("plain"):
+    shutil.copyfile(os.path.join("plain", name), os.path.join(args.save_inference_dir, name))
+"""
 EXPORTED = 'os.path.join(args.save_inference_dir, "inference.pdiparams")'
 
 
@@ -21,6 +34,25 @@ def _shipped(path: str, text: str) -> object:
         file = site.suite / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+
+    return apply
+
+
+def _compressed(trainer: str, export: str, precision: str) -> object:
+    """The params file also trains a compressed variant, and all exports write the same model in fp32."""
+
+    def apply(site: Site) -> None:
+        operators = [("conv2d", ["image", "w"], ["a"]), ("relu", ["a"], ["b"]), ("matmul_v2", ["b", "v"], ["c"])]
+        tensors = [("float32", (4, 3), [0.5, -0.25, 1.0] * 4), ("float32", (4, 2), [0.125, 2.0] * 4)]
+        write_model(site.suite / "plain", operators, tensors, old=False)
+        edit(EXPORT, ("import os\n", "import os\nimport shutil\n"), (WRITTEN, COPIED))(site)
+        for old, new in (
+            ("trainer:norm_train", f"trainer:norm_train|{trainer}"),
+            (f"{trainer}:null", f"{trainer}:train.py"),
+            (f"{export}:null", f"{export}:{EXPORT}"),
+            ("--precision:fp32", f"--precision:{precision}"),
+        ):
+            site.edit_params(old, new)
 
     return apply
 
@@ -122,5 +154,19 @@ LIES = (
         "the evaluation prints top5 and no top1; earlier runs had both",
         edit(TRAIN, ("Acc@1 0.875 ", "")),
         (r"top1",),
+    ),
+    Lie(
+        "quantized in name only",
+        "the params file trains a quantized variant, whose export is the fp32 model",
+        _compressed("pact_train", "quant_export", "fp32|int8"),
+        (r"ran.compression", r"declared: quantized", r"fp32"),
+        history=False,
+    ),
+    Lie(
+        "pruned in name only",
+        "the params file trains a pruned variant, whose export has all parameters",
+        _compressed("fpgm_train", "fpgm_export", "fp32"),
+        (r"ran.compression", r"declared: pruned", r"20 parameters instead of 20"),
+        history=False,
     ),
 )

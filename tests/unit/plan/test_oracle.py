@@ -28,7 +28,7 @@ KEYS = (
 WITHOUT_RECORDS = {
     *("models/paddle2onnx", "models/ptq", "PaddleSeg/dy2static", "PaddleVideo/dy2static", "PASSL", "PaddleRS"),
     *("PaddleNLP", "PaddleSpeech", "Paddle3D", "Paddle3D/training", "pytorch", "mobilenet_v3_small"),
-    "parameter_server",
+    *("parameter_server", "mobilenet_v3_small/ptq"),
 }
 
 

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 from gpu import convert, enable_gpu, holds_engine
+from kernels import layer_kernels
 from mobilenet.arguments import refuse
+from mobilenet.prototypes import SIZE
 from paddle import inference
+from precision import check_model
 
 
 def find_model(folder: Path) -> tuple[Path, Path]:
@@ -25,6 +28,7 @@ def find_model(folder: Path) -> tuple[Path, Path]:
 def make_config(args: argparse.Namespace) -> inference.Config:
     """The configuration as declared. Nothing is left to a default: oneDNN is on by default in Paddle 3."""
     program, weights = find_model(args.model_dir)
+    check_model(args.precision, program)
     if args.use_gpu and args.use_tensorrt and program.suffix == ".json":
         program = convert(program, args.precision, args.batch_size)
         weights = program.with_suffix(".pdiparams")
@@ -40,6 +44,8 @@ def make_config(args: argparse.Namespace) -> inference.Config:
             config.disable_mkldnn()
         if args.precision == "bf16":
             config.enable_mkldnn_bfloat16()
+        if args.precision == "int8":
+            config.enable_mkldnn_int8()
         config.set_cpu_math_library_num_threads(args.cpu_threads)
     if program.suffix == ".json":
         # Before enable_memory_optim: in another order making the predictor fails.
@@ -98,10 +104,19 @@ class Engine:
     def __init__(self, args: argparse.Namespace) -> None:
         self.config = make_config(args)
         self.predictor = inference.create_predictor(self.config)
-        self.settings = actual(self.config, args)
-        check(self.settings, args)
         self.input = self.predictor.get_input_handle(self.predictor.get_input_names()[0])
         self.output = self.predictor.get_output_handle(self.predictor.get_output_names()[0])
+        self.settings = actual(self.config, args)
+        if self.settings["precision"] == "int8" and (kernels := layer_kernels(self._run_blank)):
+            # The configuration only shows that int8 is allowed.
+            print(f"kernels: {kernels[0]} of {kernels[1]} layers in int8", flush=True)
+            self.settings["precision"] = "int8" if 2 * kernels[0] > kernels[1] else "fp32"
+        check(self.settings, args)
+
+    def _run_blank(self) -> None:
+        self.input.reshape((1, 3, SIZE, SIZE))
+        self.input.copy_from_cpu(np.zeros((1, 3, SIZE, SIZE), dtype="float32"))
+        self.predictor.run()
 
     def __call__(self, pictures: np.ndarray) -> np.ndarray:
         """Images float32 [N, 3, H, W] -> class probabilities [N, classes]."""

@@ -36,14 +36,23 @@ def check_cpu(precision: str, onednn: bool, flags: frozenset[str]) -> None:
             f"precision={precision}: this CPU has none of {', '.join(sorted(needed))}, it would run fp32",
             MACHINE_CANNOT,
         )
-    if precision == "int8":
-        refuse("precision=int8: the exported model is not quantised, Paddle would run fp32", MACHINE_CANNOT)
+
+
+def check_model(precision: str, program: Path) -> None:
+    """Ends the process with 3 if an int8 leg has a model that is not quantized."""
+    if precision == "int8" and not is_quantized(program):
+        refuse(f"precision=int8: {program} is not quantized, Paddle would run fp32", MACHINE_CANNOT)
+
+
+def is_quantized(program: Path) -> bool:
+    """Whether a program has operators that quantize values."""
+    return b"quantize_linear" in program.read_bytes()
 
 
 def check_gpu(precision: str, tensorrt: bool) -> None:
     """Ends the process with 3 when a GPU leg of this precision is not possible."""
     if precision == "int8":
-        refuse("precision=int8: the exported model is not quantised", MACHINE_CANNOT)
+        refuse("precision=int8 on a GPU is not offered by this script", MACHINE_CANNOT)
     if precision == "bf16":
         refuse("precision=bf16 on a GPU is not offered by this script", MACHINE_CANNOT)
     if precision != "fp32" and not tensorrt:

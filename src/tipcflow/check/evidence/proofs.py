@@ -9,7 +9,7 @@ from tipcflow.domain import CheckResult, Evidence, EvidenceKey, Expectation, Fac
 
 # Checks of what was computed, by what the framework or the network reported. Connections that were seen from
 # outside are not among them: a short training may end between two looks.
-_PROOFS = frozenset({"parity.chain", "ran.group", "ran.weights"})
+_PROOFS = frozenset({"parity.chain", "ran.compression", "ran.group", "ran.weights"})
 
 
 def proven_by(results: Iterable[CheckResult]) -> frozenset[EvidenceKey]:

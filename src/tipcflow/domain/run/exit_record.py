@@ -48,9 +48,35 @@ class UnmetNeed(StrEnum):
     NODE = "node"
 
 
+class ModelContent(Record):
+    """Content of an exported model of Paddle, as the node runner read it from its files.
+
+    Attributes:
+        program: name of the file with the operators.
+        operators: kind of operator -> number.
+        layers, quantized_layers: operators with weights (convolutions, matrix products), and those of them that
+            have an input from a quantizing operator.
+        parameters: values of all tensors; `weights`: of those with two dimensions or more; `zeros`: zeros among
+            the weights, -1 if not counted.
+        types: type of values -> their number.
+        unread: why nothing is known, '' otherwise.
+    """
+
+    program: str = ""
+    operators: dict[str, int] = {}
+    layers: int = 0
+    quantized_layers: int = 0
+    tensors: int = 0
+    parameters: int = 0
+    weights: int = 0
+    zeros: int = -1
+    types: dict[str, int] = {}
+    unread: str = ""
+
+
 class OutputFile(Record):
     """One expected output: `fresh` if it was written after the command's start; `damage` is the defect of its
-    content (`is cut off`), '' if none is known."""
+    content (`is cut off`), '' if none is known; `content` is that of an exported model, None for other files."""
 
     path: str
     exists: bool
@@ -58,6 +84,7 @@ class OutputFile(Record):
     size: int = 0
     sha256: str = ""
     damage: str = ""
+    content: ModelContent | None = None
 
 
 class RankEnd(Record):

@@ -1,10 +1,10 @@
 """Models that a file lists for the mode without training, in spec semantics."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import basename, dirname, normpath, relpath
 
-from tipcflow.domain import ConfigError
+from tipcflow.domain import Compression, ConfigError
 from tipcflow.params.specs import WholeInferSpec
 from tipcflow.params.values import NOTHING
 from tipcflow.plan.source.reader import Reader
@@ -24,6 +24,7 @@ class ListedModel:
         folder: folder of the exported model, relative to the suite's root.
         path: the same folder as passed to inference.
         quant: the word that declares whether the model is quantized.
+        compression: what the export declares about its model.
     """
 
     name: str
@@ -31,10 +32,18 @@ class ListedModel:
     folder: str
     path: str
     quant: str
+    compression: Compression | None = None
 
 
 def listed_models(scope: Scope) -> Iterator[ListedModel]:
     """Yield the models that the file lists, without those named null."""
+    # A script of its own for quantization need not have words for it.
+    quantizes = ("True", "") if scope.reader.dialect.family == "ptq" else ("True",)
+    for model in _listed(scope):
+        yield replace(model, compression=Compression.QUANTIZED) if model.quant in quantizes else model
+
+
+def _listed(scope: Scope) -> Iterator[ListedModel]:
     spec = scope.reader.dialect.whole_infer
     if spec.by_word:
         yield from _by_word(scope, spec)

@@ -1,10 +1,15 @@
 """Trainer lookup: script and export slot of a trainer's name."""
 
+import re
 from dataclasses import dataclass
 
+from tipcflow.domain import Compression
 from tipcflow.params.sections import STATIC
 from tipcflow.params.values import split_line
 from tipcflow.plan.source.reader import Reader
+
+# Names of trainers that compress their model; the slot alone does not show it, as files use slots for others.
+_QUANTIZES, _PRUNES = re.compile("pact|qat|quant"), re.compile("fpgm|prune")
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,13 @@ class Trainer:
     def is_norm(self) -> bool:
         """Whether trainers with `from_norm` start from this trainer's weights."""
         return self.slot == "norm_train" and self.known and not self.static
+
+    @property
+    def compression(self) -> Compression | None:
+        """Return what the trainer's export declares about its model."""
+        if self.quant and _QUANTIZES.search(self.name):
+            return Compression.QUANTIZED
+        return Compression.PRUNED if _PRUNES.search(self.name) else None
 
 
 def resolve_trainer(reader: Reader, name: str) -> Trainer:

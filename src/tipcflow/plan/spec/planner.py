@@ -147,6 +147,7 @@ class SpecPlanner:
                 commands={hosts[0].name: command},
                 after=(last,),
                 expects=(self._exported(scope),) if kind is StepKind.EXPORT else (),
+                compression=point.trainer.compression if kind is StepKind.EXPORT else None,
                 **common,
             )
             last = step.id
@@ -266,6 +267,7 @@ class SpecPlanner:
                     nodes=(host.name,),
                     commands={host.name: command},
                     expects=(f"{model.folder}/*.pdiparams",),
+                    compression=model.compression,
                 )
                 yield step
                 after = (step.id,)

@@ -1,0 +1,4 @@
+"""Checks of compressed models: whether they are compressed, and their speed.
+
+Public: nothing.
+"""
