@@ -45,7 +45,7 @@ if [ "$mode" = whole_infer ]; then
     else
         work=$(mktemp -d pretrain_models.XXXXXX)
         trap 'rm -rf "$work"' EXIT
-        python train.py --use-gpu=False --epochs=3 --batch-size=8 --print-freq=10 --output-dir="$work" > "$work/out" 2>&1 \
+        python train.py --use-gpu=False --epochs=8 --batch-size=8 --print-freq=10 --output-dir="$work" > "$work/out" 2>&1 \
             || { tail -n 20 "$work/out" >&2; fail "training the pretrained weights failed" 1; }
         mkdir -p pretrain_models
         mv "$work/latest.pdparams" "$weights"

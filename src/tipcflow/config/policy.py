@@ -41,10 +41,15 @@ class MetricRule(ConfigModel):
 
 
 class Tolerance(ConfigModel):
-    """Scores are equal if |a - b| <= atol + rtol * |b| and all classes are the same."""
+    """Scores are equal if |a - b| <= atol + rtol * |b| and all classes are the same.
+
+    Attributes:
+        other_class: share of the images that may have another class, with any scores.
+    """
 
     rtol: float = Field(default=1e-4, ge=0)
     atol: float = Field(default=1e-5, ge=0)
+    other_class: float = Field(default=0.0, ge=0, lt=1)
 
 
 def budget_of(budgets: Mapping[str, Tolerance], leg: str, precision: str) -> Tolerance:

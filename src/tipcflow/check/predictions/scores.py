@@ -33,7 +33,8 @@ class Distance:
 
 
 def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
-    """Return the image with the largest deviation; both sides must have the same images.
+    """Return the image with the largest deviation; both sides must have the same images. Images with another class
+    do not count if their share is allowed.
 
     Raises:
         ValueError: there is no image, or a side lacks one.
@@ -41,6 +42,9 @@ def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
     if not expected or set(scores) != set(expected):
         raise ValueError("both sides need predictions for the same images")
     distances = [distance(key, scores[key], expected[key], allowed) for key in sorted(expected)]
+    others = [deviation for deviation in distances if deviation.code is ReasonCode.OTHER_CLASS]
+    if others and len(others) <= allowed.other_class * len(distances):
+        distances = [deviation for deviation in distances if deviation.code is not ReasonCode.OTHER_CLASS]
     worst = max(distances, key=lambda deviation: deviation.excess)
     return Distance(
         picture=worst.picture,

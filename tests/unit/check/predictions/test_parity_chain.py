@@ -39,6 +39,22 @@ def test_an_export_that_changed_the_network_is_a_failure(build: ModuleType) -> N
     assert "image b.png, against the network in v/export" in results[0].reason
 
 
+@pytest.mark.parametrize(("share", "status"), [(0.3, FAILED), (0.34, PASS)])
+def test_a_policy_allows_another_class_for_a_share_of_the_images(
+    build: ModuleType, share: float, status: Status
+) -> None:
+    """One of three images has another class."""
+    policy = Policy(name="p", chain={"fp32": Tolerance(other_class=share)})
+    assert {one.status for one in parity_chain(_with_another_class(build), CheckContext(policy=policy))} == {
+        status
+    }
+
+
+def _with_another_class(build: ModuleType) -> Facts:
+    scores = build.predictions()[f"{build.INFER}/{build.OFF}"]["b.png"]
+    return with_network(build, build.EXPORT, b=(*scores[1:], scores[0]))
+
+
 def test_a_network_that_predicts_one_class_proves_nothing(build: ModuleType) -> None:
     dead = {f"{name}.png": (0.9, 0.05, 0.05) for name in "abc"}
     printed = dict.fromkeys((build.EXPORT, f"{build.INFER}/{build.ON}", f"{build.INFER}/{build.OFF}"), dead)
