@@ -6,9 +6,13 @@ Usage: airflow_entrypoint.py COMMAND [ARGUMENT...]
 """
 
 import base64
+import configparser
+import errno
+import io
 import json
 import os
 import sys
+import tempfile
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -23,7 +27,9 @@ SECRETS = {
 }
 # User -> variable with the password.
 LOGINS = {"admin": "AIRFLOW_ADMIN_PASSWORD", "ci": "AIRFLOW_CI_PASSWORD"}
-PASSWORDS_FILE = "passwords.json"
+CONFIG_FILE, PASSWORDS_FILE = "airflow.cfg", "passwords.json"
+# Errors of a mounted file, a read-only file system, and a folder of another user.
+_UNWRITABLE = (errno.EBUSY, errno.EROFS, errno.EACCES, errno.EPERM)
 # Passes signals to the component alone, as docker's own init does; it ends its tasks itself.
 INIT = ("tini", "--")
 # The nodes of the profile `demo`: addresses as in docker-compose.yaml and configs/clusters/compose.yaml.
@@ -34,17 +40,21 @@ NODES = {"node_1": ("10.213.77.11", "NODE_1_HOST_KEY_PUB"), "node_2": ("10.213.7
 def prepare(environ: MutableMapping[str, str], home: Path) -> None:
     """Write airflow.cfg and the logins to `home` with mode 0600, and remove these secrets from `environ`.
 
-    Connections stay in the environment, because tasks need them.
+    A mounted airflow.cfg is left as it is: without secrets to add, it is the configuration; otherwise a copy with
+    the secrets in a private folder is. Connections stay in the environment, because tasks need them.
     """
     config: dict[str, list[str]] = {}
     for name, (section, option) in SECRETS.items():
         if value := environ.pop(name, ""):
             config.setdefault(section, []).append(f"{option} = {value}")
     text = "".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in config.items())
-    _write(home / "airflow.cfg", text)
+    # Without a file, Airflow would write one with keys of its own.
+    if text or not (home / CONFIG_FILE).exists():
+        _keep(environ, home / CONFIG_FILE, text, "AIRFLOW_CONFIG")
     passwords = {user: environ.pop(name) for user, name in LOGINS.items() if name in environ}
     if passwords:
-        _write(home / PASSWORDS_FILE, json.dumps(passwords) + "\n")
+        variable = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
+        _keep(environ, home / PASSWORDS_FILE, json.dumps(passwords) + "\n", variable)
     if key := environ.pop(LOGIN_KEY, ""):
         private = base64.b64decode(key, validate=True).decode()
         for name, (address, host_key) in NODES.items():
@@ -54,6 +64,29 @@ def prepare(environ: MutableMapping[str, str], home: Path) -> None:
 def _connection(address: str, private_key: str, host_key: str) -> str:
     extra = {"private_key": private_key, "host_key": host_key, "no_host_key_check": "false"}
     return json.dumps({"conn_type": "ssh", "host": address, "port": 22, "login": "tipcflow", "extra": extra})
+
+
+def _keep(environ: MutableMapping[str, str], path: Path, text: str, variable: str) -> None:
+    """Write a file; if its place is not writable, write it to a private folder and name it in `variable`."""
+    try:
+        _write(path, text)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        if path.name == CONFIG_FILE and path.is_file():
+            text = _merged(path.read_text(), text)
+        elsewhere = Path(tempfile.mkdtemp(prefix="airflow-")) / path.name
+        _write(elsewhere, text)
+        environ[variable] = str(elsewhere)
+
+
+def _merged(mounted: str, ours: str) -> str:
+    config = configparser.RawConfigParser(strict=False)
+    config.read_string(mounted)
+    config.read_string(ours)
+    merged = io.StringIO()
+    config.write(merged)
+    return merged.getvalue()
 
 
 def _write(path: Path, text: str) -> None:

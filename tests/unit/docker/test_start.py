@@ -2,6 +2,7 @@
 
 import base64
 import configparser
+import errno
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -63,6 +65,54 @@ def test_a_worker_without_the_secrets_of_control_gets_no_empty_options(
         "celery": {"broker_url", "result_backend"},
         "api": {"secret_key"},
     }
+
+
+def test_mounted_configuration_without_secrets_to_add_is_kept(entrypoint: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "airflow.cfg").write_text("[core]\nexecutor = KubernetesExecutor\n")
+    left = {"AIRFLOW__CORE__FERNET_KEY": "of the chart"}
+    entrypoint.prepare(left, tmp_path)
+    assert (tmp_path / "airflow.cfg").read_text() == "[core]\nexecutor = KubernetesExecutor\n"
+    assert left == {"AIRFLOW__CORE__FERNET_KEY": "of the chart"}
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EROFS, errno.EACCES])
+def test_secrets_are_elsewhere_if_the_home_is_not_writable(
+    entrypoint: ModuleType, given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    home, temporary = tmp_path / "home", tmp_path / "tmp"
+    home.mkdir()
+    temporary.mkdir()
+    (home / "airflow.cfg").write_text(
+        "[core]\nexecutor = KubernetesExecutor\nfernet_key = old\n[logging]\nx = 5%\n"
+    )
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path.parent == home:
+            raise OSError(number, os.strerror(number))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    left = dict(given)
+    entrypoint.prepare(left, home)
+    passwords = left.pop("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE")
+    assert set(json.loads(Path(passwords).read_text())) == {"admin", "ci"}
+    file = Path(left.pop("AIRFLOW_CONFIG"))
+    assert set(left) == {"AIRFLOW_HOME"}
+    config = configparser.RawConfigParser()
+    config.read(file)
+    assert config["core"]["executor"] == "KubernetesExecutor"
+    assert config["core"]["fernet_key"] == given["AIRFLOW_FERNET_KEY"]
+    assert config["logging"]["x"] == "5%"
+    assert {path.stat().st_mode & 0o777 for path in (file, file.parent)} == {0o600, 0o700}
+
+
+def test_other_errors_of_the_home_end_the_start(
+    entrypoint: ModuleType, given: dict[str, str], tmp_path: Path
+) -> None:
+    with pytest.raises(FileNotFoundError):
+        entrypoint.prepare(given, tmp_path / "nowhere")
 
 
 def test_environment_of_processes_readable_by_tasks_has_no_secret(root: Path, given: dict[str, str]) -> None:
