@@ -48,11 +48,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an event has led to: `waiting`, `granted`, `ended`, `lost`, `swept`."""
+    """What an event has led to: `waiting`, `granted`, `ended`, `lost`, `swept`.
+
+    Controllers work on the events of a tick at once. `order`, a clock of all processes, is the order in which slots
+    change their run: it is read before a release and after a grant.
+    """
 
     event: Event
     kind: str
     slots: Slots = ()
+    order: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -152,13 +157,14 @@ class Controller:
         plan = self._store.plans.get(event.run)
         full = int(event.run.rpartition("-")[2]) % self._options.full_every == 0
         self._steps(event.run, plan, now - wanted.seconds, now, full=full)
+        released = time.monotonic()
         with self.timed.of("release"):
             self._store.leases.release(event.run)
         if full:
             self._judge(event.run)
         with self.timed.of("finish"):
             self._store.runs.finish(event.run, Status.PASS, "", now)
-        return Outcome(event, "ended", self._slots.pop(event.run))
+        return Outcome(event, "ended", self._slots.pop(event.run), released)
 
     def _steps(self, run: str, plan: Plan, begun: float, now: float, *, full: bool) -> None:
         with self.timed.of("nodes"):
@@ -195,13 +201,14 @@ class Controller:
     def _lose(self, event: Event) -> Outcome:
         self._wanted.pop(event.run)
         slots, now = self._slots.pop(event.run), START + event.at
+        released = time.monotonic()
         with self.timed.of("renew"):
             self._store.leases.renew(event.run, LAST_S, now=now)
         with self.timed.of("release"):
             self._store.leases.release(event.run, keep=event.away)
         with self.timed.of("finish"):
             self._store.runs.finish(event.run, Status.INFRA_FAILURE, "node lost", now)
-        return Outcome(event, "lost", slots)
+        return Outcome(event, "lost", slots, released)
 
     def _maintain(self, event: Event) -> Outcome:
         now = START + event.at

@@ -238,7 +238,7 @@ def simulate(options: argparse.Namespace, url: str, home: Path) -> tuple[Site, d
         for number, events in parts.items():
             lines[number].send(events)
         outcomes = [outcome for number in parts for outcome in lines[number].recv()]
-        for outcome in sorted(outcomes, key=lambda outcome: outcome.event.at):
+        for outcome in sorted(outcomes, key=lambda outcome: outcome.order):
             site.apply(outcome)
         if time.monotonic() - reported > options.report:
             reported = time.monotonic()
