@@ -50,8 +50,8 @@ class Event:
 class Outcome:
     """What an event has led to: `waiting`, `granted`, `ended`, `lost`, `swept`.
 
-    Controllers work on the events of a tick at once. `order`, a clock of all processes, is the order in which slots
-    change their run: it is read before a release and after a grant.
+    Controllers work on the events of a tick at once. `order`, a clock of all processes, is the order in which
+    slots change their run: it is read before a release and after a grant.
     """
 
     event: Event
