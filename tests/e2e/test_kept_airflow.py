@@ -2,64 +2,34 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.certify import wait_for
+from tests.support.installed.tutorial import ROOT, Shell, page_commands, user_folder
 
 from devcluster.keep.record import read
 from devcluster.local_nodes import processes
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(1500)]
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = str(Path(sys.executable).with_name("tipcflow"))
 FILE = "train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu"
-DEADLINE_S = 1200.0
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A clone whose configs the commands may write, with a home that shares the nodes' environment."""
-    made = ROOT / ".tipcflow" / "envs"
-    assert (made / "node-cpu" / ".tipcflow-complete").exists(), "make test makes the nodes' environment"
-    folder = tmp_path / "clone"
-    shutil.copytree(ROOT / "configs", folder / "configs", ignore=shutil.ignore_patterns("local.yaml"))
-    shutil.copytree(ROOT / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("plugins", "examples"):
-        (folder / name).symlink_to(ROOT / name)
-    (folder / ".tipcflow").mkdir()
-    (folder / ".tipcflow" / "envs").symlink_to(made)
-    return folder
+    return user_folder(tmp_path / "clone")
 
 
 @pytest.fixture
-def tipcflow(clone: Path) -> Iterator[Command]:
-    removed = ("TIPCFLOW_DATABASE_URL", "TIPCFLOW_AIRFLOW_URL")
-    environ = {key: value for key, value in os.environ.items() if key not in removed}
-    environ |= {"TIPCFLOW_HOME": str(clone / ".tipcflow"), "TIPCFLOW_CONFIG_DIR": str(clone / "configs")}
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [PROGRAM, *arguments],
-            cwd=clone,
-            env=environ,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=DEADLINE_S,
-        )
-
-    yield run
-    run("airflow", "down", "--force")
-    run("local", "down", "--force")
+def tipcflow(clone: Path) -> Iterator[Shell]:
+    shell = Shell(clone)
+    yield shell
+    shell.stop()
 
 
 @pytest.fixture
@@ -76,15 +46,8 @@ def repository(tmp_path: Path) -> str:
     return f"file://{folder}"
 
 
-def commands(page: str, names: dict[str, str]) -> list[list[str]]:
-    """The commands of a page, in order, with real names instead of those of the page."""
-    text = (ROOT / "docs" / "tutorial" / page).read_text()
-    lines = [line.partition("  #")[0].split()[1:] for line in re.findall(r"(?m)^tipcflow .*", text)]
-    return [[names.get(word, word) for word in words] for words in lines]
-
-
 def test_the_page_leads_from_a_clone_to_green_runs_and_leaves_nothing(
-    tipcflow: Command, clone: Path, repository: str
+    tipcflow: Shell, clone: Path, repository: str
 ) -> None:
     names = {
         "https://git.example.org/MySuite.git": repository,
@@ -92,7 +55,7 @@ def test_the_page_leads_from_a_clone_to_green_runs_and_leaves_nothing(
         "MySuite/MODEL/FILE": f"MySuite/mobilenet_v3_small/{FILE}",
     }
     result = {}
-    for words in commands("own-suite.md", names):
+    for words in page_commands("own-suite.md", names):
         done = tipcflow(*words, *(["--yes"] if words[0] == "init" else []))
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
         result[" ".join(words[:2])] = done.stdout
@@ -117,7 +80,7 @@ def test_the_page_leads_from_a_clone_to_green_runs_and_leaves_nothing(
     assert not (clone / "configs" / "clusters" / "local.yaml").exists()
 
 
-def test_a_killed_airflow_is_stale_and_down_ends_the_rest(tipcflow: Command, clone: Path) -> None:
+def test_a_killed_airflow_is_stale_and_down_ends_the_rest(tipcflow: Shell, clone: Path) -> None:
     home = clone / ".tipcflow"
     assert tipcflow("airflow", "up").returncode == 0
     second = tipcflow("airflow", "up")

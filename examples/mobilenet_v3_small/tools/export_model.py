@@ -59,7 +59,9 @@ def main() -> None:
     if is_quantized(model.state_dict()):
         save_quantized(network, folder / "inference", spec)
     else:
-        paddle.jit.save(paddle.jit.to_static(network, input_spec=[spec]), str(folder / "inference"))
+        # The whole graph: Paddle 3 compiles parts of it only for the new format.
+        static = paddle.jit.to_static(network, input_spec=[spec], full_graph=True)
+        paddle.jit.save(static, str(folder / "inference"))
     written = sorted(file.name for file in folder.glob("inference.*"))
     if "inference.pdiparams" not in written or not {"inference.json", "inference.pdmodel"} & set(written):
         refuse(f"the export wrote only {written} into {folder}", 1)

@@ -78,3 +78,11 @@ def icdar2015() -> bytes:
             labels.append(f"{name}\t{json.dumps(boxes)}\n")
         files[f"{folder}/{kind}_icdar2015_label.txt"] = "".join(labels).encode()
     return archive(files)
+
+
+def facades() -> bytes:
+    """Return an archive like pix2pix_facade_lite.tar of PaddleGAN: pairs of images of 256 x 256 side by side."""
+    source = random.Random(7)
+    names = ("train/1.jpg", "train/2.jpg", "test/1.jpg")
+    # PPM: OpenCV decodes by content, not by file name.
+    return archive({f"facades/{name}": b"P6 512 256 255\n" + source.randbytes(3 * 512 * 256) for name in names})

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.suites.public_site import STEP6, WEIGHTS, PublicSite, changed
-from tests.support.certify import Outcome
 
 from tipcflow.domain import Status
 
@@ -26,26 +25,13 @@ SLOWER = (
 )
 
 
-# Runs of one kind until the node is as fast as usual; another load makes the result of a run an infra_failure.
-TRIES = 6
-
-
-def certified(public: PublicSite) -> Outcome:
-    """A run on a healthy node, repeated as a user repeats it after `node_health`."""
-    for _ in range(TRIES):
-        outcome = public.run("models_step6", PARAMS)
-        if outcome.run.status is not Status.INFRA_FAILURE or "node_health" not in outcome.run.reason:
-            return outcome
-    pytest.fail(f"the node was slower than usual in {TRIES} runs in a row: {outcome.output}")
-
-
 def test_training_of_ten_times_the_duration_is_a_regression(public: PublicSite, tmp_path: Path) -> None:
     public.serve(WEIGHTS, b"unused")
     public.clones["models_step6"] = changed("models", tmp_path / "honest", [ONE_TRAINING])
     for _ in range(HONEST):
-        honest = certified(public)
+        honest = public.run_on_healthy_node("models_step6", PARAMS)
         assert honest.run.status is Status.PASS, honest.output
     public.clones["models_step6"] = changed("models", tmp_path / "slower", [ONE_TRAINING, SLOWER])
-    slower = certified(public)
+    slower = public.run_on_healthy_node("models_step6", PARAMS)
     assert slower.run.status is Status.REGRESSION, slower.output
     assert "speed.batch_cost" in slower.run.reason

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _URL = re.compile(r"^(?:[a-z+]+://|[\w.-]+@[\w.-]+:)")
 _SHOWN = 5
+_MODE = "lite_train_lite_infer"
 
 
 def init(
@@ -238,9 +239,11 @@ def _write(target: Path, text: str, root: Path, name: str, config_dir: Path, *, 
 def _next(chains: "Sequence[Imported]", name: str) -> list[str]:
     if not chains:
         return []
-    first = chains[0].file
+    # A short training, if possible on several nodes, not the conversion that is first in the alphabet.
+    first = min(chains, key=lambda chain: (_MODE not in chain.modes, "fleet" not in chain.file))
+    mode = _MODE if _MODE in first.modes else first.modes[0]
     return [
         f"next: tipcflow local up --suite {name}",
-        f"      tipcflow plan {first} --suite {name} --cluster local",
-        f"      tipcflow run  {first} --suite {name} --cluster local --mode lite_train_lite_infer",
+        f"      tipcflow plan {first.file} --suite {name} --cluster local --mode {mode}",
+        f"      tipcflow run  {first.file} --suite {name} --cluster local --mode {mode}",
     ]

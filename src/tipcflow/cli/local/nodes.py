@@ -205,8 +205,8 @@ def _next_commands(suite: "Suite | None") -> list[str]:
         name = suite.name
         root = Path(suite.folder, suite.subfolder)
         files = sorted(path for pattern in suite.params for path in root.glob(pattern)) if suite.folder else []
-        # A fleet file uses all nodes.
-        files.sort(key=lambda path: "fleet" not in path.name)
+        # A fleet file uses all nodes; files without a training have other modes.
+        files.sort(key=lambda path: ("fleet" not in path.name, "train" not in path.name))
         params = files[0].relative_to(root).as_posix() if files else params
     return [
         f"next: tipcflow plan {params} --suite {name} --cluster local",

@@ -33,8 +33,28 @@ def mirrored(url: str) -> str:
     return url
 
 
+def local_path(place: str) -> str:
+    """Return the path of a mirror that is a folder on this node; '' for a URL."""
+    path = place[len("file://") :] if place.startswith("file://") else place
+    return path if path.startswith("/") else ""
+
+
+def local_headers(path: str) -> Dict[str, str]:
+    """Return size and date of a file like the headers of a server.
+
+    Raises:
+        DownloadFailed: the file cannot be read.
+    """
+    try:
+        info = os.stat(path)
+    except OSError as error:
+        raise DownloadFailed(f"{path}: {error.strerror}", 404) from error
+    return {"content-length": str(info.st_size), "last-modified": str(info.st_mtime_ns)}
+
+
 def download(url: str, file: str, log: TextIO) -> Dict[str, str]:
-    """Write the content of a URL or of a local path into a file; return the server's headers, in lower case.
+    """Write the content of a URL or of a local path into a file; return the server's headers, in lower case, or
+    size and date of the path.
 
     Raises:
         DownloadFailed: it cannot be fetched completely.
@@ -42,14 +62,14 @@ def download(url: str, file: str, log: TextIO) -> Dict[str, str]:
     place = mirrored(url)
     if place != url:
         log.write(f"{url}: from the mirror {place}\n")
-    if place.startswith("file://"):
-        place = place[len("file://") :]
-    if place.startswith("/"):
+    path = local_path(place)
+    if path:
+        headers = local_headers(path)
         try:
-            shutil.copyfile(place, file)
+            shutil.copyfile(path, file)
         except OSError as error:
-            raise DownloadFailed(f"{place}: {error.strerror}", 404) from error
-        return {}
+            raise DownloadFailed(f"{path}: {error.strerror}", 404) from error
+        return headers
     with opened(place) as response:
         headers = {name.lower(): value for name, value in response.headers.items()}
         try:

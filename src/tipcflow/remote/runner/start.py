@@ -19,8 +19,10 @@ from .processes import MARK_GUARD, marks
 PATIENCE_S = 60.0
 STARTER_S = 15.0  # time limit for the start of a starter, which begins with its allocation
 # Variables of another launcher that a login session may carry over and that would mislead tipcflow's launcher.
+# With those of SSH, `bash -c` reads ~/.bashrc, where pyenv or conda put another `python` first on PATH.
 FOREIGN = re.compile(
     r"(PADDLE_|FLAGS_selected_|TRAINER|TIPCFLOW_).*|TRAINING_ROLE|POD_.*|(LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)"
+    r"|SSH2?_CLIENT"
 )
 
 
@@ -46,7 +48,7 @@ def code_of(error: BaseException) -> str:
 
 
 def environment(spec: Json) -> dict[str, str]:
-    """Return the login session's environment without variables of other launchers, with the job's marks."""
+    """Return the login session's environment without variables of other launchers and of SSH, with the marks."""
     env = {name: value for name, value in os.environ.items() if not FOREIGN.fullmatch(name)}
     return dict(env, TIPCFLOW_RUNNER="1", **marks(spec))
 

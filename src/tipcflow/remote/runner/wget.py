@@ -10,7 +10,7 @@ import sys
 from typing import Dict, List, NoReturn, Tuple
 
 from .cache import locked, used
-from .fetching_urls import DownloadFailed, download, mirrored, opened
+from .fetching_urls import DownloadFailed, download, local_headers, local_path, mirrored, opened
 
 CHECK_S = 10.0
 # wget's exit codes.
@@ -109,7 +109,10 @@ def outdated(folder: str, url: str) -> str:
     except (OSError, ValueError, KeyError):
         return "not in the cache"
     place = mirrored(url)
-    if place.startswith(("/", "file:")) or not meta["marks"]:
+    path = local_path(place)
+    if path:
+        return changed_in_mirror(path, meta["marks"], url)
+    if not meta["marks"]:
         return ""
     try:
         with opened(place, "HEAD", CHECK_S) as response:
@@ -119,6 +122,19 @@ def outdated(folder: str, url: str) -> str:
         return ""
     if found != meta["marks"]:
         return "the server has a newer file than the cache"
+    sys.stderr.write(f"{url}: from the cache\n")
+    return ""
+
+
+def changed_in_mirror(path: str, marks: Dict[str, str], url: str) -> str:
+    """Return why a cached file differs from that in a mirror's folder; '' if equal, or not in the mirror."""
+    try:
+        found = local_headers(path)
+    except DownloadFailed as error:
+        sys.stderr.write(f"{url}: from the cache; not in the mirror ({error})\n")
+        return ""
+    if found != marks:
+        return "the mirror has another file than the cache"
     sys.stderr.write(f"{url}: from the cache\n")
     return ""
 

@@ -127,6 +127,16 @@ def test_yes_writes_a_suite_that_can_be_planned(tipcflow: Command, repo: Path, t
     assert "the suite has a file already" in again.err
 
 
+def test_next_commands_run_a_training_on_several_nodes_if_possible(tipcflow: Command, repo: Path) -> None:
+    fleet = repo / "test_tipc" / "configs" / "z" / "train_fleet_infer_python.txt"
+    fleet.parent.mkdir()
+    fleet.write_text(good_text())
+    result = tipcflow("init", str(repo), "--yes")
+    assert result.code == 0, result.err
+    shown = "test_tipc/configs/z/train_fleet_infer_python.txt --suite MySuite --cluster local"
+    assert result.out.endswith(f"tipcflow run  {shown} --mode lite_train_lite_infer\n")
+
+
 def test_a_repository_is_cloned_and_its_only_suite_found(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
     outer = tmp_path / "outer"
     outer.mkdir()

@@ -54,6 +54,18 @@ def test_job_survives_the_end_of_the_starting_session(bench):
     assert (bench.root / "done").exists()
 
 
+def test_commands_do_not_read_the_files_of_login_shells(bench, tmp_path, monkeypatch):
+    (tmp_path / ".bashrc").write_text("export PATH=/of/a/login:$PATH\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    # As in a session of sshd, in which Bash reads ~/.bashrc for `bash -c`.
+    monkeypatch.setenv("SSH_CLIENT", "192.168.0.1 40000 22")
+    monkeypatch.delenv("SHLVL", raising=False)
+    job = bench.job('echo "$PATH" > path')
+    bench.call("start", job)
+    bench.ended(job)
+    assert "/of/a/login" not in (bench.root / "path").read_text()
+
+
 def test_a_missing_description_starts_nothing(bench, tmp_path):
     report = bench.call("start", tmp_path)
     assert report["state"] == "absent"

@@ -74,6 +74,24 @@ def test_cached_file_is_used_without_a_server(
     assert failure.failure_class is FailureClass.DOWNLOAD
 
 
+def test_changed_file_of_a_mirror_replaces_the_cached_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = tmp_path / "mirror" / "example.org"
+    mirror.mkdir(parents=True)
+    monkeypatch.setenv("TIPCFLOW_MIRRORS", f'{{"https://": "{tmp_path / "mirror"}"}}')
+    (mirror / "data.tar").write_text("old")
+    assert wget(["-O", "data.tar", "https://example.org/data.tar"]) == 0
+    assert wget(["-O", "data.tar", "https://example.org/data.tar"]) == 0
+    assert "data.tar: from the cache\n" in capsys.readouterr().err
+    (mirror / "data.tar").write_text("newer")
+    assert wget(["-O", "data.tar", "https://example.org/data.tar"]) == 0
+    assert (tmp_path / "data.tar").read_text() == "newer"
+    (mirror / "data.tar").unlink()
+    assert wget(["-O", "again", "https://example.org/data.tar"]) == 0
+    assert "from the cache; not in the mirror" in capsys.readouterr().err
+
+
 def test_a_host_without_an_address_is_reported_as_by_wget(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
