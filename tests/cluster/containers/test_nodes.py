@@ -1,7 +1,4 @@
-"""The sample suite's fleet chain in containers of a real engine: several nodes of one host, two processes on each.
-
-First each step runs in a container of its own, then each node is a container.
-"""
+"""The sample suite's fleet chain in containers of a real engine: two nodes of one host, two processes on each."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,7 +7,6 @@ from pathlib import Path
 import pytest
 from tests.support import certify
 from tests.support.containers import engine
-from tests.support.containers.nodes import node_containers
 from tests.support.samples.site import sample_site
 
 from devcluster.local_nodes.nodes import LocalNodes
@@ -57,23 +53,6 @@ def test_fleet_chain_passes_in_containers_of_one_host(
     left = subprocess.run([docker, "ps", "-aq"], capture_output=True, text=True, check=True)
     assert left.stdout == ""
     assert site.left_behind() == []
-
-
-def test_fleet_chain_passes_on_nodes_that_are_containers(
-    docker: Path, node_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(certify, "DEADLINE_S", 800)
-    with node_containers(docker, tmp_path / "keys", node_python) as nodes:
-        site = sample_site(tmp_path / "site", nodes, SUITE)
-        show_marker(site)
-        outcome = site.run(params=PARAMS, suite=SUITE)
-        assert outcome.code == 0, outcome.output
-        assert_complete(site, outcome.run, ("node-1", "node-2"))
-        with site.store() as store:
-            facts = store.history.facts(outcome.run.id)
-            assert store.leases.all() == []
-        assert {fact.hostname for fact in facts.node_facts} == {"node-1", "node-2"}
-        assert [nodes.processes(name) for name in ("node-1", "node-2")] == [[], []]
 
 
 def show_marker(site: certify.Site) -> None:
