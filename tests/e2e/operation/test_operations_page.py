@@ -8,6 +8,7 @@ import pytest
 from tests.support.certify import ROOT, Site
 from tests.support.installed.operations_page import blocks, commands, shell
 from tests.support.scheduler import Scheduler
+from tests.support.stories import record_run
 
 from devcluster.airflow.stack import airflow_stack
 from devcluster.local_nodes.nodes import LocalNodes
@@ -36,6 +37,8 @@ def deployment(nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) -> I
     with airflow_stack(site.home, dags=ROOT / "dags", plugins=ROOT / "plugins", configs=site.configs) as stack:
         scheduler = Scheduler(site, stack)
         scheduler.wait_for_dags("weekly", "maintenance")
+        with site.store() as store:
+            record_run(store)
         made = folder / "backup"
         made.mkdir()
         yield Deployment(scheduler, made)
