@@ -86,9 +86,15 @@ class Report:
         counts = self.facts["collectives"]
         counts[name] = counts.get(name, 0) + 1
 
-    def add(self, kind: str, tensors: Iterable[Any]) -> None:
+    def readable(self) -> bool:
+        """Return whether tensors can be read: Paddle crashes if a static program is being made."""
+        dynamic = getattr(self.module, "in_dynamic_mode", None)
+        return bool(dynamic()) if self.facts["framework"] == "paddle" and callable(dynamic) else True
+
+    def add(self, kind: str, tensors: Callable[[], Iterable[Any]]) -> None:
         """Add tensors to those of a kind, and write the report."""
-        self.facts[kind] = sorted({*self.facts[kind], *checksums(tensors)})[:KEPT]
+        if self.readable():
+            self.facts[kind] = sorted({*self.facts[kind], *checksums(tensors())})[:KEPT]
         self.write()
 
     def ran(self) -> None:
@@ -108,7 +114,7 @@ class Report:
 
     def saved(self, state: Any, path: str) -> None:
         """Add a saved file; one that is written again replaces itself."""
-        made = checksums(tensors_in(state))[:KEPT_OF_FILE]
+        made = checksums(tensors_in(state))[:KEPT_OF_FILE] if self.readable() else []
         if made:
             self.files.pop(path, None)
             self.files[path] = made
@@ -128,14 +134,15 @@ class Report:
                 self.facts["dtype"] = (
                     self.facts["dtype"] or str(getattr((tensors or [None])[0], "dtype", ""))[-40:]
                 )
-                self.add("first", tensors)
+                self.add("first", lambda: tensors)
         elif time.monotonic() - self.written > REPORT_S:
             self.finish()
 
     def finish(self) -> None:
         """Take the parameters' last checksum and write the report."""
-        tensors = [one for optimizer in self.optimizers for one in parameters(optimizer)]
-        self.facts["last"] = checksums(tensors)
+        if self.readable():
+            tensors = [one for optimizer in self.optimizers for one in parameters(optimizer)]
+            self.facts["last"] = checksums(tensors)
         self.write()
 
     def write(self) -> None:
@@ -231,7 +238,8 @@ def watch_saves(report: Report, modules: list[Any], exports: list[tuple[list[Any
             if kind == "saved":
                 report.safely(kind, lambda: report.saved(given[0], str(given[1])))
             else:
-                report.safely(kind, lambda: report.add(kind, tensors_in(result if kind == "loaded" else given[0])))
+                state = result if kind == "loaded" else given[0]
+                report.safely(kind, lambda: report.add(kind, lambda: tensors_in(state)))
 
         return after
 

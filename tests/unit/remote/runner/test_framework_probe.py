@@ -135,6 +135,20 @@ def test_trouble_of_the_probe_stays_its_own(env, tmp_path, change, code, out):
     assert change == "del optimizer" or reports[0]["notes"], reports
 
 
+def test_tensors_are_not_read_while_a_static_program_is_made(env, tmp_path):
+    """Paddle's quantization saves its network in static mode; reading a tensor there ends the process."""
+    with (tmp_path / "packages" / "paddle.py").open("a") as package:
+        package.write("\ndef in_dynamic_mode(): return False\n")
+    code = """
+import os, paddle
+class Tensor:
+    dtype = "float32"
+    shape = property(lambda self: os._exit(11))
+paddle.save({"w": Tensor()}, "file")
+"""
+    assert run(sys.executable, code, env) == (0, "saved file\n", "")
+
+
 def test_exceptions_of_the_suite_are_unchanged(env, tmp_path):
     with (tmp_path / "packages" / "paddle.py").open("a") as package:
         package.write("\ndef save(state, path): raise OSError('disk full')\n")
