@@ -1,12 +1,11 @@
 """The sample suite's fleet chain with `--auto-cast:fp32|amp` on two CPU nodes: fp32 trains, amp is not run."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.support import certify
+from tests.support.samples.site import sample_site
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status, StepKind
@@ -23,14 +22,7 @@ def site(
 ) -> certify.Site:
     """An installation whose suite `mobilenet_v3_small` is a copy of the shipped one."""
     monkeypatch.setattr(certify, "DEADLINE_S", 800)
-    made = certify.Site(tmp_path / "site", make_nodes(tmp_path / "nodes", python=node_python))
-    shutil.rmtree(made.suite)
-    ignored = shutil.ignore_patterns("output", "lite_data", "images", "__pycache__")
-    shutil.copytree(certify.ROOT / "examples" / SUITE, made.suite, ignore=ignored)
-    content = yaml.safe_load((certify.ROOT / "configs" / "suites" / f"{SUITE}.yaml").read_text())
-    content["folder"] = str(made.suite)
-    (made.configs / "suites" / f"{SUITE}.yaml").write_text(yaml.safe_dump(content))
-    return made
+    return sample_site(tmp_path / "site", make_nodes(tmp_path / "nodes", python=node_python), SUITE)
 
 
 def test_amp_is_not_run_on_cpu_nodes_and_fp32_is_proven(site: certify.Site) -> None:

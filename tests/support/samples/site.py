@@ -52,9 +52,9 @@ def sample_site(folder: Path, nodes: Nodes, suite: str, *, sample: str = "", **s
     """
     made = Site(folder, nodes)
     shutil.rmtree(made.suite)
-    ignored = shutil.ignore_patterns("output", "__pycache__")
+    ignored = shutil.ignore_patterns("output", "lite_data", "images", "pretrain_models*", "__pycache__")
     shutil.copytree(ROOT / "examples" / (sample or suite), made.suite, ignore=ignored)
-    shutil.copytree(ROOT / "configs" / "dialects", made.configs / "dialects")
+    shutil.copytree(ROOT / "configs" / "dialects", made.configs / "dialects", dirs_exist_ok=True)
     shipped = yaml.safe_load((ROOT / "configs" / "suites" / f"{suite}.yaml").read_text())
     content = {**shipped, "folder": str(made.suite), **settings}
     kept = {key: value for key, value in content.items() if key not in settings or value is not None}
