@@ -42,24 +42,24 @@ class Editor(Site):
         (self.configs / "suites").mkdir()
 
 
-def _texts(site: Site) -> dict[Path, str]:
-    """The suite's files, and the accuracy targets of its models."""
+def _contents(site: Site) -> dict[Path, bytes]:
+    """The suite's files, models among them, and the accuracy targets of its models."""
     files = [*site.suite.rglob("*"), *site.configs.glob("references/*")]
-    return {path: path.read_text() for path in files if path.is_file() and path.suffix != ".pyc"}
+    return {path: path.read_bytes() for path in files if path.is_file() and path.suffix != ".pyc"}
 
 
 def _compiles(site: Site) -> None:
-    for path, text in _texts(site).items():
+    for path, content in _contents(site).items():
         if path.suffix == ".py":
-            compile(text, str(path), "exec")
+            compile(content, str(path), "exec")
 
 
 @pytest.mark.parametrize("lie", [pytest.param(lie, id=re.sub(r"\W+", "_", lie.name)) for lie in LIES])
 def test_a_lie_changes_the_suite(lie: Lie, tmp_path: Path) -> None:
     site = Editor(tmp_path)
-    before = _texts(site)
+    before = _contents(site)
     lie.apply(site)
-    assert _texts(site) != before
+    assert _contents(site) != before
     _compiles(site)
 
 
