@@ -26,6 +26,7 @@ demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1:
 test: install ## Unit, cluster and end-to-end tests; installs their dependencies
 	@$(BIN)/python -m devcluster.install.prepare --tests
 	@$(STORE_METADATA)
+	@tools/node_autolog.sh
 	@tools/test.sh
 
 test-unit: install ## Fast unit tests; no root, servers or Paddle
@@ -35,6 +36,7 @@ test-unit: install ## Fast unit tests; no root, servers or Paddle
 test-full: install ## All tests, including slow ones; updates docs/faults.md with the results
 	@$(BIN)/python -m devcluster.install.prepare --tests
 	@$(STORE_METADATA)
+	@tools/node_autolog.sh
 	@tools/node_torch.sh
 	@$(BIN)/python -m devcluster.install.prepare --servers
 	@npm cache add axe-core@4.14.1 || echo 'without npm, accessibility is not tested'

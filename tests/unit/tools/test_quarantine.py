@@ -223,7 +223,7 @@ def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
         "unit/docker/test_k",
         "e2e/faults/test_f",
         "e2e/suites/test_s",
-        "e2e/operation/test_o",
+        "e2e/another/test_o",
     )
     for name in (*names, "e2e/liars/test_l", "e2e/test_demo_a", "e2e/test_sample_suite", "e2e/test_e"):
         file = tmp_path / "tests" / f"{name}.py"
