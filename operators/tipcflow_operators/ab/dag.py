@@ -9,8 +9,8 @@ from tipcflow_operators.ab.check import CHECK, CheckOperator
 from tipcflow_operators.ab.compare import COMPARE, CompareOperator
 from tipcflow_operators.ab.docs import DOC, TASKS
 from tipcflow_operators.ab.params import ab_params
-from tipcflow_operators.ab.verdict import AbVerdictOperator
 from tipcflow_operators.manual_dag import manual_dag
+from tipcflow_operators.tasks.result_verdict import ResultVerdictOperator
 
 AB_DAG = "ab"
 
@@ -26,6 +26,6 @@ def ab_dag(config_dir: Path | None = None) -> DAG:
     with dag:
         check = CheckOperator(task_id=CHECK, doc_md=TASKS[CHECK])
         compare = CompareOperator(task_id=COMPARE, doc_md=TASKS[COMPARE])
-        verdict = AbVerdictOperator(task_id="verdict", doc_md=TASKS["verdict"])
+        verdict = ResultVerdictOperator(task_id="verdict", of=COMPARE, doc_md=TASKS["verdict"])
         check >> compare >> verdict
     return dag

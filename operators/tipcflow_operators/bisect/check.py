@@ -1,7 +1,5 @@
 """First task of the DAG `bisect`: validates everything that needs no node."""
 
-from typing import Any
-
 from airflow.sdk import BaseOperator, Context
 
 from tipcflow.config.cluster import load_cluster
@@ -10,7 +8,7 @@ from tipcflow.domain import ConfigError
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.bisect.request import BisectRequest, bisect_request
-from tipcflow_operators.tasks.request import param_error
+from tipcflow_operators.tasks.request import given_params, param_error
 
 CHECK = "check"
 _NAMES = {"METRIC": "metric"}
@@ -63,5 +61,4 @@ def request_of(context: Context) -> BisectRequest:
         ConfigError: a param is invalid.
     """
     dag_run = context["dag_run"]
-    given: dict[str, Any] = {**context["params"], **(dag_run.conf or {})}
-    return bisect_request(given, dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id)
+    return bisect_request(given_params(context), dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id)

@@ -9,8 +9,8 @@ from tipcflow_operators.bisect.check import CHECK, CheckOperator
 from tipcflow_operators.bisect.docs import DOC, TASKS
 from tipcflow_operators.bisect.params import bisect_params
 from tipcflow_operators.bisect.search import SEARCH, SearchOperator
-from tipcflow_operators.bisect.verdict import BisectVerdictOperator
 from tipcflow_operators.manual_dag import manual_dag
+from tipcflow_operators.tasks.result_verdict import ResultVerdictOperator
 
 BISECT_DAG = "bisect"
 
@@ -26,6 +26,6 @@ def bisect_dag(config_dir: Path | None = None) -> DAG:
     with dag:
         check = CheckOperator(task_id=CHECK, doc_md=TASKS[CHECK])
         search = SearchOperator(task_id=SEARCH, doc_md=TASKS[SEARCH])
-        verdict = BisectVerdictOperator(task_id="verdict", doc_md=TASKS["verdict"])
+        verdict = ResultVerdictOperator(task_id="verdict", of=SEARCH, doc_md=TASKS["verdict"])
         check >> search >> verdict
     return dag

@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tipcflow.domain import ConfigError
 from tipcflow.domain.run.names import ChainName
 from tipcflow.execute.bisection.subject import Subject
 from tipcflow.execute.request import RunRequest
@@ -96,9 +95,6 @@ def bisect_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) ->
         read_conf(conf, allowed=SHARED_PARAMS), suite="", params_file="", dag_id=dag_id, dag_run_id=dag_run_id
     )
     search = read_params(_Search, {name: given[name] for name in SEARCH_PARAMS if given.get(name) is not None})
-    for name in ("good", "bad", "metric"):
-        if not getattr(search, name):
-            raise ConfigError("required", key=name, expected="a value")
     chain = str(ChainName.of_file(base.suite, base.params))
     subject = Subject(chain, base.mode, base.compat.value, search.metric, search.step, search.leg)
     return BisectRequest(

@@ -10,7 +10,7 @@ from tipcflow.execute.scaling.series import Series
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.scaling.request import NAMES, scaling_request
-from tipcflow_operators.tasks.request import param_error
+from tipcflow_operators.tasks.request import given_params, param_error
 
 CHECK = "check"
 
@@ -54,8 +54,7 @@ def series_of(context: Context) -> tuple[Series, dict[str, Any]]:
         ConfigError: a param is invalid.
     """
     dag_run = context["dag_run"]
-    given: dict[str, Any] = {**context["params"], **(dag_run.conf or {})}
     try:
-        return scaling_request(given, dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id)
+        return scaling_request(given_params(context), dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id)
     except ConfigError as error:
         raise param_error(error, NAMES) from error

@@ -12,7 +12,7 @@ from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
 from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument, MergeBaseDocument
 from tipcflow_operators.airflow.tracing import trace_wait
 from tipcflow_operators.tasks.base import RunOperator
-from tipcflow_operators.tasks.request import Conf, read_conf, request_of
+from tipcflow_operators.tasks.request import Conf, given_params, read_conf, request_of
 from tipcflow_operators.tasks.request_confirm import DAG_ID, pending_confirmation, request_early
 from tipcflow_operators.tasks.stopped import RESOLVE, stopped_by_user, was_stopped
 from tipcflow_operators.triggers.allocation import AllocationTrigger
@@ -42,7 +42,7 @@ class ResolveOperator(RunOperator):
         from tipcflow.execute.run.phases import open_run, resolve_run
 
         dag_run = context["dag_run"]
-        given = {**context["params"], **(dag_run.conf or {})}
+        given = given_params(context)
         try:
             request = self.read_request(ctx, context, given)
             open_run(ctx.store, ctx.run_id, request)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from airflow.sdk import Context
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tipcflow.config.loader import message_and_expected
@@ -59,6 +60,11 @@ CASE_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_.,\-]{0,199})?$"
 CHAIN_PARAMS = ("suite", "params_file", "case", "nodes_of")
 
 _Model = TypeVar("_Model", bound=BaseModel)
+
+
+def given_params(context: Context) -> dict[str, Any]:
+    """Return the params of the DAG, overridden by those of this DAG run."""
+    return {**context["params"], **(context["dag_run"].conf or {})}
 
 
 class Conf(BaseModel):

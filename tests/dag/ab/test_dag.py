@@ -20,10 +20,10 @@ from tipcflow_operators.ab.check import CheckOperator
 from tipcflow_operators.ab.compare import CompareOperator
 from tipcflow_operators.ab.dag import ab_dag
 from tipcflow_operators.ab.request import AB_PARAMS
-from tipcflow_operators.ab.verdict import AbVerdictOperator
 from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.chain.params import allowed
 from tipcflow_operators.tasks.phases import ResolveOperator
+from tipcflow_operators.tasks.result_verdict import ResultVerdictOperator
 
 ROOT = Path(__file__).parents[3]
 PARENT = "manual__2026-11-24T00:00:00+00:00"
@@ -135,7 +135,7 @@ class World:
         return waits
 
     def verdict(self) -> str:
-        return AbVerdictOperator(task_id="verdict").execute(self.context())
+        return ResultVerdictOperator(task_id="verdict", of="compare").execute(self.context())
 
     @property
     def sides(self) -> str:

@@ -22,7 +22,7 @@ from tipcflow_operators.bisect.check import CheckOperator
 from tipcflow_operators.bisect.dag import bisect_dag
 from tipcflow_operators.bisect.request import BISECT_PARAMS
 from tipcflow_operators.bisect.search import SearchOperator
-from tipcflow_operators.bisect.verdict import BisectVerdictOperator
+from tipcflow_operators.tasks.result_verdict import ResultVerdictOperator
 
 ROOT = Path(__file__).parents[3]
 PARENT = "auto__bad-run"
@@ -170,7 +170,7 @@ def test_slower_commit_is_found_and_attached_to_the_alert(world: World) -> None:
     assert (result["status"], result["run"]) == ("pass", "bad-run")
     assert result["verdict"].startswith(f"100 %: {world.commits[6][:8]} 'Change 6' (")
     assert result["verdict"].endswith("batch_cost: 1 before, 1.2 since (1.200 x)")
-    assert BisectVerdictOperator(task_id="verdict").execute(world.context()) == result["verdict"]
+    assert ResultVerdictOperator(task_id="verdict", of="search").execute(world.context()) == result["verdict"]
     assert {run_id.partition("__")[0] for run_id, _ in world.started} == {"bisect"}
     with world.store() as store:
         stored = store.documents.get("bad-run", BisectionDocument)
@@ -192,8 +192,7 @@ def test_failure_is_found_with_runs_in_parallel(world: World) -> None:
     assert result["status"] == "pass"
     assert f"{world.commits[3][:8]} 'Change 3'" in result["verdict"]
     assert result["run"].startswith("202"), "the first run of the search has the result"
-    first = world.go_on
-    assert first() == result
+    assert world.go_on() == result, "cleared: the stored runs are the result"
 
 
 def test_parallel_runs_are_awaited_before_the_next_ones(world: World) -> None:
@@ -238,7 +237,7 @@ def test_limit_of_runs_ends_without_a_result(world: World) -> None:
     assert result["status"] == "unconfirmed"
     assert result["verdict"].startswith("undecided: the limit of 3 runs is reached (3 runs, ")
     with pytest.raises(AirflowFailException, match=r"^unconfirmed: undecided: the limit of 3 runs"):
-        BisectVerdictOperator(task_id="verdict").execute(world.context())
+        ResultVerdictOperator(task_id="verdict", of="search").execute(world.context())
 
 
 def test_equal_ends_fail_the_task_and_are_the_result(world: World) -> None:
@@ -268,9 +267,9 @@ def test_two_broken_runs_in_a_row_fail_the_task(world: World) -> None:
         ({"good": "none"}, "good: the suite has no such ref; found 'none'"),
         ({"good": "HEAD", "bad": "HEAD~2"}, "good: is not an earlier commit of --bad"),
         ({"good": "HEAD", "bad": "HEAD"}, "good: is the same commit as --bad"),
-        ({"good": ""}, "good"),
+        ({"good": ""}, "good: invalid value; found"),
         ({"metric": "seen"}, "metric: neither a lower nor a higher value of this metric is better"),
-        ({"metric": ""}, "metric"),
+        ({"metric": ""}, "metric: invalid value; found"),
         ({"run": "nothing"}, "nothing"),
         ({"cluster": "none"}, "none"),
         ({"confidence": 2.0}, "confidence"),

@@ -93,6 +93,7 @@ def _judged(facts: Facts, step: Step, leg: Leg, golden: GoldenPredictions, conte
     scores, expected = _comparable(facts.predictions.get(leg_key(step, leg.id), {}), golden)
 
     def result(status: Status, reason: str, **values: object) -> CheckResult:
+        """Return the result with the golden and the allowed difference among its values."""
         recorded = context.goldens.run if context.goldens else ""
         values |= {
             "golden": recorded,

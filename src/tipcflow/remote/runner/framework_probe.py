@@ -234,6 +234,7 @@ def watch_saves(report: Report, modules: list[Any], exports: list[tuple[list[Any
         """Return the function to call after one that saves, loads or exports (`kind`)."""
 
         def after(result: Any, *words: Any, **named: Any) -> None:
+            """Record the arguments, or the result of loading."""
             given = (*words, *named.values(), None, None)
             if kind == "saved":
                 report.safely(kind, lambda: report.saved(given[0], str(given[1])))

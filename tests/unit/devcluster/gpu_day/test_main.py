@@ -31,7 +31,7 @@ def statuses(output: Path) -> dict[str, tuple[str, str]]:
 def plain(text: str, machine: GpuMachine) -> str:
     """A text without the names of this machine's folders and Python."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    text = text.replace(str(machine.folder), "/work").replace(base_python(), "/usr/bin/python3")
+    text = text.replace(str(machine.folder), "/srv/gpu-day").replace(base_python(), "/usr/bin/python3")
     return text.replace(f"node-gpu.txt {version}", "node-gpu.txt 3.11")
 
 
