@@ -30,8 +30,7 @@ test: install ## Unit, cluster and end-to-end tests; installs their dependencies
 	@tools/test.sh
 
 test-unit: install ## Fast unit tests; no root, servers or Paddle
-	@# pytest caches the compiled tests, even if PYTHONDONTWRITEBYTECODE is set: reading them takes half of a run
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/unit -n auto --dist worksteal -m "not slow and not process and not cluster and not e2e and not full"
+	@tools/test_unit.sh
 
 test-full: install ## All tests, including slow ones; updates docs/faults.md with the results
 	@$(BIN)/python -m devcluster.install.prepare --tests

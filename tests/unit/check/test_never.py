@@ -3,12 +3,15 @@
 import math
 from types import ModuleType
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.domain import MetricKey, PastRun, Phase, Status, losses_of, medians_of
 from tipcflow.report import as_text, certificate, junit, markdown, verify
+
+pytestmark = pytest.mark.slow
 
 STEPS = ("prepare", "v/train", "v/eval", "v/export", "v/infer_cpu", "v/infer_gpu")
 LEGS = ("v/infer_cpu/cpu_onednn_threads1_bs1", "v/infer_cpu/cpu_threads1_bs1", "v/infer_gpu/gpu_bs1")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, a_run, losses, record_run
+from tests.support.stories import T0, a_run, database_of, losses, record_run
 
 from tipcflow.store import Store
 
@@ -14,15 +14,18 @@ CHAIN = a_run().chain
 KINDS = ("gpu/8x-tesla-v100/1-nodes", "cpu/some-cpu-4/2-nodes", "gpu/8x-tesla-v100/1-nodes")
 
 
+def three_days(store: Store) -> None:
+    for number, environment in enumerate(KINDS):
+        at = T0 + number * 86_400
+        run = record_run(
+            store, a_run(f"run-{number}", environment=environment, created_at=at, framework="paddle 3.3.1")
+        )
+        store.measurements.add(losses(run.id, [0.05, 0.06 + number], metric="batch_cost", unit="s"))
+
+
 @pytest.fixture(autouse=True)
-def report(home: Path) -> None:
-    with Store.open() as store:
-        for number, environment in enumerate(KINDS):
-            at = T0 + number * 86_400
-            run = record_run(
-                store, a_run(f"run-{number}", environment=environment, created_at=at, framework="paddle 3.3.1")
-            )
-            store.measurements.add(losses(run.id, [0.05, 0.06 + number], metric="batch_cost", unit="s"))
+def report(database: Path) -> None:
+    database.write_bytes(database_of(three_days))
 
 
 def test_history_can_be_limited_to_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:

@@ -60,6 +60,7 @@ def test_errors_name_their_line(tmp_path: Path, pattern: str, sample: str, resul
     assert str(error.value).startswith(f"{path}:3: ")
 
 
+@pytest.mark.slow
 def test_a_line_that_takes_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the check at loading could not foresee costs a log some lines, never its reader."""
     monkeypatch.setattr("tipcflow.config.formats._CHOKING", ())

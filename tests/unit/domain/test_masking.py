@@ -73,6 +73,7 @@ def test_the_rest_of_a_long_environment_dump_is_not_shown() -> None:
     assert shown == "env {…}\nnext\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1_000, 4_099, 70_001, 300_000])
 def test_secret_in_an_endless_line_is_masked_across_pieces(size: int) -> None:
     line = "loss: 0.5 password=hunter2hunter2 https://host/x?token=tok123tok&b=1 'a=b' " * 4_000

@@ -160,6 +160,7 @@ for step, value in enumerate(loss):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("losses", "code"),
     [

@@ -70,6 +70,7 @@ def mangled(draw: st.DrawFn, bases: Sequence[str] = tuple(BASES)) -> str:
     return "\n".join(text)
 
 
+@pytest.mark.slow
 @requested(
     100, 2000, mangled(), st.sampled_from(MODES), st.sampled_from(list(Compat)), st.sampled_from([None, CLUSTER])
 )

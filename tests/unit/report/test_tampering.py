@@ -100,6 +100,7 @@ def test_every_single_field_counts(build: ModuleType) -> None:
         assert verify(forged), place
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_change_is_found(build: ModuleType, data: st.DataObject) -> None:
     forged = copy.deepcopy(whole(build))

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.skips import ALLOWED, Allowed, find_allowed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 SKIPS = """
 import pytest

@@ -50,6 +50,7 @@ def test_a_confirmed_change_between_one_and_two_limits(
     assert found.count(Status.REGRESSION) == 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [5, 8, 12, 20, 40])
 @pytest.mark.parametrize(
     ("policy", "name", "change"), [("pr", "loss", 0.08), ("weekly", "eval.top1", -0.035), ("pr", "peak_rss", 0.3)]

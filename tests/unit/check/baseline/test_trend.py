@@ -27,6 +27,7 @@ def test_runs_without_a_trend_are_unchanged(runs: list[float]) -> None:
     assert without_trend(runs, higher_is_better=False) == tuple(runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [5, 8, 20, 52])
 def test_noise_is_rarely_taken_for_a_trend(runs: int) -> None:
     dice = random.Random(runs)

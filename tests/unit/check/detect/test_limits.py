@@ -30,6 +30,7 @@ def test_too_few_runs_have_no_result() -> None:
     assert limits_of([0.0] * 20, RULE, higher_is_better=True).smallest is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "least", "runs"), [(0.005, 0.015, 30), (0.01, 0.025, 30), (0.03, 0.07, 45)])
 def test_the_smallest_change_is_found_as_often_as_claimed(sigma: float, least: float, runs: int) -> None:
     """Eighty series without confirm runs: nearly all show it within twelve runs, few show half of it."""

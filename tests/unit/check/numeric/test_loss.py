@@ -128,6 +128,7 @@ def tiny_batches(source: random.Random, count: int, fall: float) -> list[float]:
     return [math.exp(source.gauss(0, 0.8)) * (1 - fall * at / count) for at in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [16, 20, 40, 200])
 def test_honest_noise_of_long_trainings_hardly_ever_fails(count: int) -> None:
     source = random.Random(count)
@@ -219,6 +220,7 @@ def test_disabled_loss_checks_are_not_gating(build: ModuleType) -> None:
     assert not loss_reproducible(build.facts(), context)[0].gating
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0.1, 10), min_size=4, max_size=40), st.floats(0.01, 5))
 def test_a_shift_of_all_losses_does_not_change_the_result(
     build: ModuleType, curve: list[float], by: float

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, a_plan, a_run
+from tests.support.stories import T0, a_plan, a_run, database_of
 
 from tipcflow.domain import CheckResult, Status
 from tipcflow.domain.run.notices import IssueRef, IssuesDocument
@@ -15,23 +16,26 @@ from tipcflow.store import Store
 MODE = a_run().mode
 
 
-@pytest.fixture
-def alerts(database: Any) -> None:
+def slow_chains(store: Store) -> None:
     """A framework that slowed two chains, and a commit that slowed a third."""
-    with Store.open() as store:
-        for chain, fields in (("a", {}), ("b", {}), ("c", {"framework": "paddle 1", "suite_commit": "d" * 40})):
-            for number, status in enumerate((Status.PASS, Status.REGRESSION)):
-                known: dict[str, Any] = {"framework": f"paddle {number + 1}", "suite_commit": "c" * 40}
-                known |= {"environment": "cpu", "created_at": T0 + number, "ended_at": T0 + number + 0.5}
-                name = f"sample/{chain}/train"
-                run = a_run(f"{chain}-{number}", chain=name, status=status, **(known | (fields if number else {})))
-                if chain == "c" and not number:
-                    run = run.model_copy(update={"framework": "paddle 1"})
-                store.runs.create(run, a_plan(chain=name))
-                common: dict[str, Any] = {"step": "v/train", "metric": "batch_cost", "values": {"ratio": 1.25}}
-                track_alerts(
-                    store, run, [CheckResult(check="speed.batch_cost", status=status, reason="slow", **common)]
-                )
+    for chain, fields in (("a", {}), ("b", {}), ("c", {"framework": "paddle 1", "suite_commit": "d" * 40})):
+        for number, status in enumerate((Status.PASS, Status.REGRESSION)):
+            known: dict[str, Any] = {"framework": f"paddle {number + 1}", "suite_commit": "c" * 40}
+            known |= {"environment": "cpu", "created_at": T0 + number, "ended_at": T0 + number + 0.5}
+            name = f"sample/{chain}/train"
+            run = a_run(f"{chain}-{number}", chain=name, status=status, **(known | (fields if number else {})))
+            if chain == "c" and not number:
+                run = run.model_copy(update={"framework": "paddle 1"})
+            store.runs.create(run, a_plan(chain=name))
+            common: dict[str, Any] = {"step": "v/train", "metric": "batch_cost", "values": {"ratio": 1.25}}
+            track_alerts(
+                store, run, [CheckResult(check="speed.batch_cost", status=status, reason="slow", **common)]
+            )
+
+
+@pytest.fixture
+def alerts(database: Path) -> None:
+    database.write_bytes(database_of(slow_chains))
 
 
 @pytest.mark.usefixtures("alerts")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.precedents import put_run, weeks
+from tests.support.stories import database_of
 
 from tipcflow.domain import Status
 from tipcflow.store import Store
@@ -16,11 +17,14 @@ from tipcflow.store import Store
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
 
 
+def slower_run(store: Store) -> None:
+    weeks(store, 9)
+    put_run(store, 9, status=Status.REGRESSION, slower=1.7)
+
+
 @pytest.fixture
-def runs(home: Path, database: Path) -> None:
-    with Store.open() as store:
-        weeks(store, 9)
-        put_run(store, 9, status=Status.REGRESSION, slower=1.7)
+def runs(database: Path) -> None:
+    database.write_bytes(database_of(slower_run))
 
 
 def test_chain_page_equals_the_golden_file(runs: None, tipcflow: Callable[..., Any]) -> None:

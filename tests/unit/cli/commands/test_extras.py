@@ -51,6 +51,7 @@ def test_commands_declare_existing_extras() -> None:
     assert {extra for command in COMMANDS for extra in command.extra.split(",")} <= {"", *EXTRAS}
 
 
+@pytest.mark.slow
 def test_modules_match_the_packages_of_the_extras() -> None:
     base, extras = names(PROJECT["dependencies"]), set().union(*(names(extra) for extra in EXTRAS.values()))
     imported = {PARTS.get(module, module) for module in third_party()}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.precedents import put_run, weeks
+from tests.support.stories import database_of
 
 from tipcflow.cli.compare.page import page
 from tipcflow.config.settings import settings
@@ -19,12 +20,15 @@ from tipcflow.store import Store
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
 
 
-@pytest.fixture
-def slower(home: Path, database: Path) -> None:
+def slower_run(store: Store) -> None:
     """Twelve accepted runs, and one that is slower, on another node and with another seed."""
-    with Store.open() as store:
-        weeks(store, 12)
-        put_run(store, 12, status=Status.REGRESSION, slower=1.3, nodes=("node-a", "node-c"), seed=1)
+    weeks(store, 12)
+    put_run(store, 12, status=Status.REGRESSION, slower=1.3, nodes=("node-a", "node-c"), seed=1)
+
+
+@pytest.fixture
+def slower(database: Path) -> None:
+    database.write_bytes(database_of(slower_run))
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -86,6 +86,7 @@ def test_missing_node_environment_is_a_problem_with_a_remedy(settings: Settings)
     assert text.endswith("`tipcflow demo` creates it")
 
 
+@pytest.mark.slow
 def test_the_command_exits_with_5_and_its_json_is_complete(tmp_path: Path) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("tipcflow"), "doctor", "--json"],

@@ -137,6 +137,7 @@ def test_next_commands_run_a_training_on_several_nodes_if_possible(tipcflow: Com
     assert result.out.endswith(f"tipcflow run  {shown} --mode lite_train_lite_infer\n")
 
 
+@pytest.mark.slow
 def test_a_repository_is_cloned_and_its_only_suite_found(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
     outer = tmp_path / "outer"
     outer.mkdir()
@@ -193,6 +194,7 @@ def test_bad_input_is_one_message(tipcflow: Command, repo: Path, arguments: list
     assert list(Path("configs").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_repository_that_a_suite_file_describes(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
     """A suite file that was tried has keys that no inspection shows: packages, cases, the environment."""
     subprocess.run(["git", "init", "-q", str(repo)], check=True)
@@ -213,6 +215,7 @@ def test_a_repository_that_a_suite_file_describes(tipcflow: Command, repo: Path,
     assert written["packages"] == shipped["packages"]
 
 
+@pytest.mark.slow
 def test_a_suite_file_for_another_folder_of_the_repository_is_not_used(
     tipcflow: Command, repo: Path, tmp_path: Path
 ) -> None:

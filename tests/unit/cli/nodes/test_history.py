@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.stories import database_of
 from tests.support.two_nodes import record_slow_node
 
 from tipcflow.domain.run.drains import Drain, DrainsDocument
@@ -12,9 +14,8 @@ from tipcflow.store import Store
 
 
 @pytest.fixture
-def slow_node(database: Any) -> None:
-    with Store.open() as store:
-        record_slow_node(store)
+def slow_node(database: Path) -> None:
+    database.write_bytes(database_of(record_slow_node))
 
 
 @pytest.mark.usefixtures("slow_node")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import a_run
+from tests.support.stories import a_run, database_of
 
 from devcluster.sample_history.fill import fill
 from tipcflow.store import Store
@@ -16,9 +16,13 @@ from tipcflow.store import Store
 COMMANDS = ("today", "changes", "coverage", "flaky", "matrix")
 
 
+def six_weeks(store: Store) -> None:
+    fill(store.url, lambda line: None, weeks=6, chains=10)
+
+
 @pytest.fixture
 def history(database: Path) -> None:
-    fill(f"sqlite:///{database}", lambda line: None, weeks=6, chains=10)
+    database.write_bytes(database_of(six_weeks))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, a_run
+from tests.support.stories import T0, a_run, database_of
 
 from tipcflow.domain import CheckResult, Status
 from tipcflow.store import Store
@@ -42,12 +43,15 @@ def put(store: Store, number: int, status: Status, **fields: Any) -> None:
     store.checks.replace(f"run-{number}", results)
 
 
+def nine_runs(store: Store) -> None:
+    """The last one fails."""
+    for number in range(9):
+        put(store, number, Status.FAILED if number == 8 else Status.PASS)
+
+
 @pytest.fixture
-def runs(database: Any) -> None:
-    """Nine runs; the last one fails."""
-    with Store.open() as store:
-        for number in range(9):
-            put(store, number, Status.FAILED if number == 8 else Status.PASS)
+def runs(database: Path) -> None:
+    database.write_bytes(database_of(nine_runs))
 
 
 @pytest.mark.usefixtures("runs")

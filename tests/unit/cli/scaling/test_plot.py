@@ -31,6 +31,7 @@ def panels(*speeds: Speed, **more: Any) -> list[Panel]:
     return panels_of_rows(scaled(speeds, 4), speeds, **more)
 
 
+@pytest.mark.slow
 def test_image_is_written_and_named_in_a_note(tipcflow: Command, tmp_path: Path) -> None:
     file = tmp_path / "seed.png"
     result = tipcflow("scaling", str(SEED), *B, "--plot", str(file))

@@ -98,6 +98,7 @@ def test_ordinary_values_are_read() -> None:
     assert lines[("k",)] == 11
 
 
+@pytest.mark.slow
 def test_alias_bomb_stops_at_the_bound() -> None:
     """Work is bounded by the number of values, not by the size that the aliases would expand to."""
     wide = "a: &a [" + ", ".join(["x"] * 1000) + "]\nb: [" + ", ".join(["*a"] * 1000) + "]\n"

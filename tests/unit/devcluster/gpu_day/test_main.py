@@ -18,6 +18,8 @@ from devcluster.gpu_day.main import main
 from devcluster.gpu_day.report import markdown
 from tipcflow.install.uv import base_python
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[4]
 MAIN = "devcluster.gpu_day.main"
 GOLDEN = ROOT / "tests" / "golden" / "devcluster"

@@ -16,6 +16,8 @@ from tipcflow.execute.ab.progress import Limits, Progress
 from tipcflow.execute.request import RunRequest
 from tipcflow.store import Store
 
+pytestmark = pytest.mark.slow
+
 Value = Callable[[str], float | Status]
 
 

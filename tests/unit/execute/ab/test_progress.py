@@ -12,6 +12,8 @@ from tipcflow.domain import InfraError, Run, Status
 from tipcflow.execute.ab.progress import Limits, Progress, Tried, next_order, progress_of
 from tipcflow.store import Store
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("batch_cost",)
 
 

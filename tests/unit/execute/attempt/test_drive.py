@@ -307,6 +307,7 @@ def test_process_that_awaits_peers_ends_the_gang_of_a_failed_peer() -> None:
     assert (other.reason, other.by) == ("a peer failed", StoppedBy.PEER)
 
 
+@pytest.mark.slow
 def test_a_watch_that_is_over_leaves_the_job_running() -> None:
     class Slow(ScriptedNode):
         def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
@@ -322,6 +323,7 @@ def test_a_watch_that_is_over_leaves_the_job_running() -> None:
     assert made.log_bytes == {"": 7}
 
 
+@pytest.mark.slow
 def test_user_ends_a_running_gang() -> None:
     nodes, cancel = (ScriptedNode("a"), ScriptedNode("b")), threading.Event()
     driven = driver(members(*nodes), cancel=cancel)

@@ -36,7 +36,7 @@ class ServerNode(ScriptedNode):
         assert self.went.wait(60)
         if self.after:
             assert self.after.trained.wait(60)
-            self.too_early = self.after.finished.wait(0.5)
+            self.too_early = self.after.finished.wait(0.1)
         if self.fails:
             yield self.end(spec, reason=EndReason.EXITED, exit_code=17)
             return
@@ -54,7 +54,7 @@ class ServerNode(ScriptedNode):
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "EVERY_S", 0.05)
+    monkeypatch.setattr(servers, "EVERY_S", 0.02)
 
 
 @pytest.mark.parametrize("away", [0, 2])
@@ -86,7 +86,7 @@ def test_a_process_with_one_node_queries_the_others() -> None:
     for member in made:
         member.released = True
     first.went.set()
-    assert not driven.watch(0.5)
+    assert not driven.watch(0.2)
     assert not first.finished.is_set()
     other.trained.set()
     assert driven.watch(60)

@@ -72,6 +72,7 @@ def test_chain_without_the_mode_is_listed_with_the_reason(world: World) -> None:
     assert choose(found, Change((), True), world.repository()).others[CHAIN] == found.others[CHAIN]
 
 
+@pytest.mark.slow
 def test_known_commits_need_no_git_server(world: World) -> None:
     """A weekly report measures many regressions of a commit, a pull request reads its commit several times."""
     own = {"name": "toy", "dialects": ["models/template"], "subfolder": "ml"}
@@ -111,6 +112,7 @@ def test_changed_paths_are_relative_to_the_suite(world: World) -> None:
     assert (sorted(paths), complete) == (["README.md", "train.py"], True)
 
 
+@pytest.mark.slow
 def test_whole_repository_follows_files_outside_of_the_suite(world: World) -> None:
     path = world.configs / "suites" / "toy.yaml"
     settings = {"folder": str(world.repository_folder), "subfolder": "ml", "whole_repository": True}

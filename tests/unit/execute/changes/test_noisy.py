@@ -12,6 +12,8 @@ from tipcflow.domain.run_documents import MergeBaseDocument
 from tipcflow.execute.changes import NoisyChain, noisy_chains
 from tipcflow.store import Store
 
+pytestmark = pytest.mark.slow
+
 CHAIN = a_run().chain
 
 

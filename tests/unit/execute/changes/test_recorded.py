@@ -25,6 +25,8 @@ from tipcflow.execute.changes.recorded import WHOLE
 from tipcflow.selection import Because, Change
 from tipcflow.store import Store
 
+pytestmark = pytest.mark.slow
+
 TOY = ROOT / "tests" / "support" / "toy_suite"
 OTHER = "toy/toy/train_other"
 # A helper that is imported by a computed name: only a record shows its use.

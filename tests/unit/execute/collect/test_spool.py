@@ -95,6 +95,7 @@ def line(at: int, loss: str) -> bytes:
     return f"[Epoch 1, iter: {at}] loss: {loss}\n".encode()
 
 
+@pytest.mark.slow
 def test_a_loss_behind_70_mb_is_read(tmp_path: Path) -> None:
     noise = b"I1122 08:00:00.000000  7 operator.cc:12] nothing to see here\n" * 16_000
     data = line(1, "0.5") + noise * 72 + line(2, "nan")

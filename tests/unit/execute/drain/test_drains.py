@@ -17,8 +17,7 @@ from tipcflow.store import Store
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "t.db") as opened:
-        record_slow_node(opened)
+    with open_store(tmp_path / "t.db", record_slow_node) as opened:
         yield opened
 
 

@@ -24,6 +24,8 @@ from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.run.phases import run_steps
 from tipcflow.execute.source.snapshot import take_snapshot
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("compat", ["spec", "bash"])
 def test_every_job_of_a_plan_has_the_policys_deadline(tmp_path: Path, compat: str) -> None:

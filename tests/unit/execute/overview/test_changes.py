@@ -153,6 +153,7 @@ def test_changes_are_filtered(store: Store, wanted: Wanted, chains: list[str]) -
     assert sorted(row.chain for row in load_changes(store, wanted, now=NOW).rows) == chains
 
 
+@pytest.mark.slow
 def test_the_sample_history_has_changes_with_the_newest_build(tmp_path: Path) -> None:
     open_store(tmp_path / "history.db").close()
     fill(f"sqlite:///{tmp_path / 'history.db'}", lambda line: None, now=NOW, weeks=5, chains=20)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.stories import open_store
 from tests.support.two_nodes import record_slow_node
 
 from tipcflow.execute.overview.node_history import (
@@ -18,8 +19,7 @@ from tipcflow.store import Store
 @pytest.fixture
 def stored(tmp_path: Path) -> Iterator[Store]:
     """A database whose node b is slower than before."""
-    with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
-        record_slow_node(store)
+    with open_store(tmp_path / "tipcflow.db", record_slow_node) as store:
         yield store
 
 

@@ -196,6 +196,7 @@ def test_flaky_chains_are_sorted_by_certainty(store: Store) -> None:
     assert load_flaky(store, suite="t", now=NOW).chains == ()
 
 
+@pytest.mark.slow
 def test_sample_history_fills_all_overviews(tmp_path: Path) -> None:
     open_store(tmp_path / "history.db").close()
     url = f"sqlite:///{tmp_path / 'history.db'}"

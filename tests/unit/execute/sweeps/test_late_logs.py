@@ -138,6 +138,7 @@ def test_only_the_chosen_nodes_and_run_are_fetched(
     assert requests == ["r2"]
 
 
+@pytest.mark.slow
 def test_a_sweep_is_limited(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(RUNS + 3):
         lose(store, f"r{number:03}")

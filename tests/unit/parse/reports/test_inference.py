@@ -150,6 +150,7 @@ def test_any_bytes_are_read_without_an_error(data: bytes) -> None:
     parse_autolog(PLAIN.encode() + data)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.from_regex(r"[a-z0-9]{1,8}\.png", fullmatch=True), st.lists(st.floats(allow_nan=False), min_size=1)

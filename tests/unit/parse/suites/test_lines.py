@@ -180,6 +180,7 @@ def test_any_bytes_are_read_without_an_error(data: bytes, line: str) -> None:
             assert 0 <= one.offset < len(glued)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(100)
 @pytest.mark.parametrize(
     "filler",

@@ -68,6 +68,7 @@ def test_code_that_slows_all_nodes_is_not_a_slow_node() -> None:
     assert [trend.changes for trend in found.values()] == [(), ()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.01, 0.05])
 def test_constant_nodes_are_hardly_ever_reported(noise: float) -> None:
     reported = sum(

@@ -179,6 +179,7 @@ def test_no_question_about_chains_reads_all_runs(three_chains: None, pages: Read
             assert [line for line in plan if line.startswith("SCAN runs")] == []
 
 
+@pytest.mark.slow
 def test_huge_reason_is_cut_in_lists_only(store: Store, pages: ReadonlyStore) -> None:
     put(store, 1, "s/alpha/a", Status.FAILED, reason="x" * 2_000_000)
     assert len(pages.pages.chains(RunFilter(), limit=5).rows[0].latest.reason) == REASON
