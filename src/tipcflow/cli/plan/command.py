@@ -11,6 +11,7 @@ from tipcflow.domain import Compat, ConfigError, Plan
 
 if TYPE_CHECKING:
     from tipcflow.execute.request import RunRequest
+    from tipcflow.execute.source.snapshot import Snapshot
 
 
 _Batch = Annotated[
@@ -91,6 +92,11 @@ def _require(**values: str) -> None:
 
 def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
     """The plans of requests that differ only in `compat`; a refused params file is printed before the error."""
+    return _make_at(*requests, as_json=as_json)[1]
+
+
+def _make_at(*requests: "RunRequest", as_json: bool) -> "tuple[Snapshot, list[Plan]]":
+    """Like `_make`, with the suite's files."""
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
@@ -103,7 +109,7 @@ def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
     nodes = load_cluster(first.cluster, first.config_dir) if first.cluster else None
     snapshot = take_snapshot(suite, first.params, first.suite_ref, cache=settings().home / "suites")
     try:
-        return [make_plan(request, suite, nodes, snapshot, run="plan") for request in requests]
+        return snapshot, [make_plan(request, suite, nodes, snapshot, run="plan") for request in requests]
     except ConfigError:
         kind = recognise(snapshot.params_text, snapshot.params_file)
         if kind.refused and kind.kind != "other":
@@ -115,11 +121,15 @@ def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
 
 def _print_diff(request: "RunRequest", *, as_json: bool) -> None:
     from tipcflow.cli.plan.diff import print_differences
+    from tipcflow.params import load_dialect
+    from tipcflow.plan.view.dialect_keys import dialect_keys
 
     # Suite scripts support neither a seed nor verbose logs.
     script = replace(request, compat=Compat.BASH, seed=None, diagnose=False)
-    plans = _make(script, replace(request, compat=Compat.SPEC), as_json=as_json)
-    print_differences(*plans, as_json=as_json)
+    snapshot, (bash, spec) = _make_at(script, replace(request, compat=Compat.SPEC), as_json=as_json)
+    dialect = load_dialect(spec.dialect)
+    keys = dialect_keys(snapshot.params_text, file=snapshot.params_file, dialect=dialect, mode=spec.mode)
+    print_differences(bash, spec, keys, as_json=as_json)
 
 
 def _print_expects(request: "RunRequest", policy: str, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
 """Plan views: tables and differences.
 
-Public: `diff`.
+Public: `dialect_keys`, `diff`.
 """

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tipcflow.domain import Plan, Quirk, StepKind
 from tipcflow.domain.run.names import StepId
 from tipcflow.plan.quirks.catalogue import catalogue
+from tipcflow.plan.view.dialect_keys import DialectKey
 from tipcflow.plan.view.diff_text import one_folder, plain_text
 
 # Reported once instead of per command: these differences do not affect the model.
@@ -25,7 +26,8 @@ Key = tuple[str, str, str]
 class Difference:
     """One differing command: the words of one side only, or `None` if that side has no such command.
 
-    `step` is the step's id without its number of nodes, `node` the 0-based index of the node in the step.
+    `step` is the step's id without its number of nodes, `node` the 0-based index of the node in the step. `keys`
+    are keys of the dialect that explain a difference without a quirk.
     """
 
     step: str
@@ -34,25 +36,31 @@ class Difference:
     bash: str | None
     spec: str | None
     reasons: tuple[Quirk, ...] = field(default=())
+    keys: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the difference for --json."""
         document = {"step": self.step, "leg": self.leg, "node": self.node, "bash": self.bash, "spec": self.spec}
-        return {**document, "quirks": [quirk.id for quirk in self.reasons]}
+        return {**document, "quirks": [quirk.id for quirk in self.reasons], "dialect_keys": list(self.keys)}
 
 
-def differences(bash: Plan, spec: Plan) -> list[Difference]:
-    """Return the differences of two plans of one file, in the order of `spec`, then of `bash`."""
+def differences(bash: Plan, spec: Plan, keys: Sequence[DialectKey] = ()) -> list[Difference]:
+    """Return the differences of two plans of one file, in the order of `spec`, then of `bash`.
+
+    `keys` are those of the dialect (`dialect_keys`), the reason if there is no quirk.
+    """
     left, right = _commands(bash), _commands(spec)
     _drop_renamed(left, right)
     return [
         difference
         for key in dict.fromkeys([*right, *left])
-        if (difference := _difference(key, left.get(key), right.get(key), spec.quirks))
+        if (difference := _difference(key, left.get(key), right.get(key), spec.quirks, keys))
     ]
 
 
-def _difference(key: Key, here: str | None, there: str | None, quirks: Sequence[Quirk]) -> Difference | None:
+def _difference(
+    key: Key, here: str | None, there: str | None, quirks: Sequence[Quirk], keys: Sequence[DialectKey]
+) -> Difference | None:
     here_only, there_only = _only(here, there)
     if here is not None and there is not None and not here_only and not there_only:
         return None
@@ -61,9 +69,9 @@ def _difference(key: Key, here: str | None, there: str | None, quirks: Sequence[
     reasons = tuple(quirk for quirk in quirks if _explains(quirk, step, f"{here_only} {there_only}", one_sided))
     if there is not None:
         reasons = tuple(quirk for quirk in reasons if quirk.id != "every-node-infers")
-    return Difference(
-        step, leg, int(node), None if here is None else here_only, None if there is None else there_only, reasons
-    )
+    names = () if reasons else tuple(each.name for each in keys if each.explains(here_only, there_only))
+    sides = (None if here is None else here_only, None if there is None else there_only)
+    return Difference(step, leg, int(node), *sides, reasons, names)
 
 
 def _drop_renamed(left: dict[Key, str], right: dict[Key, str]) -> None:

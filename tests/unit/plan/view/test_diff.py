@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tipcflow.domain import Cluster, Compat, Plan
+from tipcflow.params import load_dialect
 from tipcflow.plan import differences
+from tipcflow.plan.view.dialect_keys import DialectKey, dialect_keys
 
 Make = Callable[..., Plan]
 
@@ -36,3 +40,48 @@ def test_gpus_that_become_processes_are_a_reason(
     assert "--nproc_per_node=2" in (train.spec or "")
     assert "cpu-nodes" in {quirk.id for quirk in train.reasons}
     assert [each.step for each in found if not each.reasons] == []
+
+
+FILE = "test_tipc/configs/m/params.txt"
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "word"),
+    [
+        ({}, [], ""),
+        ({"output": "./results"}, ["output"], "--output-dir=./results/norm_train_gpus_0,1_autocast_null"),
+        ({"save": "{LP}/gpus_{gpus}"}, ["output", "save"], "--output-dir=./test_tipc/output/gpus_0,1"),
+        ({"bash_vars": {"epochs": {"*": "2"}}}, ["bash_vars.epochs"], "--epochs=2"),
+    ],
+)
+def test_keys_that_only_the_script_uses_are_found(
+    norm_text: str, values: dict[str, object], names: list[str], word: str
+) -> None:
+    dialect = load_dialect("models/template").model_copy(update=values)
+    keys = dialect_keys(norm_text, file=FILE, dialect=dialect, mode="lite_train_lite_infer")
+    assert [key.name for key in keys] == names
+    assert not word or any(word in key.has for key in keys)
+
+
+def test_arguments_that_a_script_loses_are_explained_by_a_key(norm_text: str) -> None:
+    dialect = load_dialect("models/template")
+    cpu = dialect.cpu.model_copy(update={"bash": dialect.cpu.command.replace("{threads=}", "")})
+    dialect = dialect.model_copy(update={"cpu": cpu})
+    (key,) = dialect_keys(norm_text, file=FILE, dialect=dialect, mode="lite_train_lite_infer")
+    assert key == DialectKey("cpu.bash", frozenset(), frozenset({"--cpu-threads=1", "--cpu-threads=2"}))
+    assert key.explains("", "--cpu-threads=1")
+    assert not key.explains("--use-gpu=True", "--use-gpu=False --epochs=5")
+
+
+def test_a_key_of_the_dialect_is_the_reason_only_without_a_quirk(plan: Make, norm_text: str) -> None:
+    bash, spec = plan(norm_text, compat=Compat.BASH), plan(norm_text)
+    lost = DialectKey("train.bash", frozenset(), frozenset({"--ips=192.168.0.1,192.168.0.2"}))
+    explained = next(
+        each for each in differences(bash, spec, [lost]) if each.spec == "--ips=192.168.0.1,192.168.0.2"
+    )
+    assert [quirk.id for quirk in explained.reasons] == ["ips-by-length"]
+    assert explained.keys == ()
+    bare = spec.model_copy(update={"quirks": ()})
+    found = next(each for each in differences(bash, bare, [lost]) if each.spec == "--ips=192.168.0.1,192.168.0.2")
+    assert (found.reasons, found.keys) == ((), ("train.bash",))
+    assert found.as_json()["dialect_keys"] == ["train.bash"]
