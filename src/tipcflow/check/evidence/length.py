@@ -28,12 +28,13 @@ def short_logs(facts: Facts, step: Step, piece: Expectation) -> list[ShortLog]:
 
     Suites print every N iterations, so one line more or less per epoch is not a difference.
     """
-    logged = {key: _places(lines) for key, lines in iterations(facts, step).items()}
-    logged = {key: places for key, places in logged.items() if places}
+    lines = iterations(facts, step)
+    logged = {key: places for key in lines if (places := _places(lines[key]))}
     problems = {(log.node, log.rank): log for log in _against_peers(logged)}
     printed = {(progress.node, progress.rank): progress for progress in facts.progress.get(step.id, ())}
     for (node, rank), places in logged.items():
-        why = _against_plan(places, piece)
+        single = _has_single_iterations(places, printed.get((node, rank)))
+        why = _against_plan(places, piece, _count(lines[node, rank]) if single else 0)
         if piece.epochs or piece.iterations:  # neither: a time limit or `max_iters` ends the training
             why = why or _against_total(places, printed.get((node, rank)))
         if why and (node, rank) not in problems:
@@ -51,6 +52,17 @@ def _places(lines: Sequence[Measurement]) -> list[Place]:
     return list(places)
 
 
+def _count(lines: Sequence[Measurement]) -> int:
+    """The number of a rank's training lines, also of several with the same epoch and iteration."""
+    counts = Counter(line.metric for line in lines if line.epoch >= 0 and scope_of(line.metric).is_plain)
+    return max(counts.values(), default=0)
+
+
+def _has_single_iterations(places: list[Place], printed: PrintedProgress | None) -> bool:
+    """Whether each epoch is a single iteration by the last line (`Epoch: 4/5, iter: 0/1`)."""
+    return printed is not None and printed.total == 1 and printed.iteration == places[-1][1]
+
+
 def _against_peers(logged: Mapping[RankKey, list[Place]]) -> list[ShortLog]:
     counts = {key: Counter(epoch for epoch, _ in places) for key, places in logged.items()}
     most: Counter[int] = Counter()
@@ -65,7 +77,13 @@ def _against_peers(logged: Mapping[RankKey, list[Place]]) -> list[ShortLog]:
     ]
 
 
-def _against_plan(places: list[Place], piece: Expectation) -> str:
+def _against_plan(places: list[Place], piece: Expectation, single: int) -> str:
+    """Whether the training is shorter or longer than declared.
+
+    PaddleGAN reads the epoch before the loader starts the next one, so that the first line of each epoch has the
+    number of the epoch before it: with one iteration per epoch, the last number is one too small. `single` is the
+    number of lines if each of them is an epoch, otherwise 0.
+    """
     if piece.iterations:
         return _iterations(places, piece.iterations)
     epochs = Counter(epoch for epoch, _ in places if epoch >= 0)
@@ -73,12 +91,20 @@ def _against_plan(places: list[Place], piece: Expectation) -> str:
         return ""
     # Epochs are counted from 0 or from 1: the first epochs show which.
     first = min(epochs)
-    trained = max(epochs) - min(first, 1) + 1
-    if trained < piece.epochs:
+    trained = max(max(epochs) - min(first, 1) + 1, min(single, piece.epochs))
+    if trained + _between(epochs) < piece.epochs:
         return f"logged {trained} of {piece.epochs} epochs"
     if trained > piece.epochs and first <= 1:
         return f"logged {trained} epochs; {piece.epochs} are declared"
     return _cut_short(epochs)
+
+
+def _between(epochs: Counter[int]) -> int:
+    """How many epochs may follow the last line: none, unless the suite prints every N iterations of all epochs, so
+    that some epochs have no line."""
+    numbers = sorted(epochs)
+    every = max((later - earlier for earlier, later in pairwise(numbers)), default=numbers[0])
+    return every if every > 1 else 0
 
 
 def _cut_short(epochs: Counter[int]) -> str:
