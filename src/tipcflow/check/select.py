@@ -9,6 +9,7 @@ from tipcflow.domain import (
     Facts,
     LegKey,
     Measurement,
+    MetricKey,
     Phase,
     Status,
     Step,
@@ -16,7 +17,7 @@ from tipcflow.domain import (
     last_attempts,
     without_repeat,
 )
-from tipcflow.domain.numbers.metrics import is_loss
+from tipcflow.domain.numbers.metrics import is_loss, metric
 from tipcflow.domain.numbers.units import size
 
 RankKey = tuple[str, int]
@@ -86,6 +87,19 @@ def records(facts: Facts, step_id: str, leg: str = "") -> tuple[ExitRecord, ...]
     matches = [record for record in facts.records if record.step == step_id and record.leg == leg]
     last = max((record.attempt for record in matches), default=1)
     return tuple(record for record in matches if record.attempt == last)
+
+
+def printed_units(facts: Facts) -> dict[MetricKey, str]:
+    """Key without rank -> the unit of a speed in the log (`23.5 samples/s`), which differs between suites."""
+    units: dict[tuple[str, str, str], str] = {}
+    for sample in facts.measurements:
+        if sample.unit:
+            units.setdefault((sample.step, sample.leg, sample.metric), sample.unit)
+    return {
+        MetricKey(without_repeat(step), leg, name): unit
+        for (step, leg, name), unit in units.items()
+        if metric(name).family == "speed"
+    }
 
 
 def leg_key(step: Step, leg: str) -> LegKey:

@@ -8,7 +8,7 @@ from tipcflow.check.baseline.changes import changed_since
 from tipcflow.check.baseline.comparison import BaselineComparison, Confirm
 from tipcflow.check.baseline.small_part import negligible_reason
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import format_amount, passed, records, repeats_of
+from tipcflow.check.select import passed, printed_units, records, repeats_of
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import CheckResult, Facts, MetricKey, Status, StepKind, numbers_of
 from tipcflow.domain.keys import ALL, SLOWEST
@@ -42,7 +42,7 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     steps and legs are not compared, because their work differs from that of the baseline. Slowdowns
     explained by a slow node (`node_health`) are excluded. Data preparation is not evaluated.
     """
-    excuses = attribution_of(facts, context)
+    excuses, units = attribution_of(facts, context), printed_units(facts)
     numbers = numbers_of(sample for sample in facts.measurements if passed(facts, sample.step, sample.leg))
     ranked = {key.of(key.plain_metric) for key in numbers if key.rank is not None}
     results: dict[tuple[str, MetricKey], list[CheckResult]] = {}
@@ -53,7 +53,7 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
         # If values per rank exist, their sum is redundant.
         summed = key.metric.endswith(ALL) and key.of(key.plain_metric) in ranked
         if rule is not None and not summed and not _prepares(facts, key):
-            result = _judged(facts, key, numbers, rule, context, excuses)
+            result = _judged(facts, key, numbers, rule, context, excuses, units)
             results.setdefault((result.check, key.of(key.plain_metric)), []).append(result)
     return [_worst(ranks) for ranks in results.values()]
 
@@ -137,11 +137,12 @@ def _judged(
     rule: MetricRule,
     context: CheckContext,
     excuses: Attribution,
+    units: Mapping[MetricKey, str],
 ) -> CheckResult:
     value = numbers[key]
-    comparison = BaselineComparison(
-        key.metric, value, context.past(key), rule, context.policy, _confirm_of(key, context)
-    )
+    confirm = _confirm_of(key, context)
+    comparison = BaselineComparison(key.metric, value, context.past(key), rule, context.policy, confirm)
+    comparison.unit = units.get(key.of(key.plain_metric))
     if _is_loss(key.plain_metric, context):
         comparison.better = "lower"
     if key.rank is not None:
@@ -167,8 +168,7 @@ def _judged(
     seconds = _seconds(facts, key.step, key.leg)
     if comparison.definition.family == "memory" and seconds < _MEMORY_KNOWN_AFTER_S:
         status = Status.INSUFFICIENT_DATA
-        amount = format_amount(value, comparison.definition.unit)
-        reason = f"{amount}; ran {duration(seconds)}; too short for a peak value"
+        reason = f"{comparison.now}; ran {duration(seconds)}; too short for a peak value"
         comparison.values.pop(ValueKey.CONFIRM, None)
     if status in _WORSE and (changed := changed_since(key, facts, context, comparison.values.get(ValueKey.SINCE))):
         comparison.values["changed"] = changed

@@ -79,8 +79,13 @@ class BaselineComparison:
     def _better(self) -> Better:
         return self.better or self.definition.better
 
-    def _amount(self, value: float) -> str:
-        return format_amount(value, self.definition.unit if self.unit is None else self.unit)
+    @property
+    def _unit(self) -> str:
+        return self.definition.unit if self.unit is None else self.unit
+
+    def amount(self, value: float) -> str:
+        """Return a value with its unit."""
+        return format_amount(value, self._unit)
 
     @property
     def base(self) -> float:
@@ -90,14 +95,14 @@ class BaselineComparison:
     @property
     def now(self) -> str:
         """The value with its unit."""
-        return self._amount(self.value)
+        return self.amount(self.value)
 
     @property
     def shown(self) -> str:
         """The value and its baseline."""
         if self.base == 0:
             return f"{self.now}; the baseline of {len(self._level.runs)} runs is 0"
-        ratio = f"{self.value / self.base:.3f} x the baseline {self._amount(self.base)}"
+        ratio = f"{self.value / self.base:.3f} x the baseline {self.amount(self.base)}"
         return f"{self.now}, {ratio} of {len(self._level.runs)} runs"
 
     @property
@@ -114,7 +119,7 @@ class BaselineComparison:
         past, needed = self._level.past, self.policy.min_history
         self.values |= {
             ValueKey.VALUE: self.value,
-            ValueKey.UNIT: self.definition.unit,
+            ValueKey.UNIT: self._unit,
             ValueKey.N: len(past),
             ValueKey.NEEDED: needed,
         }
@@ -151,7 +156,7 @@ class BaselineComparison:
         limit = max(digit, max(map(abs, self._level.past)) * (1 + self._level.floor))
         if abs(self.value) <= limit:
             return Status.INSUFFICIENT_DATA, f"{self.shown}, and its runs differ"
-        shown = self.shown if exact else f"{self.shown}, and at most {self._amount(limit)}"
+        shown = self.shown if exact else f"{self.shown}, and at most {self.amount(limit)}"
         self.values[ValueKey.LIMIT] = 0.0
         again, missing = self.confirm.value, self.confirm.missing
         if again is None and not self.confirm.impossible:
@@ -165,8 +170,8 @@ class BaselineComparison:
             return Status.UNCONFIRMED, f"{shown}; not confirmed: {missing}"
         refuted = again == 0 or (again > 0) != (self.value > 0) or (abs(again) <= limit and not exact)
         if refuted:
-            return Status.PASS, f"{shown}, but the confirm run measured {self._amount(again)}: not confirmed"
-        return Status.REGRESSION, f"{shown}, and the confirm run measured {self._amount(again)}"
+            return Status.PASS, f"{shown}, but the confirm run measured {self.amount(again)}: not confirmed"
+        return Status.REGRESSION, f"{shown}, and the confirm run measured {self.amount(again)}"
 
     def _no_measurement(self) -> bool:
         """Whether the value cannot be a measurement: work takes time and memory."""
@@ -219,7 +224,7 @@ class BaselineComparison:
         if self.confirm.value is None:
             return self._unconfirmed(beyond, worse, limit)
         again = self._worse(self.confirm.value)
-        measured = f"the confirm run measured {self._amount(self.confirm.value)}"
+        measured = f"the confirm run measured {self.amount(self.confirm.value)}"
         if min(worse, again) > limit:
             return Status.REGRESSION, f"{beyond}, and {measured}"
         if again < _AGREES * worse:

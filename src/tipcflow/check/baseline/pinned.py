@@ -4,7 +4,7 @@ from statistics import median
 
 from tipcflow.check.baseline.attribution import Attribution, attribution_of
 from tipcflow.check.context import CheckContext, Pin
-from tipcflow.check.select import format_amount, passed, repeats_of
+from tipcflow.check.select import format_amount, passed, printed_units, repeats_of
 from tipcflow.config.policy import MetricRule
 from tipcflow.domain import CheckResult, Facts, MetricKey, Status, numbers_of, plain_metric
 from tipcflow.domain.keys import SLOWEST
@@ -30,10 +30,13 @@ def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
     if not context.pins:
         return []
     excuses, numbers = attribution_of(facts, context), numbers_of(facts.measurements)
+    units = printed_units(facts)
     # A confirm run only does what is suspected.
     partial = context.run is not None and context.run.trigger == CONFIRM
     return [
-        _judged(key, numbers[key], pin, context, excuses) if key in numbers else _missing(facts, key, pin, context)
+        _judged(key, numbers[key], pin, context, excuses, units.get(key.of(key.plain_metric)))
+        if key in numbers
+        else _missing(facts, key, pin, context)
         for key, pin in sorted(context.pins.items())
         if key in numbers or not partial
     ]
@@ -70,8 +73,11 @@ def _rule(name: str, context: CheckContext) -> MetricRule:
     return context.policy.rule_of(name) or context.policy.metrics.get(plain_metric(name), MetricRule())
 
 
-def _judged(key: MetricKey, value: float, pin: Pin, context: CheckContext, excuses: Attribution) -> CheckResult:
+def _judged(
+    key: MetricKey, value: float, pin: Pin, context: CheckContext, excuses: Attribution, printed: str | None
+) -> CheckResult:
     definition = metric(key.plain_metric)
+    unit = definition.unit if printed is None else printed
     rule = _rule(key.metric, context)
     floor = context.policy.floor_of(key.metric)
     recent = [*context.past(key)[-(RUNS - 1) :], value]
@@ -99,13 +105,13 @@ def _judged(key: MetricKey, value: float, pin: Pin, context: CheckContext, excus
 
     if len(recent) < RUNS or not pin.value:
         missing = f"{RUNS - len(recent)} more runs required" if pin.value else "the pinned value is 0"
-        return result(Status.INSUFFICIENT_DATA, f"{format_amount(value, definition.unit)}; {missing}")
+        return result(Status.INSUFFICIENT_DATA, f"{format_amount(value, unit)}; {missing}")
     now = values[ValueKey.VALUE] = median(recent)
     change = (now - pin.value) / abs(pin.value)
     worse = {"lower": change, "higher": -change}.get(definition.better, 0.0)
     shown = (
-        f"{format_amount(now, definition.unit)} over {RUNS} runs, {now / pin.value:.3f} x what {pin.who} pinned "
-        f"({format_amount(pin.value, definition.unit)}, run {pin.run})"
+        f"{format_amount(now, unit)} over {RUNS} runs, {now / pin.value:.3f} x what {pin.who} pinned "
+        f"({format_amount(pin.value, unit)}, run {pin.run})"
     )
     excuse = excuses.node(key, 1 + worse, floor) if worse > floor else ""
     if excuse:

@@ -47,8 +47,9 @@ METRICS: dict[str, Metric] = {
         Metric("lr"),
         Metric("samples"),
         *_family("speed", "lower", "s", "batch_cost", "reader_cost", "epoch_time"),
-        *_family("speed", "higher", "images/s", "ips", "fps"),
-        *_family("speed", "higher", "samples/s", "throughput", "interval_samples_per_second"),
+        # Suites print images, instances or sequences per second, which are samples.
+        *_family("speed", "higher", "samples/s", "ips", "throughput", "interval_samples_per_second"),
+        Metric("fps", "images/s", "higher", "speed"),
         *_family("speed", "higher", "", "qps", "interval_steps_per_second"),
         *_family("speed", "lower", "s", "time_each_step", "interval_runtime"),
         *_family("memory", "lower", "MB", "max_mem_reserved", "max_mem_allocated"),
