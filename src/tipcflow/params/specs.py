@@ -15,6 +15,9 @@ Device = Literal["cpu", "gpu"]
 # Words of an inference's device argument; every script rejects other words.
 DEVICES: dict[str, Device] = {"False": "cpu", "cpu": "cpu", "True": "gpu", "gpu": "gpu"}
 
+# Precision of inference by a word that declares whether it is fp16; null declares none.
+PRECISIONS = {"True": "fp16", "False": "fp32", "null": ""}
+
 
 class TrainSpec(Frozen):
     """The training command in its three forms, and the redirection target of each (absent for none).

@@ -8,7 +8,15 @@ Split = Literal["first", "rest"]
 # A script, model or key with one of these values is absent: nothing runs. (Arguments have a separate rule,
 # `is_null`.)
 NOTHING = ("null", "")
+# Number formats of precisions. Other words are the suite's own, such as True or trt_fp16.
+FORMATS = ("fp32", "fp16", "bf16", "int8", "fp64", "fp8", "int4")
+_FORMAT = re.compile(r"(?:fp|bf|int)\d+")
 _HOST = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:%\]-]*")
+
+
+def is_unknown_format(word: str) -> bool:
+    """Whether a precision names a number format that does not exist, such as fp61."""
+    return bool(_FORMAT.fullmatch(word)) and word not in FORMATS
 
 
 def split_line(text: str, split: Split) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
-from tipcflow.params.specs import DEVICES, SkipRule
+from tipcflow.params.specs import DEVICES, PRECISIONS, SkipRule
 from tipcflow.params.values import is_null
 
 
@@ -25,12 +25,14 @@ def _quant_words(subject: Subject) -> list[str]:
     """The words that state whether the models of this file are quantized, trained or listed ones."""
     if subject.dialect.quant:
         return [subject.dialect.quant]
-    listed = subject.items("trainers")
-    trained = [
-        str(spec.quant)
+    keys = {
+        slot.key.strip(): str(spec.quant)
         for name, spec in subject.dialect.trainers.items()
-        if (slot := subject.slot(spec.train)) and (slot.key.strip() in listed or name == "norm")
-    ]
+        if name != "norm" and (slot := subject.slot(spec.train))
+    }
+    norm = subject.dialect.trainers.get("norm")
+    # All other names are norm trainings.
+    trained = [keys.get(name, str(norm.quant) if norm else "False") for name in subject.listed("trainers")]
     whole = subject.dialect.whole_infer
     models = [] if whole.quantised or not whole.quant_listed else subject.listed("infer_quant")
     return list(dict.fromkeys([*trained, *(word for word in models if word in ("True", "False"))])) or ["False"]
@@ -79,15 +81,46 @@ def _in_words(subject: Subject, rule: SkipRule) -> str:
     return " and ".join(parts)
 
 
+def _precisions_on_cpu(subject: Subject) -> list[tuple[str, str]]:
+    """Precision word of each CPU leg that spec plans, and why no CPU can run it ('' if some can)."""
+    dialect = subject.dialect
+    if dialect.sequence or not dialect.cpu.uses("precision"):
+        return []
+    rules = [rule for rule in dialect.skip if rule.device == "cpu" and not rule.defect]
+    return [
+        (leg["precision"], _impossible(leg["precision"], leg["quant"]))
+        for device, leg in _legs(subject)
+        if device == "cpu" and "precision" in leg and not any(rule.leaves_out(leg) for rule in rules)
+    ]
+
+
+def _impossible(word: str, quant: str) -> str:
+    precision = PRECISIONS.get(word, word).lower()
+    if "fp16" in precision:
+        return "Paddle has no fp16 inference on CPUs"
+    return "the model is not quantized" if "int8" in precision and quant == "False" else ""
+
+
+def not_run_on_cpu(subject: Subject) -> list[Hit]:
+    """Legs that no CPU can run in their precision."""
+    slot = subject.slot("precision")
+    legs = _precisions_on_cpu(subject)
+    counts = Counter((word, why) for word, why in legs if why)
+    if slot is None or not counts:
+        return []
+    because = "; ".join(f"{number} with {word}: {why}" for (word, why), number in counts.items())
+    message = f"{counts.total()} of {len(legs)} legs on CPU are not_run: {because}"
+    fix = "keep the words if GPUs or a quantized model need them, otherwise remove them"
+    return [Hit(slot.line, message, fix, Severity.WARNING if counts.total() == len(legs) else None)]
+
+
 def cpu_precision(subject: Subject) -> list[Hit]:
     """Legs that need CPU instructions that this machine lacks."""
     slot = subject.slot("precision")
-    if slot is None or "cpu" not in {DEVICES.get(word) for word in subject.items("device")}:
-        return []
-    if "precision" not in subject.dialect.cpu.axes:
+    if slot is None:
         return []
     hits = []
-    for word in dict.fromkeys(subject.items("precision")):
+    for word in dict.fromkeys(word for word, why in _precisions_on_cpu(subject) if not why):
         reason = subject.cpu_lacks(word)
         if reason:
             hits.append(
@@ -139,6 +172,13 @@ RULES = (
         Severity.NOTE,
         "combinations that the script skips without a line in any log (a warning if none is left)",
         skipped,
+    ),
+    Rule(
+        "cpu-not-run",
+        Severity.NOTE,
+        "fp16, and int8 of a model that is not quantized, run on CPUs with exit code 0, but in fp32 or bf16; "
+        "tipcflow declares these legs `not_run` (a warning if none is left)",
+        not_run_on_cpu,
     ),
     Rule(
         "cpu-precision",

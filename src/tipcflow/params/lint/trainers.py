@@ -2,7 +2,7 @@
 
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
 from tipcflow.params.sections import STATIC
-from tipcflow.params.values import NOTHING
+from tipcflow.params.values import FORMATS, NOTHING, is_unknown_format
 
 _PLAIN = ("null", "", "fp32", "False")
 
@@ -92,6 +92,17 @@ def precision(subject: Subject) -> list[Hit]:
     ]
 
 
+def number_format(subject: Subject) -> list[Hit]:
+    """A precision of trainings or inference that names a number format that does not exist."""
+    return [
+        Hit(slot.line, f"unknown precision {word!r}", f"use one of {', '.join(FORMATS)}")
+        for name in ("autocast", "precision")
+        if (slot := subject.slot(name))
+        for word in dict.fromkeys(subject.items(name))
+        if is_unknown_format(word)
+    ]
+
+
 RULES = (
     Rule(
         "trainer-unknown",
@@ -108,6 +119,12 @@ RULES = (
         Severity.WARNING,
         "the trainer is skipped without a line in the results log",
         no_script,
+    ),
+    Rule(
+        "precision-format",
+        Severity.ERROR,
+        "the suite fails on an unknown number format, or computes in fp32; tipcflow refuses the file",
+        number_format,
     ),
     Rule("precision-word", Severity.ERROR, "an unknown word only changes a folder name", precision),
 )

@@ -1,10 +1,10 @@
 """Feasibility of legs and trainings: whether a node supports their device and precision."""
 
-import re
 from collections.abc import Collection
 
 from tipcflow.domain import ConfigError, Leg, Step, StepKind
 from tipcflow.domain.numbers.units import counted
+from tipcflow.params.values import FORMATS, is_unknown_format
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
 from tipcflow.plan.source.reader import Reader
@@ -17,9 +17,6 @@ NO_HALF = "Paddle has no {precision} inference on CPUs (node {node}): it would r
 _NEEDS = {"int8": ("avx512_vnni", "amx_int8"), "bf16": ("avx512_bf16", "amx_bf16")}
 # Precision words of trainings with mixed precision, in params files and benchmark sections.
 _MIXED = frozenset({"amp", "fp16", "bf16", "true"})
-# Words that name a number format. Other words are the suite's own, such as True or trt_fp16.
-_FORMAT = re.compile(r"(?:fp|bf|int)\d+")
-_FORMATS = ("fp32", "fp16", "bf16", "int8", "fp64", "fp8", "int4")
 
 
 def check_precision(word: str, slot: str, reader: Reader) -> None:
@@ -31,14 +28,14 @@ def check_precision(word: str, slot: str, reader: Reader) -> None:
     Raises:
         ConfigError: an unknown number format, such as fp61.
     """
-    if _FORMAT.fullmatch(word) and word not in _FORMATS:
+    if is_unknown_format(word):
         raise ConfigError(
             "unknown precision",
             file=reader.params.file,
             line=reader.line(slot),
             key=reader.key(slot),
             found=word,
-            expected=f"one of {', '.join(_FORMATS)}, amp, or a word of the suite",
+            expected=f"one of {', '.join(FORMATS)}, amp, or a word of the suite",
         )
 
 

@@ -3,7 +3,7 @@
 import re
 
 from tipcflow.domain import Command, ConfigError, Leg
-from tipcflow.params.specs import Device
+from tipcflow.params.specs import PRECISIONS, Device
 from tipcflow.params.values import is_number
 from tipcflow.plan.quirks.launch import single_env
 from tipcflow.plan.source.groups import Group
@@ -16,8 +16,6 @@ from tipcflow.plan.spec.feasible import check_precision, unquantized_reason, uns
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 # Quoted and escaped text is kept; spaces are collapsed and bare pipes are replaced.
 _OUTSIDE = re.compile(r"""("[^"]*"|'[^']*'|\\.)|\s+|\|""")
-# In some suites the word declares whether the precision is fp16; null declares none.
-_PRECISIONS = {"True": "fp16", "False": "fp32", "null": ""}
 _NAMES = {
     "mkldnn": "onednn",
     "tensorrt": "tensorrt",
@@ -76,7 +74,7 @@ def _leg(
 
 def make_leg(device: Device, words: dict[str, str], command: Command, host: Host, options: PlanOptions) -> Leg:
     """Return a leg from its axes' words, with a reason if `host` cannot run it."""
-    precision = _PRECISIONS.get(words.get("precision", ""), words.get("precision", ""))
+    precision = PRECISIONS.get(words.get("precision", ""), words.get("precision", ""))
     return Leg(
         id=leg_id(device, words),
         command=command,

@@ -26,6 +26,8 @@ CHANGES: list[Change] = [
         46,
         "precision: found '--batch-size:1', expected a key with",
     ),
+    ("precision-format", "--precision:fp32\n", "--precision:fp32|fp61\n", 46, "unknown precision 'fp61'"),
+    ("precision-format", "--precision:null|amp", "--precision:null|fp99", 6, "unknown precision 'fp99'"),
     ("colon-cut", "--pretrained:null", "--pretrained:https://host/x", 10, "becomes 'https'"),
     ("blank-at-end", "--pretrained:null", "--pretrained:null ", 10, "'null ' is not null"),
     ("metacharacter", "--img-path:./lite_data/val", "--img-path:a;b", 48, "another one starts"),
@@ -199,10 +201,39 @@ def test_detection_skips_unknown_trainers(clean: str, found: Found) -> None:
 
 
 def test_legs_that_the_cpu_cannot_do(clean: str, found: Found) -> None:
-    text = clean.replace("--precision:fp32\n", "--precision:fp32|int8\n")
-    hits = found(text, cpu_lacks=lambda word: "no vnni" if word == "int8" else "")
-    assert [(e.line, e.message) for e in hits if e.rule == "cpu-precision"] == [(46, "no vnni")]
+    text = clean.replace("--precision:fp32\n", "--precision:fp32|bf16\n")
+    hits = found(text, cpu_lacks=lambda word: "no bf16" if word == "bf16" else "")
+    assert [(e.line, e.message) for e in hits if e.rule == "cpu-precision"] == [(46, "no bf16")]
     assert "cpu-precision" not in of(text, "models/template", found)
+
+
+NO_HALF = "Paddle has no fp16 inference on CPUs"
+
+
+@pytest.mark.parametrize(
+    ("precisions", "trainer", "why"),
+    [
+        ("fp32", "norm_train", ""),
+        ("fp32|fp16", "norm_train", "2 of 6 legs on CPU are not_run: 2 with fp16: " + NO_HALF),
+        ("fp32|int8", "norm_train", "4 of 8 legs on CPU are not_run: 4 with int8: the model is not quantized"),
+        ("int8", "norm_train", "4 of 4 legs on CPU are not_run: 4 with int8: the model is not quantized"),
+        ("fp32|int8", "pact_train", ""),
+    ],
+)
+def test_legs_in_precisions_that_no_cpu_has_are_reported(
+    clean: str, found: Found, precisions: str, trainer: str, why: str
+) -> None:
+    text = clean.replace("--precision:fp32\n", f"--precision:{precisions}\n")
+    if trainer == "pact_train":
+        text = text.replace("trainer:norm_train", "trainer:pact_train").replace(
+            "infer_quant:False", "infer_quant:True"
+        )
+    hits = found(text, cpu_lacks=lambda word: "no vnni" if word == "int8" else "")
+    severity = Severity.NOTE if "fp32" in precisions else Severity.WARNING
+    reported = [(e.message, e.severity) for e in hits if e.rule == "cpu-not-run"]
+    assert reported == ([(why, severity)] if why else [])
+    # Other CPUs do not help a model that is not quantized.
+    assert any(e.rule == "cpu-precision" for e in hits) is (trainer == "pact_train")
 
 
 def test_shifted_file_has_exactly_one_finding(clean: str, found: Found) -> None:
@@ -213,7 +244,7 @@ def test_shifted_file_has_exactly_one_finding(clean: str, found: Found) -> None:
 def test_every_rule_is_tried_here() -> None:
     tried = {change[0] for change in CHANGES} | {
         "cut-off", "epochs-ignored", "whole-infer-nothing", "export-weights-lost", "multi-gpu-untrained",
-        "first-epoch-weights", "quant-unread", "precision-word", "cpu-precision", "image-dropped",
+        "first-epoch-weights", "quant-unread", "precision-word", "cpu-precision", "cpu-not-run", "image-dropped",
         "section-form", "section-shifted", "invisible-character", "list-length",
     }  # fmt: skip
     assert {rule.id for rule in all_rules()} == tried
