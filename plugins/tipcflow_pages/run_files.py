@@ -6,11 +6,13 @@ from urllib.parse import quote
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 
+from tipcflow.domain import InfraError
 from tipcflow.domain.run_documents import CertificateDocument
 from tipcflow.execute.collect.log_archive import plain_name
+from tipcflow.execute.collect.run_files import RunFiles
 from tipcflow.report import as_text
 from tipcflow_pages.data.data import SettingsDep, StoreDep
-from tipcflow_pages.data.files import masked, readable, run_folder, tail
+from tipcflow_pages.data.files import masked, readable, run_folder, stored_copy, tail
 from tipcflow_pages.web.render import HEADERS
 
 router = APIRouter(prefix="/runs/{run_id}")
@@ -43,8 +45,14 @@ def certificate(run_id: str, store: StoreDep, keep: bool = False) -> Response:
 
 
 def _file(run_id: str, file: str, store: StoreDep, chosen: SettingsDep) -> Path:
-    folder = run_folder(chosen.home, run_id) if store.runs.get_or_none(run_id) is not None else None
+    is_run = _plain(run_id) and store.runs.get_or_none(run_id) is not None
+    folder = run_folder(chosen.home, run_id) if is_run else None
     path = readable(folder, file) if folder is not None else None
+    if path is None and is_run and chosen.store:
+        try:
+            path = stored_copy(RunFiles(store, run_id, chosen.home), file)
+        except InfraError as error:
+            raise HTTPException(503, error.message) from error
     if path is None:
         raise HTTPException(404, f"run {run_id} has no file {file!r} that can be read here")
     return path

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from tipcflow.domain.masking import LineMask, mask
 from tipcflow.domain.numbers.units import size as format_size
 from tipcflow.execute.collect.log_archive import ZIPPED, open_kept, plain_name
+from tipcflow.execute.collect.run_files import KeptFile, RunFiles
 from tipcflow.parse import strip_ansi
 from tipcflow.remote.paths import safe_name
 from tipcflow.remote.runner.outputs import is_secret
@@ -26,6 +27,8 @@ _BLOCK = 256 * 1024
 _LONGEST = 1024
 # Maximum number of listed files of one run.
 MOST = 2000
+# A page waits this long for a file of the object store, seconds.
+COPY_S = 20.0
 _READ = frozenset({".log", ".txt", ".out", ".err", ".json", ".jsonl", ".yaml", ".yml", ".csv"})
 
 
@@ -34,7 +37,8 @@ class RunFile:
     """A fetched file. `path` is relative to the run's folder; `step` is a folder name derived from the step's id;
     `name` is the name of the log, without the suffix of a compressed file.
 
-    `readable`: whether the page serves the file as text; weights and the like are only listed.
+    `readable`: whether the page serves the file as text; weights and the like are only listed. `stored`: whether it is
+    only in the object store.
     """
 
     path: str
@@ -43,6 +47,7 @@ class RunFile:
     name: str
     bytes: int
     readable: bool
+    stored: bool = False
 
     @property
     def is_log(self) -> bool:
@@ -65,9 +70,15 @@ def step_folder(step_id: str) -> str:
         return ""
 
 
-def run_files(folder: Path) -> list[RunFile]:
-    """Return the fetched files by step and node: logs first, then by name."""
-    files = [_file(folder, path) for path in islice(_plain_files(folder), MOST)]
+def run_files(folder: Path | None, kept: RunFiles | None = None) -> list[RunFile]:
+    """Return the fetched files by step and node: logs first, then by name.
+
+    Args:
+        folder: the run's folder; None if this machine has none.
+        kept: the run's files of all machines.
+    """
+    files = [_file(folder, path) for path in islice(_plain_files(folder), MOST)] if folder else []
+    files += [_stored_file(file) for file in islice(kept.elsewhere if kept else (), MOST - len(files))]
     return sorted(files, key=lambda file: (file.step, file.node, not file.is_log, not file.readable, file.name))
 
 
@@ -90,6 +101,16 @@ def readable(folder: Path, relative: str) -> Path | None:
     except (OSError, ValueError):
         return None
     return path if inside and _may_read(plain_name(path.name)) else None
+
+
+def stored_copy(kept: RunFiles, relative: str) -> Path | None:
+    """Return a copy of a file that is only in the object store, if users may read it, else None.
+
+    Raises:
+        InfraError: the object store cannot be reached in time.
+    """
+    file = kept.kept.get(relative) if kept.objects else None
+    return kept.copy(file, seconds=COPY_S) if file is not None and _may_read(plain_name(file.name)) else None
 
 
 def tail(path: Path, most: int = TAIL) -> str:
@@ -146,6 +167,12 @@ def _file(folder: Path, path: Path) -> RunFile:
         bytes=path.stat().st_size,
         readable=_may_read(plain_name(path.name)),
     )
+
+
+def _stored_file(file: KeptFile) -> RunFile:
+    step, node, *parts = file.path.split("/")
+    name = plain_name("/".join(parts))
+    return RunFile(file.path, step, node, name, file.bytes, _may_read(name.rpartition("/")[2]), stored=True)
 
 
 def _may_read(name: str) -> bool:

@@ -5,12 +5,15 @@ import json
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tipcflow.domain import ConfigError, Status, exit_code
 from tipcflow.domain.run_documents import CertificateDocument
+
+if TYPE_CHECKING:
+    from tipcflow.execute.collect.run_files import RunFiles
 
 app = typer.Typer(no_args_is_help=True, help="Certificates of runs.")
 
@@ -90,7 +93,7 @@ def verify(
     from tipcflow.execute.collect.log_archive import content_hash, is_kept
     from tipcflow.report import verify as problems_of
 
-    file = _certificate_file(run)
+    file, kept = _certificate_file(run)
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -101,16 +104,20 @@ def verify(
     if not isinstance(document, dict):
         raise ConfigError("is not a certificate", file=str(file), expected="a JSON object")
     named = document.get("files")
-    beside = [file.parent / name for name in named] if isinstance(named, dict) else []
-    hashes = {str(path.relative_to(file.parent)): content_hash(path) for path in beside if is_kept(path)}
+    names = list(named) if isinstance(named, dict) else []
+    hashes = {name: content_hash(file.parent / name) for name in names if is_kept(file.parent / name)}
+    damaged: list[str] = []
+    if kept is not None:
+        stored, damaged = _stored_hashes(kept, [name for name in names if name not in hashes])
+        hashes |= stored
     # Without collected files next to it, only the certificate's own hashes are checked.
-    problems = problems_of(document, files=hashes or None)
+    problems = [*problems_of(document, files=hashes or None), *damaged]
     if keys:
         problems += _signature_problems(file, document, keys)
     if as_json:
         typer.echo(json.dumps({"file": str(file), "problems": problems, "signed": bool(keys) and not problems}))
     else:
-        checked = f"{len(hashes)} of {len(beside)} collected files checked{', signature valid' if keys else ''}"
+        checked = f"{len(hashes)} of {len(names)} collected files checked{', signature valid' if keys else ''}"
         typer.echo("\n".join(problems) or f"{file}: valid ({checked})")
     raise typer.Exit(exit_code(Status.FAILED) if problems else 0)
 
@@ -135,24 +142,51 @@ def _signature_problems(file: Path, document: dict[str, Any], keys: Sequence[Pat
     return attestation.problems_of(signature, sha256=sha256, status=status, is_signed=is_signed)
 
 
-def _certificate_file(run: str) -> Path:
-    """The file of that path, or that a run on this machine has written.
+def _stored_hashes(kept: "RunFiles", names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """(Path -> hash of the files that are in the object store, messages about those with another content).
+
+    Raises:
+        InfraError: the object store cannot be reached.
+    """
+    from tipcflow.execute.objects.object_store import DamagedObjectError
+
+    hashes, damaged = {}, []
+    for name in names:
+        try:
+            if name in kept.kept and kept.copy(kept.kept[name]) is not None:
+                hashes[name] = kept.kept[name].sha256
+        except DamagedObjectError as error:
+            damaged.append(error.message)
+    return hashes, damaged
+
+
+def _certificate_file(run: str) -> tuple[Path, "RunFiles | None"]:
+    """The file of that path, or of that run; and the run's files, if there is an object store.
+
+    The object store's certificate and signature are copied to the folder in which the run would have written them.
 
     Raises:
         ConfigError: no such file or run, or the run has no file here.
+        InfraError: the object store cannot be reached.
     """
     from tipcflow.config.settings import settings
+    from tipcflow.execute.collect.kept_files import CERTIFICATE, SIGNATURE
+    from tipcflow.execute.collect.run_files import RunFiles
     from tipcflow.store import Store
 
     if run.endswith(".json") or Path(run).is_file():
-        return Path(run)
+        return Path(run), None
     with Store.open() as store:
         run_id = store.runs.find(run).id
-    file = settings().runs_dir / run_id / "certificate.json"
+        kept = RunFiles(store, run_id, settings().home)
+        file = kept.folder / CERTIFICATE
+        if kept.objects is not None and kept.kept and not file.is_file():
+            for name in (SIGNATURE, CERTIFICATE):
+                kept.fetch_own(name)
     if not file.is_file():
         raise ConfigError(
             f"run {run_id} has no certificate here",
             file=str(file),
             hint="it is written with the verdict; give its path if the run was made under another TIPCFLOW_HOME",
         )
-    return file
+    return file, kept if kept.objects is not None else None

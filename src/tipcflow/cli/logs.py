@@ -1,18 +1,22 @@
 """`tipcflow logs RUN [STEP]`: logs of the nodes, as fetched to this machine."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
-from tipcflow.domain import ConfigError, Frozen
+from tipcflow.domain import ConfigError, Frozen, InfraError
 from tipcflow.domain.masking import LineMask
 from tipcflow.domain.numbers.units import size
 from tipcflow.domain.run.names import StepId
 from tipcflow.execute.collect.log_archive import open_kept, plain_name
+
+if TYPE_CHECKING:
+    from tipcflow.execute.collect.run_files import KeptFile, RunFiles
 
 _PIECE = 1 << 20
 # Preserves bytes that are not text, including those of a character split between two pieces.
@@ -22,7 +26,8 @@ _BYTES = ("utf-8", "surrogateescape")
 class LogFile(Frozen):
     """One fetched file. `step` is the step's id, or the folder's name if no step of the plan has it.
 
-    `bytes` is the size on disk; `path` ends in `.gz` if the file was compressed, `name` never does.
+    `bytes` is the size on disk; `path` ends in `.gz` if the file was compressed, `name` never does. `object` is the
+    file's name in the object store if it is not on this machine, otherwise ''.
     """
 
     step: str
@@ -30,6 +35,7 @@ class LogFile(Frozen):
     name: str
     path: Path
     bytes: int
+    object: str = ""
 
     @property
     def is_log(self) -> bool:
@@ -47,15 +53,18 @@ def logs(
 ) -> None:
     """Print the logs of a step, or list the log files of a run."""
     from tipcflow.config.settings import settings
+    from tipcflow.execute.collect.run_files import RunFiles
     from tipcflow.store import Store
 
     with Store.open() as store:
         run_id = store.runs.find(run).id
         plan = store.plans.get_or_none(run_id)
+        kept = RunFiles(store, run_id, settings().home)
+        stored = [kept_file.path for kept_file in kept.elsewhere]
     ids = [planned.id for planned in plan.steps] if plan else []
     folder = settings().runs_dir / run_id
     step_id = None if step is None else _step(step, ids)
-    log_files = files(folder, ids, step=step_id, node=node, leg=leg)
+    log_files = files(folder, ids, step=step_id, node=node, leg=leg, stored={path: kept.kept[path] for path in stored})
     if not log_files:
         about = "".join(
             f" {word} {name}" for word, name in (("step", step_id), ("node", node), ("leg", leg)) if name
@@ -67,22 +76,29 @@ def logs(
     if as_json:
         print_json([file.model_dump(mode="json") for file in log_files])
     elif step_id is None:
-        typer.echo(f"{folder}", err=True)
+        typer.echo(f"{kept.url}" if stored else f"{folder}", err=True)
         echo_lines(listing(log_files, width=terminal_width()))
     else:
-        _print([file for file in log_files if file.is_log])
+        _print([_here(kept, file) for file in log_files if file.is_log])
         for other in log_files:
             if not other.is_log:
                 typer.echo(f"not printed: {other.path} ({size(other.bytes)})", err=True)
 
 
 def files(
-    folder: Path, ids: Sequence[str], *, step: str | None, node: str | None, leg: str | None
+    folder: Path,
+    ids: Sequence[str],
+    *,
+    step: str | None,
+    node: str | None,
+    leg: str | None,
+    stored: Mapping[str, "KeptFile"] = MappingProxyType({}),
 ) -> list[LogFile]:
     """The fetched files, by step in the order of the plan, node and name.
 
     Args:
         ids: of the plan's steps.
+        stored: path in the run's folder -> file that is only in the object store.
     """
     from tipcflow.remote.runner.files import log_name, safe_name
 
@@ -90,10 +106,12 @@ def files(
     planned = {safe_name(step_id): step_id for step_id in ids}
     order = {step_id: place for place, step_id in enumerate(ids)}
     log_files = []
-    for path in sorted(folder.glob("*/*/**/*")):
+    here = (path for path in folder.glob("*/*/**/*") if path.is_file())
+    for path in sorted([*here, *(folder / name for name in stored)]):
         parts = path.relative_to(folder).parts
+        kept_file = stored.get("/".join(parts))
         name = plain_name("/".join(parts[2:]))
-        if not path.is_file() or wanted_step not in (None, parts[0]) or node not in (None, parts[1]):
+        if wanted_step not in (None, parts[0]) or node not in (None, parts[1]):
             continue
         if path.name.startswith("."):  # leftover of an interrupted fetch
             continue
@@ -105,7 +123,8 @@ def files(
                 node=parts[1],
                 name=name,
                 path=path,
-                bytes=path.stat().st_size,
+                bytes=kept_file.bytes if kept_file else path.stat().st_size,
+                object=kept_file.object if kept_file else "",
             )
         )
     return sorted(log_files, key=lambda file: order.get(file.step, len(order)))
@@ -137,6 +156,20 @@ def _step(wanted: str, ids: list[str]) -> str:
         found=wanted,
         expected="one of " + ", ".join(matching or ids) if ids else "no step: the run has no plan",
     )
+
+
+def _here(kept: "RunFiles", log_file: LogFile) -> LogFile:
+    """The file with a path that can be opened.
+
+    Raises:
+        InfraError: the object store cannot be reached, or does not have it any more.
+    """
+    if not log_file.object:
+        return log_file
+    path = kept.open_path(str(log_file.path.relative_to(kept.folder)))
+    if path is None:
+        raise InfraError(f"{log_file.object} is no longer in the object store")
+    return log_file.model_copy(update={"path": path})
 
 
 def _print(log_files: list[LogFile]) -> None:

@@ -1,6 +1,7 @@
 """Settings from environment variables, all documented in docs/reference/configuration.md."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
@@ -21,7 +22,10 @@ WEEKLY_AT_ONCE = 16
 QUEUE_RISE_S = 1800.0
 # A longer log is truncated and its step is an infra_failure, because a full disk would stop all runs.
 LOG_LIMIT_MB = 8000
-
+# Copies of files of the object store on one machine.
+STORE_CACHE_MB = 10_000
+# `memory` is for tests: each process has its own.
+_STORES = ("file", "s3", "memory")
 
 _PREFIX = "TIPCFLOW_"
 
@@ -43,6 +47,20 @@ def _database_url(url: str) -> str:
     if url.partition(":")[0].partition("+")[0] not in ("sqlite", "postgresql", "postgres"):
         raise ValueError("not a database URL")
     return url
+
+
+def _store_url(url: str) -> str:
+    """The URL of an object store, without a trailing slash."""
+    parts = urlsplit(url)
+    if parts.scheme not in _STORES or not url.startswith(f"{parts.scheme}://"):
+        raise ValueError("not the URL of an object store")
+    if set("@:") & set(parts.netloc) or parts.query or parts.fragment:
+        raise ValueError("contains a login or parameters, which messages would show; set AWS_ACCESS_KEY_ID and the like")
+    if parts.scheme == "file" and (parts.netloc or not parts.path.strip("/")):
+        raise ValueError("not an absolute folder")
+    if parts.scheme == "s3" and not parts.netloc:
+        raise ValueError("names no bucket")
+    return url.rstrip("/")
 
 
 def _cron(text: str) -> str:
@@ -104,6 +122,8 @@ class Settings(BaseSettings):
         wheel_hosts: hosts from which framework wheels may be fetched, separated by commas (`*` and `?` match);
             '' for every host.
         signing_key: PEM file with the Ed25519 private key that signs certificates; None: they are not signed.
+        store: URL of the object store of files that several machines need; None: they share `home`.
+        store_cache_mb: maximum size of copies of its files on this machine, 10^6 bytes.
     """
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
@@ -128,6 +148,10 @@ class Settings(BaseSettings):
 
     wheel_hosts: str = Field(default="", description="host names separated by commas")
     signing_key: Annotated[Path | None, BeforeValidator(_file)] = Field(default=None, description="a PEM file")
+    store: Annotated[str, AfterValidator(_store_url)] | None = Field(
+        default=None, description="file:///absolute/folder or s3://bucket/folder"
+    )
+    store_cache_mb: int = Field(default=STORE_CACHE_MB, ge=1, description="a whole number of at least 1")
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home)!r}, database_url={safe_url(self.database_url)!r}, " + (
@@ -175,12 +199,24 @@ def _read(sources: tuple[object, ...]) -> Settings:
         first = error.errors()[0]
     name = str(first["loc"][0])
     cause = first.get("ctx", {}).get("error")
+    shown = {"database_url": safe_url, "store": _without_login}.get(name, str)
     raise ConfigError(
         str(cause) if cause else "invalid value",
         key=_PREFIX + name.upper(),
-        found=safe_url(str(first["input"])) if name == "database_url" else str(first["input"]),
+        found=shown(str(first["input"])),
         expected=Settings.model_fields[name].description or "",
     )
+
+
+def _without_login(url: str) -> str:
+    """The URL of an object store without login and parameters: either may be a secret."""
+    scheme, is_url, rest = url.partition("://")
+    if not is_url:
+        return url
+    place, slash, path = re.split(r"[?#]", rest)[0].partition("/")
+    _, at, host = place.rpartition("@")
+    name, colon, _ = host.partition(":")
+    return f"{scheme}://{'***@' if at else ''}{name}{':***' if colon else ''}{slash}{path}"
 
 
 def safe_url(url: str) -> str:

@@ -209,3 +209,36 @@ def test_settings_are_read_once_per_environment(
     first = settings({"HOME": "/me"}, tmp_path)
     assert settings({"HOME": "/me"}, tmp_path) is first
     assert settings({"HOME": "/me", "TIPCFLOW_WEEKLY_AT_ONCE": "3"}, tmp_path).weekly_at_once == 3
+
+
+@pytest.mark.parametrize("url", ["file:///srv/store", "s3://bucket", "s3://bucket/a/b"])
+def test_object_store_is_a_folder_or_a_bucket(settings: Callable[..., Settings], url: str) -> None:
+    assert settings({"TIPCFLOW_STORE": f"{url}/"}).store == url
+    assert settings({"TIPCFLOW_STORE": ""}).store is None
+
+
+@pytest.mark.parametrize(
+    ("url", "reason", "shown"),
+    [
+        ("s3://AKIA123:hidden@bucket/a", "contains a login", "s3://***@bucket/a"),
+        ("s3://hidden@bucket", "contains a login", "s3://***@bucket"),
+        ("s3://key:hidden", "contains a login", "s3://key:***"),
+        ("s3://bucket/a?secret=hidden", "contains a login", "s3://bucket/a"),
+        ("file://hidden@host/a", "contains a login", "file://***@host/a"),
+        ("file://srv/store", "not an absolute folder", "file://srv/store"),
+        ("file:///", "not an absolute folder", "file:///"),
+        ("s3:///a", "names no bucket", "s3:///a"),
+        ("/srv/store", "not the URL of an object store", "/srv/store"),
+        ("file:/srv", "not the URL of an object store", "file:/srv"),
+        ("ftp://host/a", "not the URL of an object store", "ftp://host/a"),
+    ],
+)
+def test_invalid_object_store_is_refused_without_its_secret(
+    settings: Callable[..., Settings], url: str, reason: str, shown: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings({"TIPCFLOW_STORE": url})
+    assert reason in str(caught.value)
+    assert shown in str(caught.value)
+    assert "hidden" not in str(caught.value)
+    assert "file:///absolute/folder or s3://bucket/folder" in str(caught.value)

@@ -6,18 +6,20 @@ from tipcflow.domain.numbers.units import first_names
 
 NAME = "ran.files"
 _SHOWN = 3
+_SHARED = "TIPCFLOW_HOME, or use one TIPCFLOW_STORE"
 
 
 def ran_files(_: Facts, context: CheckContext) -> list[CheckResult]:
     """One result for the run if a fetched file is missing or changed: `infra_failure`, because the certificate
     would name evidence that is not kept."""
     lost = context.lost_files
-    if lost is None or not (lost.missing or lost.changed):
+    if lost is None or not (lost.missing or lost.changed or lost.unstored):
         return []
     reasons = []
     if lost.missing:
+        place = "neither on this machine nor in the object store" if lost.url else "not on this machine"
         reasons.append(
-            f"{len(lost.missing)} of {lost.kept} fetched files are not on this machine: "
+            f"{len(lost.missing)} of {lost.kept} fetched files are {place}: "
             f"{first_names(list(lost.missing), _SHOWN)}"
         )
     if lost.changed:
@@ -26,7 +28,16 @@ def ran_files(_: Facts, context: CheckContext) -> list[CheckResult]:
             f"{count} fetched file{'s were' if count > 1 else ' was'} changed after the step: "
             f"{first_names(list(lost.changed), _SHOWN)}"
         )
-    if lost.missing:
-        reasons.append("all workers must share one TIPCFLOW_HOME")
+    if lost.unstored:
+        reasons.append(
+            f"{len(lost.unstored)} of {lost.kept} fetched files are not in the object store: "
+            f"{first_names(list(lost.unstored), _SHOWN)}"
+        )
+    if lost.why:
+        reasons.append(lost.why)
+    elif lost.missing:
+        reasons.append(f"all workers must share one {'TIPCFLOW_STORE' if lost.url else _SHARED}")
     values = {"missing": list(lost.missing), "changed": list(lost.changed), "kept": lost.kept}
+    if lost.url:
+        values["unstored"] = list(lost.unstored)
     return [CheckResult(check=NAME, status=Status.INFRA_FAILURE, reason="; ".join(reasons), values=values)]

@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ HERE = "here"
 
 
 def check_local(settings: Settings) -> list[Finding]:
-    """All findings about this machine; read-only."""
+    """All findings about this machine; read-only, except for an object that is written and removed."""
     return [
         _python(),
         _program("git", "checks out the suites' code", "install the package git"),
@@ -28,6 +29,7 @@ def check_local(settings: Settings) -> list[Finding]:
         _home(settings.home),
         _configs(settings.config_dir),
         _database(settings.database_url),
+        _object_store(settings),
     ]
 
 
@@ -140,3 +142,21 @@ def _database(url: str) -> Finding:
     state = f"{shown} has schema {revision or 'none'}"
     fix = "" if ok else f"this version of tipcflow requires {migrate.head()}; run `tipcflow db upgrade`"
     return Finding(where=HERE, what="database", ok=ok, found=state, fix=fix)
+
+
+def _object_store(settings: Settings) -> Finding:
+    """Whether the object store accepts, returns and removes an object."""
+    from tipcflow.execute.objects.object_store import ObjectStore
+
+    if settings.store is None:
+        state = "none (TIPCFLOW_STORE): all workers share TIPCFLOW_HOME"
+        return Finding(where=HERE, what="object store", ok=True, found=state)
+    began = time.monotonic()
+    try:
+        ObjectStore(settings.store).probe(settings.home / "objects")
+    except TipcflowError as error:
+        fix = error.hint or "set TIPCFLOW_STORE, and the credentials of its service in the environment"
+        return Finding(where=HERE, what="object store", ok=False, found=error.message, fix=fix)
+    took_ms = (time.monotonic() - began) * 1000
+    state = f"{settings.store}: an object was written, read and removed in {took_ms:.0f} ms"
+    return Finding(where=HERE, what="object store", ok=True, found=state)

@@ -13,15 +13,30 @@ class KeptDocument(Root[dict[AttemptKey, dict[str, str]]]):
     root: dict[AttemptKey, dict[str, str]] = {}
 
 
+class StoredDocument(Root[dict[AttemptKey, dict[str, int]]]):
+    """Attempt -> path in the attempt's folder -> bytes of the files that are in the object store.
+
+    The path of a file that was compressed for the store ends in `.gz`.
+    """
+
+    NAME: ClassVar[str] = "stored"
+    root: dict[AttemptKey, dict[str, int]] = {}
+
+
 class LostFilesDocument(Fields):
-    """Fetched files that the judge's machine did not have as they were fetched.
+    """Fetched files that are not available as they were fetched, where the run is judged.
 
     Attributes:
-        missing, changed: paths in the run's folder.
+        missing, changed, unstored: paths in the run's folder; those of `unstored` are only on that machine.
         kept: number of fetched files.
+        url: the object store, '' without one.
+        why: the first error of the object store, '' without one.
     """
 
     NAME: ClassVar[str] = "lost_files"
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    unstored: tuple[str, ...] = ()
     kept: int = 0
+    url: str = ""
+    why: str = ""

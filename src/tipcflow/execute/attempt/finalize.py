@@ -30,6 +30,7 @@ from tipcflow.execute.attempt.retry import Retries
 from tipcflow.execute.collect.collect import Collected, collect
 from tipcflow.execute.collect.folders import earlier_folder, step_folder
 from tipcflow.execute.collect.kept_files import record_kept
+from tipcflow.execute.collect.store_files import store_files
 from tipcflow.execute.failure import outcome
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.outcome import Outcome
@@ -144,7 +145,7 @@ class StepCloser:
                 into=folder,
             )
             added.append(self._store.measurements.add(collected.measurements))
-            record_kept(self._store, self._run, step.id, attempt, folder, late=True)
+            self._keep_files(step, attempt, folder, late=True)
         for message in (*collected.notes, *collected.lost):
             self._report(Event(Kind.NOTE, f"attempt {attempt}: {message}", step=step.id))
         if not collected.lost:
@@ -204,7 +205,7 @@ class StepCloser:
         if failure is not None and failure.then:
             reason = f"{reason}; {failure.then}"
         records = [member.record for member in members if member.record is not None]
-        record_kept(self._store, self._run, step.id, attempt, step_folder(self._home, self._run, step.id))
+        self._keep_files(step, attempt, step_folder(self._home, self._run, step.id))
         if self._store.attempts.close(self._run, step.id, attempt, status, reason, records, time.time()):
             for note in [*collected.notes, *collected.lost]:
                 self._report(Event(Kind.NOTE, note, step=step.id))
@@ -213,6 +214,13 @@ class StepCloser:
                 headline = "; ".join(filter(None, (failure.headline, failure.then)))
                 self._report(Event(Kind.NOTE, f"{step.id}: {headline}. {failure.remedy.advice}", step=step.id))
         return status, reason
+
+    def _keep_files(self, step: Step, attempt: int, folder: Path, *, late: bool = False) -> None:
+        """Record the attempt's files, and write them to the object store, before readers see its end."""
+        record_kept(self._store, self._run, step.id, attempt, folder, late=late)
+        key = AttemptKey(step.id, attempt)
+        if problem := store_files(self._store, self._run, key, folder, self._home):
+            self._report(Event(Kind.NOTE, f"attempt {attempt}: {problem}", step=step.id))
 
     def _consequence(
         self, step: Step, attempt: int, failure: Failure | None, nodes: Nodes, *, final: bool

@@ -3,14 +3,13 @@
 Without the record, a certificate made on a machine that lacks a worker's files would only be shorter.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.domain.keys import AttemptKey
-from tipcflow.domain.run.kept_files import KeptDocument, LostFilesDocument
+from tipcflow.domain.run.kept_files import KeptDocument
 from tipcflow.execute.collect.folders import earlier_folder
-from tipcflow.execute.collect.log_archive import content_hash, is_kept, is_log, plain_name
+from tipcflow.execute.collect.log_archive import content_hash, is_log, plain_name
 from tipcflow.execute.events import EVENTS
 from tipcflow.remote import paths
 
@@ -82,25 +81,3 @@ def folders_of(store: "Store", run: str) -> dict[AttemptKey, str]:
         is_last = key.attempt >= last.get(key.step, 0)
         folders[key] = (folder if is_last else earlier_folder(folder, key.attempt)).name
     return folders
-
-
-def note_lost_files(store: "Store", run: str, folder: Path) -> LostFilesDocument:
-    """Compare what was kept with the files in the run's folder, and store the difference for the checks."""
-    kept = kept_files(store, run)
-    missing = [name for name in kept if not is_kept(folder / name)]
-    unavailable = frozenset(missing)
-    changed = [
-        name for name, sha256 in kept.items() if name not in unavailable and content_hash(folder / name) != sha256
-    ]
-    lost = LostFilesDocument(missing=tuple(sorted(missing)), changed=tuple(sorted(changed)), kept=len(kept))
-    store.documents.put(run, lost)
-    return lost
-
-
-def certified_files(store: "Store", run: str, folder: Path) -> Mapping[str, str]:
-    """Return path -> SHA-256 for the certificate: everything that was kept, and everything in the run's folder.
-
-    A kept file has the hash of the moment at which it was kept, so that a later change or loss shows.
-    """
-    files = {**hashes_in(folder), **kept_files(store, run)}
-    return dict(sorted(files.items()))

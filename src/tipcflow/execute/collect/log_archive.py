@@ -83,6 +83,15 @@ def compress_logs(folder: Path, *, least: int = LEAST) -> int:
     return done
 
 
+def compress_to(path: Path, target: Path) -> None:
+    """Write and sync the compressed content of a file; equal contents have equal compressed files."""
+    with path.open("rb") as source, target.open("wb") as raw:
+        with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed:
+            shutil.copyfileobj(source, packed, 1 << 20)
+        raw.flush()
+        os.fsync(raw.fileno())
+
+
 def _logs(folder: Path) -> Iterator[Path]:
     for path in folder.glob("*/*/**/*"):
         plain = not path.name.endswith(ZIPPED) and not path.name.startswith(".")
@@ -95,11 +104,7 @@ def _compress(path: Path) -> None:
     aside = path.with_name(f".{path.name}{ZIPPED}.{os.getpid()}")
     stat = path.stat()
     try:
-        with path.open("rb") as source, aside.open("wb") as raw:
-            with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed:
-                shutil.copyfileobj(source, packed, 1 << 20)
-            raw.flush()
-            os.fsync(raw.fileno())
+        compress_to(path, aside)
         os.utime(aside, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         aside.replace(path.with_name(path.name + ZIPPED))
     finally:

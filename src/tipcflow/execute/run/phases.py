@@ -14,7 +14,7 @@ from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.run_documents import JudgementDocument, LeaseDocument, LeftoversDocument
 from tipcflow.execute.alerts.track import track_alone
 from tipcflow.execute.allocation import hold
-from tipcflow.execute.collect.kept_files import note_lost_files
+from tipcflow.execute.collect.store_files import note_lost_files
 from tipcflow.execute.failure.dependencies import refusal
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.request import RunRequest
@@ -231,7 +231,7 @@ def judge_run(context: TaskContext) -> tuple[Status, str]:
     known = store.runs.get(run)
     if known.status is not None and store.documents.get(run, JudgementDocument) is None:
         return known.status, known.reason
-    note_lost_files(store, run, context.home / "runs" / run)
+    note_lost_files(store, run, context.home)
     judged = judgement.judge_run(store, run, rules=context.policy, references=context.references)
     leftovers = (store.documents.get(run, LeftoversDocument) or LeftoversDocument()).root
     verdict = JudgementDocument(status=judged.status, reason=judged.reason, parts=judged.parts)
@@ -278,6 +278,8 @@ def _certify(context: TaskContext) -> None:
         judgement.write_certificate(context.store, context.run_id, context.home)
     except ConfigError as error:
         context.note(f"the certificate is not signed: {error}")
+    if problem := judgement.store_certificate(context.run_id, context.home):
+        context.note(problem)
 
 
 def record_own_failure(context: TaskContext, step_id: str, error: BaseException) -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from tipcflow.config.run_documents import OpenedDocument
 from tipcflow.domain import InfraError, Plan, Status, StepKind
 from tipcflow.domain.run_documents import MergeBaseDocument, SourceDocument
+from tipcflow.execute.collect.run_files import RunFiles
 from tipcflow.execute.request import RequestDocument
 from tipcflow.execute.source.cache import kept_names
-from tipcflow.remote import paths
 from tipcflow.remote.runner.opened_files import MORE, NAME
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def note_opened(store: "Store", run_id: str, home: Path) -> None:
     if store.opened.has(run.chain, run.mode, run.suite_commit):
         return
     plan = store.plans.get_or_none(run_id)
-    opened = opened_by(plan, store.steps.statuses(run_id), home / "runs" / run_id) if plan else None
+    opened = opened_by(plan, store.steps.statuses(run_id), RunFiles(store, run_id, home)) if plan else None
     try:
         names = kept_names(home, source.sha256)
     except InfraError:
@@ -48,12 +48,12 @@ def note_opened(store: "Store", run_id: str, home: Path) -> None:
         store.documents.put(run_id, OpenedDocument(commit=run.suite_commit, paths=tuple(sorted(opened & names))))
 
 
-def opened_by(plan: Plan, statuses: dict[str, tuple[Status, str]], folder: Path) -> frozenset[str] | None:
+def opened_by(plan: Plan, statuses: dict[str, tuple[Status, str]], files: RunFiles) -> frozenset[str] | None:
     """The recorded paths of all steps; None if a record is missing or incomplete.
 
     Args:
         statuses: step -> (status, reason).
-        folder: the run's files, as collected from the nodes.
+        files: the run's files, as collected from the nodes.
     """
     opened: set[str] = set()
     for step in plan.steps:
@@ -61,7 +61,7 @@ def opened_by(plan: Plan, statuses: dict[str, tuple[Status, str]], folder: Path)
         if step.kind is StepKind.PREPARE or status is Status.NOT_RUN:
             continue
         lines: list[str] = []
-        for file in sorted((folder / paths.safe_name(step.id)).glob(f"*/{NAME}")):
+        for file in files.of_step(step.id, NAME):
             lines += file.read_bytes().decode("utf-8", "surrogateescape").split("\n")
         lines = [line for line in lines if line]
         if status not in _ACCEPTED or not lines or MORE in lines:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 from tipcflow.domain import InfraError, Node, TipcflowError
 from tipcflow.domain.keys import MemberKey
-from tipcflow.domain.run_documents import ClusterDocument, LateLogs, LateLogsDocument
+from tipcflow.domain.run_documents import CertificateDocument, ClusterDocument, LateLogs, LateLogsDocument
+from tipcflow.execute.collect.kept_files import CERTIFICATE
 from tipcflow.execute.node.listing import jobs_by_run
 from tipcflow.execute.node.session import NodeSession
+from tipcflow.execute.objects.object_store import object_store
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.sweeps.maintenance import OTHER_FOLDER_S, Upkeep, place_of
-from tipcflow.execute.verdict.judge import write_certificate
+from tipcflow.execute.verdict.judge import store_certificate, write_certificate
 from tipcflow.remote import housekeeping
 from tipcflow.store.run.members import LostMember
 
@@ -144,10 +146,16 @@ def _fetched(upkeep: Upkeep, member: LostMember, tries: int) -> LateLogs:
 
 
 def _certify(upkeep: Upkeep, run: str) -> None:
-    """Write the run's certificate again, with the hashes of the new files, if this machine wrote it."""
-    if not (upkeep.home / "runs" / run / "certificate.json").is_file():
+    """Write the run's certificate again, with the hashes of the new files, if this machine wrote it.
+
+    With an object store, any machine has all files of the run.
+    """
+    is_ours = (upkeep.home / "runs" / run / CERTIFICATE).is_file()
+    if not is_ours and (object_store() is None or upkeep.store.documents.get(run, CertificateDocument) is None):
         return
     try:
         write_certificate(upkeep.store, run, upkeep.home)
     except (TipcflowError, OSError) as error:
         upkeep.report(f"run {run}: its certificate was not updated: {error}")
+    if problem := store_certificate(run, upkeep.home):
+        upkeep.report(f"run {run}: {problem}")

@@ -14,15 +14,18 @@ from tipcflow.config.references import References
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.config.settings import settings
 from tipcflow.config.suite import find_config
-from tipcflow.domain import Run, Status
+from tipcflow.domain import InfraError, Run, Status
 from tipcflow.domain.run_documents import (
     CertificateDocument,
     EvidenceDocument,
     FoundDocument,
     GateDocument,
 )
-from tipcflow.execute.collect.kept_files import CERTIFICATE, certified_files
+from tipcflow.execute.collect.kept_files import CERTIFICATE, SIGNATURE
 from tipcflow.execute.collect.log_archive import compress_logs
+from tipcflow.execute.collect.run_files import run_prefix
+from tipcflow.execute.collect.store_files import certified_files
+from tipcflow.execute.objects.object_store import object_store
 from tipcflow.execute.quarantine.applied import note_quarantined
 from tipcflow.execute.quarantine.release import release_clean
 from tipcflow.execute.verdict import confirm
@@ -117,3 +120,18 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
     if key := settings().signing_key:
         sign_certificate(document, path, key)
     return path
+
+
+def store_certificate(run_id: str, home: Path) -> str:
+    """Write the run's certificate and signature to the object store, if there is one; return why not, or ''.
+
+    The database has the certificate, too, but not its signature.
+    """
+    objects, folder = object_store(), home / "runs" / run_id
+    try:
+        for name in (CERTIFICATE, SIGNATURE) if objects else ():
+            if objects and (folder / name).is_file():
+                objects.put(f"{run_prefix(run_id)}/{name}", folder / name)
+    except InfraError as error:
+        return f"the certificate is not stored: {error.message}"
+    return ""

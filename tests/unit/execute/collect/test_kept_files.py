@@ -13,8 +13,9 @@ from tests.support.two_nodes import NODES, stored
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import Status
-from tipcflow.execute.collect.kept_files import SIGNATURE, hashes_in, kept_files, note_lost_files, record_kept
+from tipcflow.execute.collect.kept_files import SIGNATURE, hashes_in, kept_files, record_kept
 from tipcflow.execute.collect.log_archive import compress_logs
+from tipcflow.execute.collect.store_files import note_lost_files
 from tipcflow.execute.verdict import judge as judgement
 from tipcflow.report import verify
 from tipcflow.store import Store
@@ -50,7 +51,7 @@ def test_files_of_another_workers_folder_are_missing_and_reported(store: Store, 
     ours, theirs = tmp_path / "worker-1", tmp_path / "worker-2"
     record_kept(store, run, step, 1, written(ours / "runs" / run / step))
     for home, status in ((ours, Status.PASS), (theirs, Status.INFRA_FAILURE)):
-        note_lost_files(store, run, home / "runs" / run)
+        note_lost_files(store, run, home)
         found, reason = judged(store, run)
         assert found is status, reason
         made = json.loads(judgement.write_certificate(store, run, home).read_text())
@@ -58,7 +59,7 @@ def test_files_of_another_workers_folder_are_missing_and_reported(store: Store, 
         assert verify(made) == []
     assert reason == (
         f"ran.files: 1 of 1 fetched files are not on this machine: {step}/{LOG}; "
-        "all workers must share one TIPCFLOW_HOME"
+        "all workers must share one TIPCFLOW_HOME, or use one TIPCFLOW_STORE"
     )
     assert verify(made, files={}) == [f"file {step}/{LOG} is missing"]
 
@@ -69,7 +70,7 @@ def test_a_file_that_was_changed_after_its_step_is_reported(store: Store, tmp_pa
     folder = written(tmp_path / "runs" / run / step)
     record_kept(store, run, step, 1, folder)
     (folder / LOG).write_text("loss 0.1\n")
-    note_lost_files(store, run, folder.parent)
+    note_lost_files(store, run, tmp_path)
     assert judged(store, run) == (
         Status.INFRA_FAILURE,
         f"ran.files: 1 fetched file was changed after the step: {step}/{LOG}",
@@ -84,7 +85,7 @@ def test_a_compressed_log_is_the_same_file(store: Store, tmp_path: Path) -> None
     folder = written(tmp_path / "runs" / run / step, "loss 1.0\n" * 20_000)
     record_kept(store, run, step, 1, folder)
     assert compress_logs(folder.parent) == 1
-    lost = note_lost_files(store, run, folder.parent)
+    lost = note_lost_files(store, run, tmp_path)
     assert (lost.missing, lost.changed, lost.kept) == ((), (), 1)
 
 
