@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from tipcflow.execute.events import event_writer
+from tipcflow.execute.events import event_writer, flush_events
 from tipcflow.execute.progress import Event, Kind, MaskedListener
 
 
@@ -64,5 +64,10 @@ def listener(home: Path, run: str, task_log: TaskLog) -> MaskedListener:
         write(event)
 
     masked = MaskedListener(take)
-    task_log.before_flush = masked.flush
+
+    def before_flush() -> None:
+        masked.flush()
+        flush_events(home, run)
+
+    task_log.before_flush = before_flush
     return masked

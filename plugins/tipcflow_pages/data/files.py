@@ -37,8 +37,8 @@ class RunFile:
     """A fetched file. `path` is relative to the run's folder; `step` is a folder name derived from the step's id;
     `name` is the name of the log, without the suffix of a compressed file.
 
-    `readable`: whether the page serves the file as text; weights and the like are only listed. `stored`: whether it is
-    only in the object store.
+    `readable`: whether the page serves the file as text; weights and the like are only listed. `stored`: whether
+    it is only in the object store.
     """
 
     path: str
@@ -78,7 +78,8 @@ def run_files(folder: Path | None, kept: RunFiles | None = None) -> list[RunFile
         kept: the run's files of all machines.
     """
     files = [_file(folder, path) for path in islice(_plain_files(folder), MOST)] if folder else []
-    files += [_stored_file(file) for file in islice(kept.elsewhere if kept else (), MOST - len(files))]
+    stored = (file for file in (kept.elsewhere if kept else ()) if not is_secret(file.name))
+    files += [_stored_file(file) for file in islice(stored, MOST - len(files))]
     return sorted(files, key=lambda file: (file.step, file.node, not file.is_log, not file.readable, file.name))
 
 

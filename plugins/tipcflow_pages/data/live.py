@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tipcflow.domain import Status
-from tipcflow.execute.events import events_path, read_events
+from tipcflow.execute.events import latest_events
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.parse import last_training_line
-from tipcflow_pages.data.files import run_folder
+from tipcflow.remote.paths import safe_name
 
 # Bytes read from the end of the file; a truncated first line is skipped.
 _END = 512 * 1024
@@ -35,10 +35,7 @@ class Progress:
 
 def progress(home: Path, run_id: str) -> Progress:
     """Return the latest events; empty without an event file (CLI runs write none)."""
-    path = events_path(home, run_id)
-    if run_folder(home, run_id) is None or not path.is_file():
-        return Progress()
-    events, _ = read_events(home, run_id, max(0, path.stat().st_size - _END))
+    events = latest_events(home, run_id, _END) if safe_name(run_id) == run_id else []
     training: dict[str, str] = {}
     for event in events:
         if event.kind is Kind.LOG and (line := last_training_line(event.text)):

@@ -15,6 +15,7 @@ MODULES = frozenset(
         "cryptography",
         "fastapi",
         "filelock",
+        "fsspec",
         "github",
         "jinja2",
         "matplotlib",

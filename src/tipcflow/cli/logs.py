@@ -26,8 +26,8 @@ _BYTES = ("utf-8", "surrogateescape")
 class LogFile(Frozen):
     """One fetched file. `step` is the step's id, or the folder's name if no step of the plan has it.
 
-    `bytes` is the size on disk; `path` ends in `.gz` if the file was compressed, `name` never does. `object` is the
-    file's name in the object store if it is not on this machine, otherwise ''.
+    `bytes` is the size on disk; `path` ends in `.gz` if the file was compressed, `name` never does. `object` is
+    the file's name in the object store if it is not on this machine, otherwise ''.
     """
 
     step: str
@@ -64,7 +64,9 @@ def logs(
     ids = [planned.id for planned in plan.steps] if plan else []
     folder = settings().runs_dir / run_id
     step_id = None if step is None else _step(step, ids)
-    log_files = files(folder, ids, step=step_id, node=node, leg=leg, stored={path: kept.kept[path] for path in stored})
+    log_files = files(
+        folder, ids, step=step_id, node=node, leg=leg, stored={path: kept.kept[path] for path in stored}
+    )
     if not log_files:
         about = "".join(
             f" {word} {name}" for word, name in (("step", step_id), ("node", node), ("leg", leg)) if name

@@ -55,7 +55,9 @@ def _store_url(url: str) -> str:
     if parts.scheme not in _STORES or not url.startswith(f"{parts.scheme}://"):
         raise ValueError("not the URL of an object store")
     if set("@:") & set(parts.netloc) or parts.query or parts.fragment:
-        raise ValueError("contains a login or parameters, which messages would show; set AWS_ACCESS_KEY_ID and the like")
+        raise ValueError(
+            "contains a login or parameters, which messages would show; set AWS_ACCESS_KEY_ID and the like"
+        )
     if parts.scheme == "file" and (parts.netloc or not parts.path.strip("/")):
         raise ValueError("not an absolute folder")
     if parts.scheme == "s3" and not parts.netloc:

@@ -119,7 +119,8 @@ class SourceDocument(Fields):
 
     Attributes:
         sha256: hash of the snapshot.
-        mark: name of the run's mark next to the snapshot; '' in runs of older versions.
+        names_sha256: hash of the list of its files; '' in runs of older versions.
+        mark: name of the run's mark next to the snapshot; '' with an object store, and in runs of older versions.
         params_sha256: of the executed params file.
         catalog_sha256: of the catalog's params file, '' without one.
     """
@@ -127,6 +128,7 @@ class SourceDocument(Fields):
     NAME: ClassVar[str] = "source"
     commit: str = ""
     sha256: str
+    names_sha256: str = ""
     mark: str = ""
     params_file: str = ""
     params_text: str = ""

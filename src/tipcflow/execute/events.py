@@ -1,7 +1,8 @@
 """A run's events as a file, so that other processes can follow the run.
 
 `<home>/runs/<run>/events.jsonl`: one JSON object per line, appended by every task of the run. Each line is written
-with one call in append mode, so that lines of concurrent writers stay intact.
+with one call in append mode, so that lines of concurrent writers stay intact. With an object store, other machines
+see the end of this machine's file.
 """
 
 import json
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from tipcflow.domain import Status
 from tipcflow.domain.numbers.units import size
+from tipcflow.execute.objects.shared_events import events_of_others, shared_events
 from tipcflow.execute.progress import Event, Kind, Listener
 
 EVENTS = "events.jsonl"
@@ -18,6 +20,8 @@ EVENTS = "events.jsonl"
 _LONGEST = 16 * 1024
 # Size of the file above which output of jobs is no longer repeated in it, bytes; the logs themselves are fetched.
 OUTPUT_LIMIT = 64 << 20
+# Other machines see these as soon as possible.
+_URGENT = (Kind.STEP_STARTED, Kind.STEP_ENDED)
 _NO_MORE = f"(progress shows {size(OUTPUT_LIMIT)} of output per run; for the rest see the step's logs)\n"
 
 
@@ -33,6 +37,7 @@ def event_writer(home: Path, run: str) -> Listener:
     """
     path = events_path(home, run)
     path.parent.mkdir(parents=True, exist_ok=True)
+    shared = shared_events(run, home, path)
 
     full = False
 
@@ -59,8 +64,27 @@ def event_writer(home: Path, run: str) -> Listener:
             os.write(file, data.encode())
         finally:
             os.close(file)
+        if shared is not None:
+            shared.follow(urgent=event.kind in _URGENT)
 
     return write
+
+
+def flush_events(home: Path, run: str) -> None:
+    """Write the last events of this machine to the object store, if there is one; takes a few seconds at most."""
+    shared = shared_events(run, home, events_path(home, run))
+    if shared is not None:
+        shared.flush()
+
+
+def latest_events(home: Path, run: str, most: int) -> list[Event]:
+    """Return the latest events of the run, in order: of this machine from at most `most` bytes, and of others."""
+    path = events_path(home, run)
+    events: list[Event] = []
+    if path.is_file():
+        events, _ = read_events(home, run, max(0, path.stat().st_size - most))
+    others = [event for data in events_of_others(run, home) for event in _events(data)]
+    return sorted([*events, *others], key=lambda event: event.at) if others else events
 
 
 def read_events(home: Path, run: str, offset: int = 0) -> tuple[list[Event], int]:
@@ -76,8 +100,11 @@ def read_events(home: Path, run: str, offset: int = 0) -> tuple[list[Event], int
     except FileNotFoundError:
         return [], offset
     whole = data[: data.rfind(b"\n") + 1]
-    events = [event for event in map(_event, whole.splitlines()) if event is not None]
-    return events, offset + len(whole)
+    return _events(whole), offset + len(whole)
+
+
+def _events(data: bytes) -> list[Event]:
+    return [event for event in map(_event, data.splitlines()) if event is not None]
 
 
 def _event(line: bytes) -> Event | None:

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from tests.support.bad_day import record_failure
-from tests.support.stories import record_run
+from tests.support.stories import TRAIN, record_run
 
+from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import CertificateDocument
+from tipcflow.execute.collect.kept_files import record_kept
+from tipcflow.execute.collect.store_files import store_files
+from tipcflow.execute.verdict.judge import store_certificate, write_certificate
 from tipcflow.execute.verdict.signature import sign_certificate
 from tipcflow.report import as_text
 from tipcflow.report.attestation import attested
@@ -95,6 +100,33 @@ def test_the_certificate_of_a_run_is_verified(tipcflow: Callable[..., Any], home
     result = tipcflow("certificate", "verify", run.id[:10])
     assert (result.code, result.out.startswith(f"{file}: valid (")) == (0, True), result.err
     assert "no such run" in tipcflow("certificate", "verify", "2027").err
+
+
+def test_certificate_of_the_object_store_is_verified_with_its_files(
+    tipcflow: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = home / "store"
+    objects.mkdir(parents=True)
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{objects}")
+    with Store.open() as store:
+        record_run(store)
+        run = record_failure(store, home).id
+        folder = home / "runs" / run / TRAIN.replace("/", "%2F")
+        record_kept(store, run, TRAIN, 1, folder)
+        assert store_files(store, run, AttemptKey(TRAIN, 1), folder, home) == ""
+        write_certificate(store, run, home)
+        assert store_certificate(run, home) == ""
+    (home / "runs").rename(home / "other machine")
+    result = tipcflow("certificate", "verify", run)
+    assert (result.code, "valid (3 of 3 collected files checked)" in result.out) == (0, True), (
+        result.out + result.err
+    )
+    log = next((objects / "runs").rglob("main.log"))
+    log.write_bytes(log.read_bytes()[:-1])
+    shutil.rmtree(home / "objects")
+    result = tipcflow("certificate", "verify", run)
+    assert result.code == 1
+    assert "is damaged: its SHA-256 differs" in result.out
 
 
 def test_a_certificate_is_shown_as_markdown_and_junit(tipcflow: Callable[..., Any], home: Path) -> None:

@@ -7,7 +7,10 @@ import pytest
 from tests.support.bad_day import record_failure
 from tests.support.stories import INFER, TRAIN, record_run
 
+from tipcflow.domain.keys import AttemptKey
+from tipcflow.execute.collect.kept_files import record_kept
 from tipcflow.execute.collect.log_archive import compress_logs
+from tipcflow.execute.collect.store_files import store_files
 from tipcflow.remote.runner.files import safe_name
 from tipcflow.store import Store
 
@@ -110,3 +113,39 @@ def test_secrets_are_masked_and_everything_else_is_kept(
     log.write_text("\u20ac\t100 %\nGET https://x/?token=SECRET123&a=1\npassword=hunter2", encoding="utf-8")
     result = tipcflow("logs", "latest", "train", "--node", "node-a").out
     assert result == "\u20ac\t100 %\nGET https://x/?token=***&a=1\npassword=***\n"
+
+
+@pytest.fixture
+def elsewhere(failed: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The run's files are in the object store; this machine has none."""
+    (home / "store").mkdir()
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{home}/store")
+    folder = home / "runs" / failed / safe_name(TRAIN)
+    with Store.open() as store:
+        record_kept(store, failed, TRAIN, 1, folder)
+        assert store_files(store, failed, AttemptKey(TRAIN, 1), folder, home) == ""
+    (home / "runs").rename(home / "other machine")
+    return failed
+
+
+def test_logs_of_the_object_store_are_listed_and_printed(
+    elsewhere: str, tipcflow: Callable[..., Any], home: Path
+) -> None:
+    result = tipcflow("logs", elsewhere)
+    assert (result.code, result.err) == (0, f"file://{home}/store/runs/{elsewhere}\n")
+    assert [line.split() for line in result.out.splitlines()[1:]] == [
+        ["21", "B", TRAIN, "node-a", "logs/main.log"],
+        ["4.9", "KiB", TRAIN, "node-b", "files/output/best.pdparams"],
+        ["8", "B", TRAIN, "node-b", "logs/main.log"],
+    ]
+    assert tipcflow("logs", elsewhere, "train", "--node", "node-a").out == "epoch 1\nValueError: \ufffd\n"
+    listed = json.loads(tipcflow("logs", elsewhere, "--json").out)
+    assert listed[0]["object"] == f"runs/{elsewhere}/{safe_name(TRAIN)}~1/node-a/logs/main.log"
+
+
+def test_object_store_that_is_away_is_one_error(elsewhere: str, tipcflow: Callable[..., Any], home: Path) -> None:
+    (home / "store").rename(home / "unmounted")
+    result = tipcflow("logs", elsewhere, "train", "--node", "node-a")
+    assert (result.code, result.out) == (5, "")
+    assert result.err.startswith("infra_failure: the folder of the object store file://")
+    assert "Traceback" not in result.err

@@ -16,22 +16,24 @@ def ran_files(_: Facts, context: CheckContext) -> list[CheckResult]:
     if lost is None or not (lost.missing or lost.changed or lost.unstored):
         return []
     reasons = []
+    # A reason has limited space: with an error of the object store, one name is enough.
+    shown = 1 if lost.why else _SHOWN
     if lost.missing:
         place = "neither on this machine nor in the object store" if lost.url else "not on this machine"
         reasons.append(
             f"{len(lost.missing)} of {lost.kept} fetched files are {place}: "
-            f"{first_names(list(lost.missing), _SHOWN)}"
+            f"{first_names(list(lost.missing), shown)}"
         )
     if lost.changed:
         count = len(lost.changed)
         reasons.append(
             f"{count} fetched file{'s were' if count > 1 else ' was'} changed after the step: "
-            f"{first_names(list(lost.changed), _SHOWN)}"
+            f"{first_names(list(lost.changed), shown)}"
         )
     if lost.unstored:
         reasons.append(
             f"{len(lost.unstored)} of {lost.kept} fetched files are not in the object store: "
-            f"{first_names(list(lost.unstored), _SHOWN)}"
+            f"{first_names(list(lost.unstored), shown)}"
         )
     if lost.why:
         reasons.append(lost.why)

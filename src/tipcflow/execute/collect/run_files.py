@@ -160,7 +160,11 @@ class RunFiles:
         """
         folder = paths.safe_name(step)
         here = {str(path.relative_to(self.folder)) for path in (self.folder / folder).glob(f"*/{name}")}
-        kept = {path for path in self.kept if PurePosixPath(path).match(f"{folder}/*/{name}")} if self.objects else set()
+        kept = (
+            {path for path in self.kept if PurePosixPath(path).match(f"{folder}/*/{name}")}
+            if self.objects
+            else set()
+        )
         return [path for path in map(self.open_path, sorted(here | kept)) if path is not None]
 
 

@@ -68,8 +68,8 @@ def note_lost_files(store: "Store", run: str, home: Path) -> LostFilesDocument:
 def certified_files(store: "Store", run: str, folder: Path) -> Mapping[str, str]:
     """Return path -> SHA-256 for the certificate: everything that was kept, and everything in the run's folder.
 
-    A kept file has the hash of the moment at which it was kept, so that a later change or loss shows. With an object
-    store the run's folder here is that of one of several machines, and says nothing more.
+    A kept file has the hash of the moment at which it was kept, so that a later change or loss shows. With an
+    object store, the run's folder here is that of one of several machines.
     """
     kept = kept_files(store, run)
     files = kept if kept and object_store() is not None else {**hashes_in(folder), **kept}
@@ -93,11 +93,7 @@ def _compared_with_store(
         errors.append(error)
     try:
         sizes = {each.name: each.bytes for each in objects.below(run_prefix(files.run))} if here else {}
-        again = [
-            file
-            for file in here
-            if not file.object or sizes.get(file.object) != file.bytes
-        ]
+        again = [file for file in here if not file.object or sizes.get(file.object) != file.bytes]
         paths = {(file.key, file.name): existing(files.folder / file.path) for file in again}
         failed = _put_all(
             store, files.run, objects, {key: path for key, path in paths.items() if path is not None}, files.home
@@ -129,7 +125,9 @@ def _put_all(
         stored.setdefault(key, {})[packed] = count
 
     seconds = transfer_s(sum(path.stat().st_size for path in files.values()))
-    errors = for_each(files, put, seconds=seconds, what=f"cannot write all files to the object store {objects.url}")
+    errors = for_each(
+        files, put, seconds=seconds, what=f"cannot write all files to the object store {objects.url}"
+    )
     if stored:
         document = store.documents.get(run, StoredDocument) or StoredDocument()
         entries = {key: {**document.root.get(key, {}), **names} for key, names in list(stored.items())}
@@ -137,10 +135,8 @@ def _put_all(
     return errors
 
 
-def _put(
-    objects: ObjectStore, run: str, key: AttemptKey, name: str, path: Path, home: Path
-) -> tuple[str, int]:
-    """Write a file, a large log compressed; return the name of its object in the attempt's folder, and its bytes."""
+def _put(objects: ObjectStore, run: str, key: AttemptKey, name: str, path: Path, home: Path) -> tuple[str, int]:
+    """Write a file, a large log compressed; return (path of its object in the attempt's folder, its bytes)."""
     if path.name.endswith(ZIPPED) and not name.endswith(ZIPPED):
         name += ZIPPED
     elif is_log(name) and path.stat().st_size >= LEAST:

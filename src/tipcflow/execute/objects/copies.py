@@ -1,4 +1,4 @@
-"""Copies of objects on this machine, in `TIPCFLOW_HOME/objects`: checked by hash, the oldest removed above a limit.
+"""Copies of objects on this machine, in `TIPCFLOW_HOME/objects`: checked by hash, of bounded size.
 
 `<sha256>/<name>`: the hash is the one that the database has of the content, so that no copy is ever outdated.
 """
@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import InfraError
-from tipcflow.domain.numbers.units import size
 from tipcflow.execute.objects.object_store import DamagedObjectError, ObjectStore
 
 FOLDER = "objects"
@@ -48,19 +47,16 @@ def copied(
         InfraError: the store cannot be reached, or the disk is full.
     """
     path = home / FOLDER / sha256 / name.rpartition("/")[2]
-    try:
-        os.utime(path)
+    with contextlib.suppress(OSError):
+        os.utime(path)  # in use
         return path
-    except FileNotFoundError:
-        pass
     aside = path.with_name(f".{uuid.uuid4().hex[:8]}-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         objects.get(name, aside, count=count, seconds=seconds)
         if content_hash(aside) != sha256:
             raise DamagedObjectError(
-                f"{name} in the object store {objects.url} is damaged: its SHA-256 differs from the stored one "
-                f"({size(aside.stat().st_size)}, stored {size(count)})"
+                f"{name} in the object store {objects.url} is damaged: its SHA-256 differs from the stored one"
             )
         aside.replace(path)
     except OSError as error:
@@ -69,7 +65,8 @@ def copied(
             hint="TIPCFLOW_HOME must be writable for copies of at most TIPCFLOW_STORE_CACHE_MB",
         ) from error
     finally:
-        aside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
     trim(home, limit=settings().store_cache_mb * 1_000_000)
     return path
 

@@ -72,7 +72,9 @@ def for_each(items: Iterable[I], call: Callable[[I], object], *, seconds: float,
                 else:
                     errors[item] = error
 
-    workers = [threading.Thread(target=work, name="object store", daemon=True) for _ in range(min(AT_ONCE, len(errors)))]
+    workers = [
+        threading.Thread(target=work, name="object store", daemon=True) for _ in range(min(AT_ONCE, len(errors)))
+    ]
     until = time.monotonic() + seconds
     for worker in workers:
         worker.start()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_exponential
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError, InfraError
@@ -30,6 +30,8 @@ REQUEST_S = 30.0
 # Deadline of transfers: this much, and as much as the bytes take at a rate that any network of a cluster has.
 TRANSFER_S = 60.0
 BYTES_PER_S = 20_000_000
+# Folder of a `file:` store with files that are being written.
+ASIDE = ".aside"
 _TRIES = 3
 # Another attempt has the same result.
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ImportError)
@@ -95,22 +97,41 @@ class ObjectStore:
 
     def below(self, prefix: str) -> list[StoredObject]:
         """Return the objects whose names begin with the folder `prefix`; '' for all."""
-        return self._do(f"list {prefix or 'objects'}", TRANSFER_S, lambda system: list(self._below(system, prefix)))
+        return self._do(
+            f"list {prefix or 'objects'}", TRANSFER_S, lambda system: list(self._below(system, prefix))
+        )
 
-    def has(self, name: str) -> bool:
-        """Whether there is an object with that name."""
-        return self._do(f"look up {name}", REQUEST_S, lambda system: bool(system.exists(self._path(name))))
+    def find(self, name: str) -> StoredObject | None:
+        """Return the object with that name, None if there is none."""
+        try:
+            info = self._do(f"look up {name}", REQUEST_S, lambda system: system.info(self._path(name)))
+        except MissingObjectError:
+            return None
+        return StoredObject(name, int(info.get("size") or 0), _changed_at(info))
+
+    def keep(self, name: str, file: Path, *, fresh_s: float) -> None:
+        """Write a file that never changes, unless an object of its size was written within `fresh_s`.
+
+        The time of an object is that of its last use, more or less: unused objects are removed.
+        """
+        known = self.find(name)
+        is_fresh = known is not None and known.changed_at > time.time() - fresh_s
+        if known is None or not is_fresh or known.bytes != file.stat().st_size:
+            self.put(name, file)
 
     def remove(self, names: Iterable[str]) -> int:
         """Remove objects; return how many existed."""
         removed = 0
         for name in names:
             try:
-                self._do(f"remove {name}", REQUEST_S, lambda system, path=self._path(name): system.rm_file(path))
+                self._remove(name)
                 removed += 1
             except MissingObjectError:
                 continue
         return removed
+
+    def _remove(self, name: str) -> None:
+        self._do(f"remove {name}", REQUEST_S, lambda system: system.rm_file(self._path(name)))
 
     def probe(self, folder: Path) -> None:
         """Write, read and remove an object.
@@ -138,9 +159,9 @@ class ObjectStore:
             system.put_file(str(file), path)
             return
         # An object store shows complete objects only; a folder does so by renaming.
-        folder = posixpath.dirname(path)
-        aside = posixpath.join(folder, f".{posixpath.basename(path)[:100]}.{uuid.uuid4().hex}")
-        system.makedirs(folder, exist_ok=True)
+        aside = f"{self._root}/{ASIDE}/{uuid.uuid4().hex}"
+        for each in (aside, path):
+            system.makedirs(posixpath.dirname(each), exist_ok=True)
         try:
             system.put_file(str(file), aside)
             Path(aside).replace(path)
@@ -166,13 +187,12 @@ class ObjectStore:
 
     def _do(self, what: str, seconds: float, call: Callable[[Any], T]) -> T:
         """Call with the file system, a few times if an error may pass, within a deadline."""
-        until = time.monotonic() + seconds
 
         def attempt() -> T:
             return call(self._system())
 
         retrying = Retrying(
-            stop=stop_after_attempt(_TRIES) | (lambda _: time.monotonic() > until),
+            stop=stop_after_attempt(_TRIES) | stop_after_delay(seconds),
             wait=wait_exponential(multiplier=0.2, max=2.0),
             retry=retry_if_exception(_may_pass),
             reraise=True,

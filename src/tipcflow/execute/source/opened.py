@@ -41,7 +41,7 @@ def note_opened(store: "Store", run_id: str, home: Path) -> None:
     plan = store.plans.get_or_none(run_id)
     opened = opened_by(plan, store.steps.statuses(run_id), RunFiles(store, run_id, home)) if plan else None
     try:
-        names = kept_names(home, source.sha256)
+        names = kept_names(home, source)
     except InfraError:
         return
     if opened:

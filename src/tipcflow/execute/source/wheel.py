@@ -16,7 +16,11 @@ from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.masking import mask
 from tipcflow.domain.numbers.units import limit
+from tipcflow.execute.objects.copies import copied
+from tipcflow.execute.objects.object_store import MissingObjectError, object_store
+from tipcflow.execute.source.cache import FRESH_S
 
+OBJECTS = "wheels"
 KEY = "--framework-wheel"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z0-9._+!-]+\.whl")
@@ -73,8 +77,15 @@ def fetch_wheel(
 
     Raises:
         ConfigError: no such file, not a wheel, it has another hash, or its host is not allowed.
-        InfraError: the server cannot be reached, or refuses.
+        InfraError: the server cannot be reached, or refuses; or the object store does.
     """
+    build = _fetched(source, sha256, home=home, only_names=only_names, hosts=hosts)
+    if (objects := object_store()) is not None:
+        objects.keep(_object(build), _place(home, build), fresh_s=FRESH_S)
+    return build
+
+
+def _fetched(source: str, sha256: str, *, home: Path, only_names: bool, hosts: str) -> FrameworkBuild:
     check_source(source, sha256, only_names=only_names)
     folder = home / "wheels"
     folder.mkdir(parents=True, exist_ok=True)
@@ -142,15 +153,28 @@ def kept_wheel(home: Path, build: FrameworkBuild) -> Path:
     """Return the file of a wheel that `fetch_wheel` kept.
 
     Raises:
-        InfraError: not found: TIPCFLOW_HOME is not shared by all workers, or was cleaned too early.
+        InfraError: not found: neither TIPCFLOW_HOME nor TIPCFLOW_STORE is shared by all workers, or it was removed
+            too early; or the object store cannot be reached.
     """
     path = _place(home, build)
-    if not path.is_file():
-        raise InfraError(
-            f"the wheel {build.wheel} is not on this machine",
-            hint="all workers must share one TIPCFLOW_HOME; if it was removed, clear the run from its first task",
-        )
-    return path
+    if path.is_file():
+        return path
+    try:
+        if (objects := object_store()) is not None:
+            return copied(
+                objects, _object(build), home=home, sha256=build.sha256, count=_MOST_BYTES, content_hash=_hash
+            )
+    except MissingObjectError:
+        pass
+    raise InfraError(
+        f"the wheel {build.wheel} is not on this machine",
+        hint="all workers must share one TIPCFLOW_HOME, or use one TIPCFLOW_STORE; if it was removed, clear the "
+        "run from its first task",
+    )
+
+
+def _object(build: FrameworkBuild) -> str:
+    return f"{OBJECTS}/{build.sha256}/{build.wheel}"
 
 
 def _place(home: Path, build: FrameworkBuild) -> Path:
@@ -193,11 +217,15 @@ def _checked(path: Path, build: FrameworkBuild, source: str, sha256: str, folder
 
 def _check_hash(path: Path, source: str, sha256: str) -> str:
     """Return the hash of a file, after comparing it with the expected one, if there is one."""
-    with path.open("rb") as handle:
-        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    digest = _hash(path)
     if sha256 and digest != sha256:
         raise _other_hash(source, digest, sha256)
     return digest
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _other_hash(source: str, digest: str, sha256: str) -> ConfigError:

@@ -1,10 +1,15 @@
-"""Remove files below TIPCFLOW_HOME that are no longer useful, and roll up old samples."""
+"""Remove files below TIPCFLOW_HOME and objects that are no longer useful, and roll up old samples."""
 
 from contextlib import suppress
 from pathlib import Path
 
+from tipcflow.domain import InfraError
 from tipcflow.domain.run_documents import SourceDocument
 from tipcflow.execute.events import events_path
+from tipcflow.execute.objects.object_store import ASIDE, object_store
+from tipcflow.execute.objects.shared_events import OBJECTS as EVENTS
+from tipcflow.execute.source.cache import OBJECTS as SUITES
+from tipcflow.execute.source.wheel import OBJECTS as WHEELS
 from tipcflow.execute.sweeps.maintenance import DAY_S, EVENTS_S, SNAPSHOT_S, Upkeep
 from tipcflow.execute.sweeps.node_folders import BUILD_DAYS
 from tipcflow.store.outbox import REPLAY_DAYS
@@ -25,7 +30,10 @@ def retention(upkeep: Upkeep) -> str:
     upkeep.store.pulls.forget(REPLAY_DAYS)
     upkeep.store.messages.forget(REPLAY_DAYS)
     rolled = upkeep.store.rollup.apply(now=upkeep.now)
-    more = f", {wheels} wheels" if wheels else ""
+    objects = _objects(upkeep, used)
+    more = (f", {wheels} wheels" if wheels else "") + (
+        f", {objects} objects of the object store" if objects else ""
+    )
     return (
         f"removed: {snapshots} files of suite snapshots, progress of {events} runs{more}; "
         f"rolled up: {rolled.samples} samples of {rolled.runs} runs"
@@ -75,6 +83,29 @@ def _events(upkeep: Upkeep, living: set[Path]) -> int:
             path.unlink(missing_ok=True)
             removed += 1
     return removed
+
+
+def _objects(upkeep: Upkeep, used: set[str]) -> int:
+    """Remove objects after the same times as files: unused snapshots and wheels, events, interrupted transfers.
+
+    Logs and certificates of runs stay, as in TIPCFLOW_HOME. A run that uses a snapshot or a wheel writes it again
+    if it is not new, so that the time of an object is that of its last use.
+    """
+    objects = object_store()
+    if objects is None:
+        return 0
+    ages = {SUITES: SNAPSHOT_S, WHEELS: BUILD_DAYS * DAY_S, EVENTS: EVENTS_S, ASIDE: DAY_S}
+    try:
+        old = [
+            each.name
+            for folder, age_s in ages.items()
+            for each in objects.below(folder)
+            if each.changed_at < upkeep.now - age_s and each.name.split("/")[1].partition(".")[0] not in used
+        ]
+        return objects.remove(old)
+    except InfraError as error:
+        upkeep.report(f"objects are not removed: {error.message}")
+        return 0
 
 
 def _older(path: Path, than: float) -> bool:

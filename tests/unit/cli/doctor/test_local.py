@@ -104,3 +104,23 @@ def test_the_command_exits_with_5_and_its_json_is_complete(tmp_path: Path) -> No
         found["what"] for found in report["findings"]
     }
     assert all(found["fix"] for found in report["findings"] if not found["ok"])
+
+
+def test_object_store_is_tried(settings: Settings, tmp_path: Path) -> None:
+    ok, text = finding(settings, "object store")
+    assert (ok, text) == (True, "none (TIPCFLOW_STORE): all workers share TIPCFLOW_HOME")
+    url = f"file://{tmp_path}/objects"
+    ok, text = finding(settings.model_copy(update={"store": url}), "object store")
+    assert not ok
+    assert f"the folder of the object store {url} does not exist on this machine: create it once" in text
+    (tmp_path / "objects").mkdir()
+    ok, text = finding(settings.model_copy(update={"store": url}), "object store")
+    assert ok
+    assert text.startswith(f"{url}: an object was written, read and removed in ")
+
+
+def test_package_that_an_object_store_needs_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    ok, text = finding(settings.model_copy(update={"store": "s3://bucket"}), "object store")
+    assert not ok
+    assert "pip install 'tipcflow[s3]'" in text

@@ -48,7 +48,9 @@ def test_object_is_fetched_once(objects: ObjectStore, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [TEXT[:-2], b"", b"loss 2.0\n"], ids=["truncated", "empty", "other"])
 def test_object_with_another_content_is_damaged(objects: ObjectStore, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "store" / "a" / "main.log").write_bytes(content)
-    with pytest.raises(DamagedObjectError, match=r"a/main\.log in the object store .* is damaged: its SHA-256 differs"):
+    with pytest.raises(
+        DamagedObjectError, match=r"a/main\.log in the object store .* is damaged: its SHA-256 differs"
+    ):
         copy(objects, tmp_path)
     assert files(tmp_path) == []
 

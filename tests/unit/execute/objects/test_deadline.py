@@ -19,7 +19,7 @@ def test_result_and_error_are_those_of_the_call() -> None:
 
 def test_call_without_an_end_ends_at_the_deadline() -> None:
     began = time.monotonic()
-    with pytest.raises(InfraError, match="cannot read x: no response within 0.2 s"):
+    with pytest.raises(InfraError, match=r"cannot read x: no response within 0\.2 s"):
         within(0.2, "cannot read x", threading.Event().wait)
     assert time.monotonic() - began < 10
 

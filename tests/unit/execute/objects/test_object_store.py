@@ -36,15 +36,14 @@ class Broken:
         self.errors = list(errors)
         self.calls = 0
 
-    def exists(self, _: str) -> bool:
+    def info(self, _: str) -> dict[str, int]:
         self.calls += 1
-        if not self.errors:
-            return True
-        error = self.errors.pop(0)
-        if isinstance(error, Exception):
-            raise error
-        error()
-        return True
+        if self.errors:
+            error = self.errors.pop(0)
+            if isinstance(error, Exception):
+                raise error
+            error()
+        return {"size": 3}
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Broken]:
 
 def test_object_is_read_as_it_was_written(objects: ObjectStore, file: Path, tmp_path: Path) -> None:
     assert objects.put(NAME, file) == 9
-    assert objects.has(NAME)
+    assert objects.find(NAME) is not None
     assert objects.read(NAME) == b"loss 1.0\n"
     assert objects.read(NAME, last=4) == b"1.0\n"
     assert objects.read(NAME, last=99) == b"loss 1.0\n"
@@ -83,9 +82,11 @@ def test_objects_below_a_folder_are_listed(objects: ObjectStore, file: Path) -> 
 def test_removed_object_is_missing(objects: ObjectStore, file: Path, tmp_path: Path) -> None:
     objects.put("a", file)
     assert objects.remove(["a", "b"]) == 1
-    assert not objects.has("a")
+    assert objects.find("a") is None
     for call in (lambda: objects.read("a"), lambda: objects.get("a", tmp_path / "copy")):
-        with pytest.raises(MissingObjectError, match=f"cannot read a: it is not in the object store {objects.url}"):
+        with pytest.raises(
+            MissingObjectError, match=f"cannot read a: it is not in the object store {objects.url}"
+        ):
             call()
 
 
@@ -113,7 +114,21 @@ def test_interrupted_write_of_a_folder_leaves_no_object(tmp_path: Path, monkeypa
     monkeypatch.setattr(fsspec.get_filesystem_class("file"), "put_file", half)
     with pytest.raises(InfraError, match=r"cannot write a/b in the object store .*: No space left on device"):
         objects.put("a/b", file)
-    assert list((tmp_path / "a").iterdir()) == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
+
+
+def test_object_in_use_is_written_again_before_it_is_old(
+    objects: ObjectStore, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    put = ObjectStore.put
+    monkeypatch.setattr(ObjectStore, "put", lambda self, name, file: written.append(name) or put(self, name, file))
+    for fresh_s in (60.0, 60.0, -60.0):
+        objects.keep("a", file, fresh_s=fresh_s)
+    assert written == ["a", "a"]
+    file.write_text("longer than before\n")
+    objects.keep("a", file, fresh_s=60)
+    assert written == ["a", "a", "a"], "the first one was incomplete"
 
 
 def test_missing_folder_is_an_unmounted_file_system(tmp_path: Path, file: Path) -> None:
@@ -126,21 +141,23 @@ def test_missing_folder_is_an_unmounted_file_system(tmp_path: Path, file: Path) 
 
 def test_refused_access_is_reported(broken: Callable[..., Broken]) -> None:
     system = broken(PermissionError(13, "Permission denied"))
-    with pytest.raises(InfraError, match="cannot look up a in the object store s3://b: no permission: Permission denied"):
-        ObjectStore("s3://b").has("a")
+    with pytest.raises(
+        InfraError, match="cannot look up a in the object store s3://b: no permission: Permission denied"
+    ):
+        ObjectStore("s3://b").find("a")
     assert system.calls == 1, "another attempt is refused, too"
 
 
 def test_error_that_passes_is_retried(broken: Callable[..., Broken]) -> None:
     system = broken(ConnectionError("reset"), OSError(5, "Input/output error"))
-    assert ObjectStore("s3://b").has("a")
+    assert ObjectStore("s3://b").find("a")
     assert system.calls == 3
 
 
 def test_error_that_stays_is_reported_with_its_kind(broken: Callable[..., Broken]) -> None:
     broken(*[RuntimeError("AWS_SECRET_ACCESS_KEY=hidden\nmore") for _ in range(9)])
     with pytest.raises(InfraError) as caught:
-        ObjectStore("s3://b/c").has("a")
+        ObjectStore("s3://b/c").find("a")
     assert caught.value.message.startswith("cannot look up a in the object store s3://b/c: RuntimeError: ")
     assert "hidden" not in str(caught.value)
     assert caught.value.passing
@@ -151,8 +168,10 @@ def test_store_that_does_not_respond_has_a_deadline(
 ) -> None:
     broken(threading.Event().wait)
     monkeypatch.setattr(module, "REQUEST_S", 0.2)
-    with pytest.raises(InfraError, match=r"cannot look up a in the object store s3://b: no response within 0\.2 s"):
-        ObjectStore("s3://b").has("a")
+    with pytest.raises(
+        InfraError, match=r"cannot look up a in the object store s3://b: no response within 0\.2 s"
+    ):
+        ObjectStore("s3://b").find("a")
 
 
 def test_package_of_a_service_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +180,7 @@ def test_package_of_a_service_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(module, "_file_system", missing)
     with pytest.raises(ConfigError, match=r"TIPCFLOW_STORE(.|\n)*pip install 'tipcflow\[s3\]'"):
-        ObjectStore("s3://b").has("a")
+        ObjectStore("s3://b").find("a")
 
 
 def test_store_is_that_of_the_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

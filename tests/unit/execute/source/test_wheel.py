@@ -172,3 +172,17 @@ def redirect_to(target: str) -> Iterator[str]:
         yield f"http://localhost:{made.server_port}"
         made.shutdown()
         thread.join(10)
+
+
+def test_worker_with_a_separate_home_gets_the_wheel_from_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bucket").mkdir()
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{tmp_path}/bucket")
+    wheel = make_wheel(tmp_path / "built")
+    build = fetch_wheel(str(wheel), "", home=tmp_path / "here")
+    there = kept_wheel(tmp_path / "there", build)
+    assert (there.name, there.read_bytes()) == (build.wheel, wheel.read_bytes()), "pip checks the name"
+    (tmp_path / "bucket" / "wheels" / build.sha256 / build.wheel).unlink()
+    with pytest.raises(InfraError, match="is not on this machine"):
+        kept_wheel(tmp_path / "third", build)

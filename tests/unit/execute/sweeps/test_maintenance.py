@@ -263,6 +263,43 @@ def test_old_wheels_and_unfinished_downloads_are_removed(here: Deployment) -> No
     assert all(path.exists() for path in stay)
 
 
+def test_old_objects_of_the_store_are_removed(here: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = here.home / "bucket"
+    objects.mkdir()
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{objects}")
+    month = BUILD_DAYS * DAY_S
+    gone = [
+        aged(objects / "suites" / "a1.tar.gz", SNAPSHOT_S + 60),
+        aged(objects / "suites" / "a1.names", SNAPSHOT_S + 60),
+        aged(objects / "wheels" / "a2" / "w.whl", month + 60),
+        aged(objects / "events" / "r1" / "host.jsonl", EVENTS_S + 60),
+        aged(objects / ".aside" / "a3", DAY_S + 60),
+    ]
+    stay = [
+        aged(objects / "suites" / "b1.tar.gz", SNAPSHOT_S - 60),
+        aged(objects / "suites" / "c1.tar.gz", SNAPSHOT_S + 60),
+        aged(objects / "wheels" / "b2" / "w.whl", month - 60),
+        aged(objects / "events" / "r2" / "host.jsonl", EVENTS_S - 60),
+        aged(objects / ".aside" / "b3", DAY_S - 60),
+        aged(objects / "runs" / "r1" / "train~1" / "a" / "logs" / "main.log", 9 * EVENTS_S),
+        aged(objects / "runs" / "r1" / "certificate.json", 9 * EVENTS_S),
+    ]
+    here.run("unfinished")
+    here.store.documents.put("unfinished", SourceDocument(sha256="c1"))
+    assert ", 5 objects of the object store;" in retention(here.upkeep)
+    assert [path.exists() for path in gone] == [False] * 5
+    assert all(path.exists() for path in stay)
+
+
+def test_store_that_is_away_does_not_stop_retention(here: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{here.home}/nowhere")
+    assert retention(here.upkeep).startswith("removed: 0 files of suite snapshots")
+    assert here.lines == [
+        f"objects are not removed: the folder of the object store file://{here.home}/nowhere "
+        "does not exist on this machine"
+    ]
+
+
 def test_an_empty_deployment_has_nothing_to_do(here: Deployment) -> None:
     for sweep in (runs_without_status, expired_leases, leftovers, node_folders, retention):
         assert sweep(here.upkeep).count("0") >= 2

@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -27,6 +28,6 @@ def test_a_page_with_many_failed_legs_reads_few_logs(tmp_path: Path, monkeypatch
         leg_status={LegKey("infer_cpu", name): Status.FAILED for name in names},
     )
     data: Any = SimpleNamespace(facts=facts, last={})
-    shown = neighbours._excerpts(data, tmp_path, run_files(tmp_path))
+    shown = neighbours._excerpts(data, tmp_path, run_files(tmp_path), Mock())
     assert [about for _, about, _, _ in shown] == ["leg01", "leg02", "leg03", "leg04"]
     assert len(opened) == 5
