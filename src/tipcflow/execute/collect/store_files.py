@@ -49,7 +49,9 @@ def note_lost_files(store: "Store", run: str, home: Path) -> LostFilesDocument:
     Files that are only here are written to the object store.
     """
     files = RunFiles(store, run, home)
-    here, elsewhere, changed = [], [], []
+    here: list[KeptFile] = []
+    elsewhere: list[KeptFile] = []
+    changed: list[str] = []
     for file in files.kept.values():
         if files.is_unchanged(file):
             here.append(file)
@@ -80,7 +82,10 @@ def _compared_with_store(
     store: "Store", files: RunFiles, objects: ObjectStore, here: list[KeptFile], elsewhere: list[KeptFile]
 ) -> LostFilesDocument:
     """Read what is elsewhere, and write what is only here."""
-    missing, changed, unstored, errors = [], [], [], []
+    missing: list[KeptFile] = []
+    changed: list[KeptFile] = []
+    unstored: list[KeptFile] = []
+    errors: list[Exception] = []
 
     def check(file: KeptFile) -> None:
         if files.copy(file) is None:

@@ -244,7 +244,7 @@ def object_store() -> ObjectStore | None:
 
 
 def transfer_s(count: float) -> float:
-    """Return the deadline of the transfer of so many bytes, seconds."""
+    """Return the deadline of the transfer of `count` bytes, seconds."""
     return TRANSFER_S + count / BYTES_PER_S
 
 

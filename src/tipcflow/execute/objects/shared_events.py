@@ -21,7 +21,7 @@ OBJECTS = "events"
 # Bytes at the end of a machine's events that other machines see.
 MOST = 256 * 1024
 EVERY_S = 15.0
-# After an error, for so long nothing is written or read.
+# Nothing is written or read for this time after an error.
 PAUSE_S = 60.0
 # A task does not wait longer for its last events; a page not for those of other machines.
 FLUSH_S, READ_S = 5.0, 3.0

@@ -9,7 +9,7 @@ from tipcflow.domain import InfraError
 from tipcflow.execute.objects.deadline import AT_ONCE, for_each, within
 
 
-def test_result_and_error_are_those_of_the_call() -> None:
+def test_result_and_error_of_the_call_are_returned() -> None:
     assert within(5, "cannot add", lambda: 1 + 1) == 2
     with pytest.raises(ZeroDivisionError):
         within(5, "cannot divide", lambda: 1 / 0)

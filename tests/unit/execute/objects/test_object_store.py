@@ -56,7 +56,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Broken]:
     return broken
 
 
-def test_object_is_read_as_it_was_written(objects: ObjectStore, file: Path, tmp_path: Path) -> None:
+def test_written_object_is_read_unchanged(objects: ObjectStore, file: Path, tmp_path: Path) -> None:
     assert objects.put(NAME, file) == 9
     assert objects.find(NAME) is not None
     assert objects.read(NAME) == b"loss 1.0\n"
@@ -117,7 +117,7 @@ def test_interrupted_write_of_a_folder_leaves_no_object(tmp_path: Path, monkeypa
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
 
 
-def test_object_in_use_is_written_again_before_it_is_old(
+def test_old_object_in_use_is_written_again(
     objects: ObjectStore, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []

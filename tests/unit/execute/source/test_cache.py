@@ -59,7 +59,7 @@ def test_snapshot_that_the_store_lost_or_damaged_is_reported(objects: Path, tmp_
     assert kept_snapshot(tmp_path / "there", keep_snapshot(tmp_path / "here", SNAPSHOT)) == SNAPSHOT
 
 
-def test_snapshot_in_use_is_written_again_before_it_counts_as_unused(objects: Path, tmp_path: Path) -> None:
+def test_old_snapshot_in_use_is_written_again(objects: Path, tmp_path: Path) -> None:
     keep_snapshot(tmp_path, SNAPSHOT)
     archive = objects / f"{SHA}.tar.gz"
     for age_s, is_new in ((9 * 86400, False), (11 * 86400, True)):

@@ -43,6 +43,7 @@ def test_files_of_another_machine_are_listed_and_read(store: Store, run: str, tm
     files = run_files(None, RunFiles(store, run, tmp_path))
     assert [(file.node, file.name, file.bytes, file.readable, file.stored) for file in files] == [
         ("node-a", "logs/main.log", 21, True, True),
+        ("node-a", "launch.sh", 15, False, True),
         ("node-b", "logs/main.log", 8, True, True),
         ("node-b", "files/output/best.pdparams", 5000, False, True),
     ]
