@@ -1,5 +1,7 @@
 """Bisection in noise: tipcflow's search beside `git bisect` with 1, 3 and 5 runs per commit.
 
+Also: searches with right and wrong priors, and with several runs at the same time.
+
 Simulated: one of N commits changes the level by D standard deviations of a run. The bound is log2(N) / C(D), with
 the capacity C of a binary-input Gaussian channel, bits per run; no rule needs fewer runs on average. Runs of both
 ends (2 each, and 10 earlier accepted runs where the noise is unknown) are not counted for any rule. Failures: one
@@ -16,7 +18,17 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean, stdev
 
-from tipcflow.bisect import Levels, Noise, Search, log_failures, log_levels
+from tipcflow.bisect import (
+    Assessment,
+    Levels,
+    Noise,
+    Search,
+    Touches,
+    error_of_levels,
+    log_failures,
+    log_levels,
+    prior_probabilities,
+)
 from tipcflow.bisect.likelihood import log_known
 
 RESULTS = Path(__file__).with_name("results") / "bisection.json"
@@ -121,6 +133,88 @@ def table(kind: str, cases: list[tuple[int, float]], trials: int, seed: int) -> 
     return rows
 
 
+# What 64 commits touch, and what the commit touches that brought the change.
+_FEW = (Touches.CHAIN,) * 2 + (Touches.DOCUMENTATION,) * 10 + (Touches.OTHER,) * 52
+_MANY = (Touches.CHAIN,) * 63 + (Touches.OTHER,)
+PRIORS: dict[str, tuple[tuple[Touches, ...], Touches]] = {
+    "none": ((Touches.OTHER,) * 64, Touches.OTHER),
+    "right: one of 2 commits of the chain": (_FEW, Touches.CHAIN),
+    "wrong: one of 52 others": (_FEW, Touches.OTHER),
+    "wrong: one of 10 of documentation": (_FEW, Touches.DOCUMENTATION),
+    "wrong: the only other one, 63 of the chain": (_MANY, Touches.OTHER),
+}
+
+
+def with_priors(distance: float, trials: int, seed: int) -> list[dict[str, object]]:
+    """Print and return the runs of searches over 64 commits with right and wrong priors."""
+    rows: list[dict[str, object]] = []
+    for name, (kinds, bad_kind) in PRIORS.items():
+        source = random.Random(f"{seed}/prior/{distance}/{name}")
+        several = []
+        for _ in range(trials):
+            touched = source.sample(kinds, len(kinds))
+            change = source.choice([place for place, kind in enumerate(touched, 1) if kind is bad_kind])
+            several.append(_search(source, change, distance, (1.0, *prior_probabilities(touched))))
+        runs, right, claimed = (fmean(float(trial[number]) for trial in several) for number in (0, 1, 2))
+        rows.append(
+            {"kind": "prior", "size": distance, "rule": name, "runs": runs, "right": right, "claimed": claimed}
+        )
+        print(f"| {distance:g} | {name} | {runs:.1f} | {right:.3f} | {claimed:.3f} |", flush=True)
+    return rows
+
+
+def _search(source: random.Random, change: int, distance: float, weights: tuple[float, ...]) -> Trial:
+    later = len(weights) - 1
+    noise = Noise(stdev(source.gauss(0.0, 1.0) for _ in range(EARLIER)), EARLIER)
+
+    def run(version: int) -> float:
+        return source.gauss(distance if version >= change else 0.0, 1.0)
+
+    ends = {0: [run(0), run(0)], later: [run(later), run(later)]}
+    search = Search(later + 1, lambda measured, versions: log_levels(measured, versions, noise), weights)
+    return found(search, ends, run, change)
+
+
+def at_once(distance: float, count: int, rule: str, trials: int, seed: int) -> dict[str, object]:
+    """Print and return rounds and runs of searches over 64 commits with several runs per round."""
+    source = random.Random(f"{seed}/parallel/{distance}/{count}/{rule}")
+    rounds, runs, right = [], [], []
+    for _ in range(trials):
+        change, later = source.randint(1, 64), 64
+        noise = Noise(stdev(source.gauss(0.0, 1.0) for _ in range(EARLIER)), EARLIER)
+        levels = (0.0, distance)
+        measured = {end: [source.gauss(levels[end > 0], 1.0) for _ in range(2)] for end in (0, later)}
+        search = Search(
+            later + 1,
+            lambda values, versions, noise=noise: log_levels(values, versions, noise),
+            error=error_of_levels,
+        )
+        done = started = 0
+        while not (assessment := search.assess(measured, count=count)).certain and done < LIMIT:
+            following = assessment.next if rule == "information" else _quantiles(assessment, count)
+            for version in following:
+                measured.setdefault(version, []).append(source.gauss(levels[version >= change], 1.0))
+            done, started = done + 1, started + len(following)
+        rounds.append(done)
+        runs.append(started)
+        right.append(assessment.best.versions == (change,))
+    row = {"kind": "parallel", "size": distance, "parallel": count, "rule": rule}
+    row |= {"rounds": fmean(rounds), "runs": fmean(runs), "right": fmean(right)}
+    line = f"| {distance:g} | {count} | {rule} | {row['rounds']:.1f} | {row['runs']:.1f} | {row['right']:.3f} |"
+    print(line, flush=True)
+    return row
+
+
+def _quantiles(assessment: Assessment, count: int) -> list[int]:
+    """The versions at the quantiles of the posterior."""
+    before, total = [0.0], 0.0
+    for candidate in sorted(assessment.candidates, key=lambda each: each.versions):
+        total += candidate.probability
+        before.append(total)
+    parts = (part / (count + 1) for part in range(1, count + 1))
+    return [min(range(1, len(before) - 1), key=lambda place: abs(before[place] - part)) for part in parts]
+
+
 def _head(size: str) -> str:
     names = ("commits", size, "rule", "bound", "runs", "ratio", "right", "claimed")
     return f"| {' | '.join(names)} |\n{'|---' * len(names)}|"
@@ -143,6 +237,15 @@ def main() -> None:
     print()
     print(_head("share of failures"))
     rows += table("failure", [(64, 1.0), (64, 0.9), (64, 0.5)], wanted.trials, wanted.seed)
+    print("\n| shift / noise | prior | runs | right | claimed |\n|---|---|---|---|---|")
+    rows += [row for distance in (3.0, 5.0) for row in with_priors(distance, wanted.trials, wanted.seed)]
+    print("\n| shift / noise | at the same time | rule | rounds | runs | right |\n|---|---|---|---|---|---|")
+    rows += [
+        at_once(distance, count, rule, wanted.trials, wanted.seed)
+        for distance in (3.0, 5.0)
+        for count in (1, 2, 4)
+        for rule in (("information", "quantiles") if count > 1 else ("information",))
+    ]
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"trials": wanted.trials, "seed": wanted.seed, "rows": rows}, indent=2) + "\n")
 

@@ -20,9 +20,27 @@ def bisect_params(config_dir: Path) -> dict[str, Param]:
 
 def _ends() -> dict[str, Param]:
     texts = {"good": "Suite ref at which the chain was good.", "bad": "Later suite ref at which the chain is bad."}
-    return {
+    ends = {
         name: Param("", type="string", pattern=REF_PATTERN, title=name.capitalize(), description=text)
         for name, text in texts.items()
+    }
+    return {
+        **ends,
+        "builds": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "minLength": 1},
+            title="Builds",
+            description="Framework builds instead of `good` and `bad`, one per line, oldest first: NAME==VERSION, "
+            "or a wheel and --hash=sha256:HASH. The first one is good, the last one bad.",
+        ),
+        "suite_ref": Param(
+            "",
+            type="string",
+            pattern=REF_PATTERN,
+            title="Suite ref",
+            description="Suite ref to test with `builds`. Empty: the working tree, or a clone's default branch.",
+        ),
     }
 
 

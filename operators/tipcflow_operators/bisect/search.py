@@ -15,6 +15,7 @@ from tipcflow_operators.airflow.child_runs import child_run_id
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.bisect.check import CHECK, request_of
 from tipcflow_operators.bisect.request import BisectRequest
+from tipcflow_operators.bisect.versions import Versions
 from tipcflow_operators.chain.dag import CERTIFY
 from tipcflow_operators.tasks.request import param_error
 from tipcflow_operators.triggers.dag_run import DagRunPayload, DagRunTrigger
@@ -32,7 +33,7 @@ _NAMES = {"METRIC": "metric"}
 
 
 class SearchOperator(BaseOperator):
-    """Runs the chain at commits until one has the required probability; no worker is occupied meanwhile.
+    """Runs the chain with versions until one has the required probability; no worker is occupied meanwhile.
 
     The state is computed from the DAG runs and the stored runs, so a retried or cleared task continues: runs that
     have ended are kept, and active runs are awaited again.
@@ -50,7 +51,7 @@ class SearchOperator(BaseOperator):
 
         Args:
             since: number of runs before the task started.
-            places: indices of the commits of the runs since then.
+            places: indices of the versions of the runs since then.
         """
         ended = DagRunPayload.of(event)
         with tipcflow_errors_fail_task():
@@ -111,10 +112,11 @@ class SearchOperator(BaseOperator):
     def _log_progress(
         self, bisection: "Bisection", progress: "Progress", own: Sequence[tuple[int, Run]], *, is_first: bool
     ) -> None:
-        from tipcflow.execute.bisection.text import measure_line, opening, value_line
+        from tipcflow.execute.bisection.text import measure_line, opening, prior_line, value_line
 
         if is_first:
-            self.log.info("%s", opening(bisection))
+            for line in filter(None, (opening(bisection), prior_line(bisection))):
+                self.log.info("%s", line)
         elif own:
             self.log.info("%s", value_line(bisection, own[-1][1]))
         self.log.info("%s", measure_line(bisection, progress))
@@ -123,20 +125,21 @@ class SearchOperator(BaseOperator):
     def _start(
         context: Context, request: BisectRequest, bisection: "Bisection", progress: "Progress", done: int
     ) -> list[int]:
-        """Start runs of the next commits; return the indices of these commits."""
+        """Start runs of the next versions; return the indices of these versions."""
         parent = context["dag_run"]
         assert progress.next is not None
         places = [progress.next, *progress.others][: request.parallel]
         if request.max_runs:
             places = places[: max(1, request.max_runs - done)]
+        suite_commit = _versions(context).suite_commit
         for number, place in enumerate(places, done + 1):
-            commit = bisection.versions[place]
+            version = bisection.versions[place]
             dag_runs.start(
                 CERTIFY,
                 _child(context, number),
                 run_after=parent.run_after,
-                conf={**request.conf, "suite_ref": commit.id},
-                note=f"{parent.dag_id} {parent.run_id}: {commit}",
+                conf=request.conf_of(version, suite_commit),
+                note=f"{parent.dag_id} {parent.run_id}: {version}",
             )
         return places
 
@@ -197,27 +200,29 @@ def _child(context: Context, number: int) -> str:
 
 
 def _own(children: Sequence[ChildRun], since: int, places: Sequence[int]) -> list[tuple[int, Run]]:
-    """Return (index of the commit, run) of all runs; -1 for unknown commits, of runs before the task started."""
+    """Return (index of the version, run) of all runs; -1 for unknown versions, of runs before the task started."""
     runs = [child.run for child in children if child.run is not None]
     known = [*([-1] * since), *places]
     return [(place, run) for place, run in zip([*known, *([-1] * len(runs))], runs, strict=False)]
 
 
 def _bisection(store: "Store", context: Context, request: BisectRequest) -> "Bisection":
-    from tipcflow.execute.bisection.commits import Commit
     from tipcflow.execute.bisection.loop import Bisection
 
-    commits = tuple(Commit(*pair) for pair in context["ti"].xcom_pull(task_ids=CHECK))
     return Bisection(
         store,
         request.subject,
-        commits,
+        tuple(_versions(context).versions),
         _refuse,
         request.confidence,
         most_runs=request.max_runs,
         budget_s=request.budget_s,
         parallel=request.parallel,
     )
+
+
+def _versions(context: Context) -> Versions:
+    return Versions.of(context["ti"].xcom_pull(task_ids=CHECK))
 
 
 def _refuse(version: object) -> Run:

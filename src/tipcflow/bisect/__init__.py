@@ -3,7 +3,23 @@
 Public: `__all__`.
 """
 
+from tipcflow.bisect.batch import error_of_failures, error_of_levels
 from tipcflow.bisect.likelihood import Levels, Noise, log_failures, log_levels
+from tipcflow.bisect.priors import ChainFiles, Touches, prior_probabilities, touches
 from tipcflow.bisect.search import Assessment, Candidate, Search
 
-__all__ = ["Assessment", "Candidate", "Levels", "Noise", "Search", "log_failures", "log_levels"]
+__all__ = [
+    "Assessment",
+    "Candidate",
+    "ChainFiles",
+    "Levels",
+    "Noise",
+    "Search",
+    "Touches",
+    "error_of_failures",
+    "error_of_levels",
+    "log_failures",
+    "log_levels",
+    "prior_probabilities",
+    "touches",
+]

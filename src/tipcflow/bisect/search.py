@@ -11,10 +11,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from tipcflow.bisect.batch import best_batch
+
 Measured = Mapping[int, Sequence[float]]
 # Log likelihood of each hypothesis, given the measurements of numbered versions and the number of versions.
 Likelihood = Callable[[Measured, int], list[float]]
+# Probability that a run reports the wrong side, given the measurements and the first bad version.
+ErrorRate = Callable[[Measured, int], float]
 CONFIDENCE = 0.95
+
+
+def _exact(measured: Measured, change: int) -> float:
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -60,12 +68,14 @@ class Search:
         weights: prior weight of each version, e.g. larger for commits that touch the chain's files; empty for
             equal weights.
         confidence: required probability of the result.
+        error: of runs at the same time, which are chosen by their expected information.
     """
 
     versions: int
     likelihood: Likelihood
     weights: tuple[float, ...] = ()
     confidence: float = CONFIDENCE
+    error: ErrorRate = _exact
 
     def __post_init__(self) -> None:
         if self.versions < 2:
@@ -73,13 +83,16 @@ class Search:
         if self.weights and (len(self.weights) != self.versions or min(self.weights) <= 0):
             raise ValueError("weights: one above 0 for each version")
 
-    def assess(self, measured: Measured, *, skipped: Collection[int] = (), count: int = 1) -> Assessment:
+    def assess(
+        self, measured: Measured, *, skipped: Collection[int] = (), count: int = 1, active: Sequence[int] = ()
+    ) -> Assessment:
         """Return the state of the search after the measurements.
 
         Args:
             measured: version -> its measurements; the first and the last version have at least one each.
             skipped: versions that cannot be measured.
-            count: number of measurements that can run at the same time.
+            count: number of measurements that can start now.
+            active: versions that are being measured.
         """
         last = self.versions - 1
         if not measured.get(0) or not measured.get(last):
@@ -104,25 +117,43 @@ class Search:
         candidates = tuple(Candidate(group, probability) for probability, group in ranked)
         if certain:
             return Assessment(candidates, certain, ())
+        change = max(range(len(posterior)), key=lambda place: posterior[place]) + 1
+        number = {version: place for place, version in enumerate(places)}
+        running = [number[version] for version in active if version in number]
+        error = self.error(numbered, change) if count + len(running) > 1 else 0.0
         done = [len(numbered.get(place, ())) for place in range(len(places))]
-        return Assessment(candidates, certain, tuple(places[place] for place in _next(posterior, done, count)))
+        for place in running:
+            done[place] += 1
+        chosen = _places(posterior, running, count, error)
+        following = _with_ends(chosen, done, change)
+        return Assessment(candidates, certain, tuple(places[place] for place in following))
 
 
-def _next(posterior: Sequence[float], done: Sequence[int], count: int) -> Iterator[int]:
-    """Yield the places at the quantiles of the posterior.
+def _places(posterior: Sequence[float], active: Sequence[int], count: int, error: float) -> list[int]:
+    """Return the most informative places.
 
     Measuring place `p` tests whether the change is at or before `p`; a place where both are equally probable is
-    the most informative. A measurement is compared with the good and the bad level: a level measured no more
-    often than the place is the less certain one, and its end is measured instead.
-
-    Args:
-        done: number of measurements of each place.
+    the most informative one.
     """
     before = [0.0, *accumulate(posterior)]  # before[p]: probability that place p is bad
-    change = max(range(len(posterior)), key=lambda place: posterior[place]) + 1
-    for number in range(1, count + 1):
-        quantile = number / (count + 1)
-        place = min(range(len(done)), key=lambda p: (abs(before[p] - quantile), p))
+    middle = min(range(len(before)), key=lambda p: (abs(before[p] - 0.5), p))
+    if count == 1 and not active:
+        return [middle]
+    return best_batch(posterior, active, count, error, middle if 0 < middle < len(posterior) else None)
+
+
+def _with_ends(chosen: Sequence[int], done: list[int], change: int) -> Iterator[int]:
+    """Yield each place, or an end in its place.
+
+    A measurement is compared with the good and the bad level: a level measured no more often than the place is the
+    less certain one, and its end is measured instead.
+
+    Args:
+        done: number of measurements of each place, with the active ones.
+    """
+    for place in chosen:
         levels = {0: sum(done[:change]), len(done) - 1: sum(done[change:])}
         end = min(levels, key=lambda place: levels[place])
-        yield end if levels[end] <= done[place] else place
+        following = end if levels[end] <= done[place] else place
+        done[following] += 1
+        yield following

@@ -1,8 +1,10 @@
 """`tipcflow bisect` as a user types it: a git history of the sample suite, real SSH nodes."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,11 +29,15 @@ def bisect_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNode
 class Bisected(History):
     """A history that is bisected."""
 
-    def bisect(self, metric: str, *more: str) -> subprocess.CompletedProcess[str]:
-        """Bisect from the first commit to the last one."""
+    def command(self, metric: str, *more: str) -> list[str]:
+        """The command that bisects from the first commit to the last one."""
         ends = ["--good", f"main~{self.commits}", "--bad", "main"]
         where = ["--suite", "toy", "--mode", MODE, "--cluster", "local"]
-        command = [str(TIPCFLOW), "bisect", PARAMS, metric, *ends, *where, *more]
+        return [str(TIPCFLOW), "bisect", PARAMS, metric, *ends, *where, *more]
+
+    def bisect(self, metric: str, *more: str) -> subprocess.CompletedProcess[str]:
+        """Bisect to the end."""
+        command = self.command(metric, *more)
         return subprocess.run(command, env=self.site.env, capture_output=True, text=True, timeout=850, check=False)
 
 
@@ -55,6 +61,42 @@ def test_a_slower_commit_is_found_after_a_stop(bisect_nodes: LocalNodes, tmp_pat
     assert "run 1:" not in again.stdout, "nothing is measured twice"
     assert "'Change 3' (" in again.stdout
     assert "(1.200 x)" in again.stdout
+
+
+def test_bisect_runs_in_parallel_and_resumes_after_a_signal(bisect_nodes: LocalNodes, tmp_path: Path) -> None:
+    site = Site(tmp_path, bisect_nodes)
+    site.edit_params("gpu_list:192.168.0.1,192.168.0.2;0,1", "gpu_list:0,1")
+    history = Bisected(site, 8)
+    history.plant(5, BATCH_COST, SLOWER)
+    command = history.command("batch_cost", "--parallel", "2")
+    child = subprocess.Popen(command, env=site.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.monotonic() + 300
+    while len(nodes := active_nodes(site)) < 2:
+        assert child.poll() is None, child.communicate()[0]
+        assert time.monotonic() < deadline, nodes
+        time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    output, _ = child.communicate(timeout=300)
+    assert child.returncode == 4, output
+    assert "was cancelled" in output
+    assert site.left_behind() == []
+    done = history.bisect("batch_cost", "--parallel", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "'Change 5' (" in done.stdout
+    assert "if it touches files of the chain (1 commit)" in done.stdout
+    assert site.left_behind() == []
+    with site.store() as store:
+        runs = [run for run in store.runs.newest() if run.status is not None]
+    assert {node for run in runs for node in run.nodes} == {"a", "b"}
+    assert all(len(run.nodes) == 1 for run in runs)
+
+
+def active_nodes(site: Site) -> set[str]:
+    """The nodes of the runs that are active and know their nodes."""
+    if not (site.home / "tipcflow.db").exists():
+        return set()
+    with site.store() as store:
+        return {node for run in store.runs.unfinished() for node in run.nodes}
 
 
 @pytest.mark.full
@@ -84,6 +126,7 @@ def test_bisect_finds_the_commit_among_64(
         ("batch_cost", ["--good", "main", "--bad", "main~1"], "--good: is not an earlier commit of --bad"),
         ("seen", [], "METRIC: neither a lower nor a higher value of this metric is better; found 'seen'"),
         ("batch_cost", ["--cluster", "none"], "none"),
+        ("batch_cost", ["--parallel", "9"], "9 is not in the range"),
     ],
 )
 def test_bad_input_is_one_error_before_any_run(

@@ -1,99 +1,41 @@
 """The tasks of the DAG `bisect` with a real database and a git repository; only Airflow's responses are fake."""
 
-import shutil
-import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
-from tests.support.stories import T0, a_run, losses, open_store, record_run
+from tests.support.airflow.world import AFTER, ROOT, DagWorld
+from tests.support.stories import T0, a_run, losses, record_run
 
 from tipcflow.domain import Status, run_id_of
 from tipcflow.domain.alert.entry import Alert, Moved
 from tipcflow.domain.run.bisection import BisectionDocument
-from tipcflow.store import Store
-from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.bisect.check import CheckOperator
 from tipcflow_operators.bisect.dag import bisect_dag
 from tipcflow_operators.bisect.request import BISECT_PARAMS
 from tipcflow_operators.bisect.search import SearchOperator
 from tipcflow_operators.tasks.result_verdict import ResultVerdictOperator
 
-ROOT = Path(__file__).parents[3]
-PARENT = "auto__bad-run"
-AFTER = datetime(2026, 11, 24, tzinfo=UTC)
-FILE = "test_tipc/configs/toy/train_infer_python.txt"
 COMMITS = 9
 CHAIN = "toy/toy/train_infer_python"
+BUILDS = [f"paddlepaddle==3.{number}" for number in range(COMMITS)]
 Value = Callable[[int], float | Status]
 
 
-class World:
+class World(DagWorld):
     """A DAG run of `bisect` over eight commits after a good one; runs end when they are waited for."""
 
+    dag_id, parent = "bisect", "auto__bad-run"
+
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.home = home
-        self.states: dict[str, str] = {}
-        self.started: list[tuple[str, dict[str, Any]]] = []
+        super().__init__(home, monkeypatch, [f"Change {number}" for number in range(COMMITS)])
         self.ended: set[str] = set()
-        self.conf: dict[str, Any] = {}
-        self.xcom: dict[str, Any] = {}
-        monkeypatch.setenv("TIPCFLOW_HOME", str(home))
-        monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(home / "configs"))
-        monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "")
-        monkeypatch.setattr(dag_runs, "state_of", lambda dag_id, run_id: self.states.get(run_id))
-        monkeypatch.setattr(dag_runs, "start", self._start)
-        shutil.copytree(ROOT / "configs" / "policies", home / "configs" / "policies")
-        (home / "configs" / "clusters").mkdir()
-        shutil.copy(ROOT / "configs/clusters/example.yaml", home / "configs/clusters/local.yaml")
-        (home / "configs" / "suites").mkdir()
-        suite = f"name: toy\nfolder: {home}/toy\ndialects: [PaddleClas]\n"
-        (home / "configs" / "suites" / "toy.yaml").write_text(suite)
-        path = home / "toy" / FILE
-        path.parent.mkdir(parents=True)
-        self.git("init", "--quiet")
-        for number in range(COMMITS):
-            path.write_text(f"{number}")
-            self.git("add", ".")
-            self.git("commit", "--quiet", "--message", f"Change {number}")
-        self.commits = self.git("rev-list", "--reverse", "HEAD").split()
-        self.params: dict[str, Any] = {
-            "suite": "toy",
-            "params_file": FILE,
-            "mode": "lite_train_lite_infer",
-            "cluster": "local",
-            "policy": "pr",
-            "good": f"HEAD~{COMMITS - 1}",
-            "bad": "HEAD",
-            "metric": "batch_cost",
-        }
-        open_store(home / "tipcflow.db").close()
+        self.params |= {"good": f"HEAD~{COMMITS - 1}", "bad": "HEAD", "metric": "batch_cost"}
 
-    def git(self, *words: str) -> str:
-        who = ("-c", "user.name=n", "-c", "user.email=n@example.com")
-        command = ["git", *who, "-C", str(self.home / "toy"), *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    def store(self) -> Store:
-        return open_store(self.home / "tipcflow.db")
-
-    def _start(self, dag_id: str, run_id: str, *, run_after: datetime, conf: dict[str, Any], note: str) -> None:
-        assert (dag_id, run_after) == ("certify", AFTER)
-        assert PARENT in note
-        self.started.append((run_id, conf))
-        self.states[run_id] = "queued"
-
-    def context(self) -> Any:
-        dag_run = SimpleNamespace(dag_id="bisect", run_id=PARENT, run_after=AFTER, conf=self.conf)
-        ti = SimpleNamespace(xcom_pull=lambda task_ids: self.xcom[task_ids])
-        return {"dag_run": dag_run, "params": self.params, "ti": ti}
-
-    def check(self) -> list[list[str]]:
+    def check(self) -> dict[str, Any]:
         self.xcom["check"] = CheckOperator(task_id="check").execute(self.context())
         return self.xcom["check"]
 
@@ -112,19 +54,22 @@ class World:
         """End the run that the task waits for, with a batch_cost or with a status and nothing measured."""
         assert isinstance(waits, TaskDeferred)
         child = waits.trigger.run_id
-        ref = dict(self.started)[child]["suite_ref"]
+        conf = dict(self.started)[child]
+        version = {"suite_commit": conf["suite_ref"]}
+        if "framework" in conf:
+            version |= {"suite_sha256": "1" * 64, "framework": conf["framework"].replace("==", " ")}
         ours, number = run_id_of("certify", child, AFTER), len(self.ended)
         self.ended.add(child)
         fields = {"created_at": T0 + 100 * number, "trigger": "bisect", "chain": CHAIN, "environment": "cpu"}
         self.states[child] = "success"
-        measured = value(self.commits.index(ref))
+        measured = value(self.place_of(conf))
         with self.store() as store:
             if isinstance(measured, Status):
-                commit = "" if measured is Status.CONFIG_ERROR else ref
-                store.runs.create(a_run(ours, **fields, suite_commit=commit))
+                version |= {"suite_commit": ""} if measured is Status.CONFIG_ERROR else {}
+                store.runs.create(a_run(ours, **fields, **version))
                 store.runs.finish(ours, measured, f"it is {measured.value}", T0 + 100 * number + 60)
             else:
-                record_run(store, a_run(ours, **fields, suite_commit=ref))
+                record_run(store, a_run(ours, **fields, **version))
                 store.measurements.add(losses(ours, [measured], metric="batch_cost", unit="s"))
         return waits
 
@@ -136,10 +81,14 @@ class World:
         self.xcom["search"] = waits
         return waits
 
+    def place_of(self, conf: dict[str, Any]) -> int:
+        """The index of the version that a run tests."""
+        return BUILDS.index(conf["framework"]) if "framework" in conf else self.commits.index(conf["suite_ref"])
+
     @property
     def places(self) -> list[int]:
-        """The commits of the runs that were started, in order."""
-        return [self.commits.index(conf["suite_ref"]) for _, conf in self.started]
+        """The versions of the runs that were started, in order."""
+        return [self.place_of(conf) for _, conf in self.started]
 
 
 @pytest.fixture
@@ -164,7 +113,8 @@ def test_slower_commit_is_found_and_attached_to_the_alert(world: World) -> None:
             Alert(**facts, first=bad.id, first_at=T0, metrics=(moved,), newest=bad.id, newest_at=T0), "slow", at=T0
         )
     world.conf = {"run": "bad-run"}
-    assert [title for _, title in world.check()] == [f"Change {number}" for number in range(COMMITS)]
+    titles = [title for _, title, _ in world.check()["commits"]]
+    assert titles == [f"Change {number}" for number in range(COMMITS)]
     result = world.search(lambda place: 1.2 if place >= 6 else 1.0)
     assert world.places[:4] == [8, 8, 0, 0], "the ends first"
     assert (result["status"], result["run"]) == ("pass", "bad-run")
@@ -177,7 +127,7 @@ def test_slower_commit_is_found_and_attached_to_the_alert(world: World) -> None:
         events = store.tracked_alerts.events(1)
     assert stored is not None
     assert (stored.is_certain, [each.id for each in stored.changes]) == (True, [world.commits[6]])
-    assert (stored.dag_run, len(stored.runs)) == (PARENT, len(world.started))
+    assert (stored.dag_run, len(stored.runs)) == (World.parent, len(world.started))
     assert [(event.kind.value, event.text) for event in events][1:] == [("bisected", result["verdict"])]
     # Cleared: the stored runs are the result, and the alert gets no second event.
     assert world.go_on() == result
@@ -208,6 +158,41 @@ def test_parallel_runs_are_awaited_before_the_next_ones(world: World) -> None:
     third = world.go_on(world.end(second, lambda place: 1.2))
     assert isinstance(third, TaskDeferred)
     assert world.places == [8, 8, 0, 0]
+
+
+def test_slower_build_is_found_and_a_broken_one_skipped(world: World) -> None:
+    world.conf = {"builds": ["# nightly", *BUILDS], "suite_ref": "HEAD~1", "good": "", "bad": ""}
+    assert [version for version, *_ in world.check()["builds"]] == [f"3.{number}" for number in range(COMMITS)]
+    result = world.search(lambda place: Status.INFRA_FAILURE if place == 4 else 1.2 if place >= 6 else 1.0)
+    assert world.places[:4] == [8, 8, 0, 0]
+    assert world.places.count(4) == 2, "skipped after two failures"
+    assert result["status"] == "pass"
+    assert result["verdict"].startswith("100 %: 3.6 (")
+    assert {conf["suite_ref"] for _, conf in world.started} == {world.commits[-2]}
+    with world.store() as store:
+        stored = store.documents.get(result["run"], BisectionDocument)
+    assert stored is not None
+    assert (stored.good, stored.bad, [each.id for each in stored.changes]) == ("3.0", "3.8", ["3.6"])
+    assert world.go_on() == result, "cleared: the stored runs are the result"
+
+
+def test_builds_continue_after_a_stop(world: World) -> None:
+    world.conf = {"builds": BUILDS, "suite_ref": "HEAD", "good": "", "bad": "", "max_runs": 3}
+    world.check()
+    assert world.search(lambda place: 1.0 if place < 6 else 1.2)["status"] == "unconfirmed"
+    world.conf |= {"max_runs": 0}
+    assert world.search(lambda place: 1.0 if place < 6 else 1.2)["status"] == "pass"
+    assert world.places[:4] == [8, 8, 0, 0], "no end is measured again"
+
+
+def test_wheel_of_a_build_is_a_param_of_its_runs(world: World) -> None:
+    wheel = "https://builds.example.org/paddlepaddle-3.9-cp311-cp311-linux_x86_64.whl"
+    world.conf = {"builds": [BUILDS[0], f"{wheel} --hash=sha256:{'ab' * 32}"], "good": "", "bad": ""}
+    world.check()
+    assert isinstance(world.go_on(), TaskDeferred)
+    ((_, conf),) = world.started
+    assert (conf["framework_wheel"], conf["framework_sha256"]) == (wheel, "ab" * 32)
+    assert not conf.keys() & {"framework", "suite_ref"}
 
 
 def test_retried_task_starts_nothing_twice(world: World) -> None:
@@ -267,7 +252,21 @@ def test_two_broken_runs_in_a_row_fail_the_task(world: World) -> None:
         ({"good": "none"}, "good: the suite has no such ref; found 'none'"),
         ({"good": "HEAD", "bad": "HEAD~2"}, "good: is not an earlier commit of --bad"),
         ({"good": "HEAD", "bad": "HEAD"}, "good: is the same commit as --bad"),
-        ({"good": ""}, "good: invalid value; found"),
+        ({"good": ""}, "good: not given"),
+        ({"builds": BUILDS}, "builds: lists the good and the bad build"),
+        ({"suite_ref": "HEAD"}, "suite_ref: is for --builds"),
+        ({"good": "", "bad": "", "builds": BUILDS[:1]}, "builds: lists too few builds; found '1'"),
+        ({"good": "", "bad": "", "builds": ["paddlepaddle>=3", *BUILDS]}, "builds:1: names no single version"),
+        ({"good": "", "bad": "", "builds": [f"p==1.{n}" for n in range(1001)]}, "builds: lists too many builds"),
+        (
+            {"good": "", "bad": "", "builds": [*BUILDS, f"/tmp/p-9-py3-none-any.whl --hash=sha256:{'ab' * 32}"]},
+            "builds: is not on the machine of Airflow; found '/tmp/p-9-py3-none-any.whl'",
+        ),
+        (
+            {"good": "", "bad": "", "builds": BUILDS, "framework": "paddlepaddle==3.0"},
+            "framework: is that of each run with `builds`",
+        ),
+        ({"good": "", "bad": "", "builds": BUILDS, "suite_ref": "none"}, "suite_ref: the suite has no such ref"),
         ({"metric": "seen"}, "metric: neither a lower nor a higher value of this metric is better"),
         ({"metric": ""}, "metric: invalid value; found"),
         ({"run": "nothing"}, "nothing"),

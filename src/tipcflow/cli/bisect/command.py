@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tipcflow.cli.bisect.parallel import ParallelRuns, rounds
 from tipcflow.cli.commands import options
 from tipcflow.cli.output.output import print_json
-from tipcflow.domain import Compat, ConfigError, Run, Status, exit_code
+from tipcflow.domain import Compat, Run, Status, exit_code
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tipcflow.config.suite import Suite
     from tipcflow.execute.bisection.builds import Build
     from tipcflow.execute.bisection.commits import Commit
+    from tipcflow.execute.bisection.loop import Bisection, Progress
     from tipcflow.execute.bisection.subject import Subject
     from tipcflow.execute.request import RunRequest
 
@@ -33,6 +38,12 @@ _Step = Annotated[str, typer.Option(help="Step with the metric: its ID or the la
 _Leg = Annotated[str, typer.Option(help="Leg with the metric.")]
 _Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Required probability of the result.")]
 _MostRuns = Annotated[int, typer.Option("--max-runs", min=0, help="Maximum number of new runs; 0 for no limit.")]
+_Parallel = Annotated[
+    int,
+    typer.Option(
+        min=1, max=8, help="Maximum number of runs at the same time; further runs start on free nodes only."
+    ),
+]
 
 
 def bisect(
@@ -50,6 +61,7 @@ def bisect(
     confidence: _Confidence = 0.95,
     max_runs: _MostRuns = 40,
     budget_minutes: options.BudgetMinutes = 0.0,
+    parallel: _Parallel = 1,
     seed: options.Seed = None,
     compat: options.CompatMode = Compat.SPEC,
     policy: options.PolicyName = "pr",
@@ -57,13 +69,15 @@ def bisect(
 ) -> None:
     """Find the commit or framework build that made a chain worse, by as few runs as the noise permits.
 
-    Versions are measured one after the other, again if necessary, until one has the required probability. Stored
-    runs of these versions count: the same command continues a bisection that was stopped. Exit code 0: the version
-    is found; 4: undecided.
+    Versions are measured, again if necessary, until one has the required probability. Commits that touch files of
+    the chain are more probable from the start, those of documentation only less. Stored runs of these versions
+    count: the same command continues a bisection that was stopped. Exit code 0: the version is found; 4:
+    undecided.
     """
     from tipcflow.config.settings import settings
     from tipcflow.domain.run.names import ChainName
     from tipcflow.domain.triggers import BISECT
+    from tipcflow.execute.bisection.ends import check_given
     from tipcflow.execute.bisection.subject import Subject
     from tipcflow.execute.request import RunRequest
     from tipcflow.execute.run.driver import owner_of_this_process
@@ -82,21 +96,10 @@ def bisect(
         owner=owner_of_this_process(),
     )
     subject = Subject(str(ChainName.of_file(suite, params)), mode, compat.value, metric, step, leg)
-    limits = {"most_runs": max_runs, "budget_s": budget_minutes * 60}
-    _check_ends(good, bad, builds, suite_ref)
+    limits = {"most_runs": max_runs, "budget_s": budget_minutes * 60, "parallel": parallel}
+    check_given(good, bad, suite_ref, has_builds=bool(builds))
     ends = Path(builds) if builds else (good, bad)
     raise typer.Exit(_search(request, subject, ends, confidence, limits, as_json=as_json))
-
-
-def _check_ends(good: str, bad: str, builds: str, suite_ref: str) -> None:
-    """Check which versions are given: two refs, or a list of builds."""
-    if builds and (good or bad):
-        raise ConfigError("lists the good and the bad build", key="--builds", expected="neither --good nor --bad")
-    if not builds and not (good and bad):
-        missing = ", ".join(key for key, given in (("--good", good), ("--bad", bad)) if not given)
-        raise ConfigError("not given", key=missing, expected="--good and --bad, or --builds")
-    if suite_ref and not builds:
-        raise ConfigError("is for --builds", key="--suite-ref", found=suite_ref, expected="--good and --bad")
 
 
 def _search(
@@ -113,37 +116,58 @@ def _search(
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
     from tipcflow.domain.run.names import ChainName
-    from tipcflow.execute.bisection.builds import read_builds
-    from tipcflow.execute.bisection.commits import commits_between
     from tipcflow.execute.bisection.loop import Bisection
-    from tipcflow.execute.bisection.text import found_lines, measure_line, opening, result_json, value_line
+    from tipcflow.execute.bisection.text import found_lines, opening, prior_line, result_json
     from tipcflow.store import Store
 
     home = settings().home
     subject.check()
-    load_cluster(request.cluster, request.config_dir)
+    cluster = load_cluster(request.cluster, request.config_dir)
     suite = load_suite(request.suite, request.config_dir)
     subject = replace(subject, chain=str(ChainName.of_file(suite.name, request.params)))
-    versions: tuple[Commit | Build, ...]
-    if isinstance(ends, Path):
-        versions = read_builds(ends)
-    else:
-        versions = commits_between(suite, *ends, cache=home / "suites")
+    versions = _versions(suite, request.params, ends, home / "suites")
     with Store.open() as store:
         execute = _Execute(request, store, home)
-        bisection = Bisection(store, subject, versions, execute, confidence, **limits)
-        typer.echo(opening(bisection), err=as_json)
-        for progress in bisection.run():
-            if execute.last is not None:
-                typer.echo(value_line(bisection, execute.last), err=as_json)
-            if progress.next is not None:
-                typer.echo(measure_line(bisection, progress), err=as_json)
+        runs = ParallelRuns(execute.request_of, store, home, cluster)
+        is_parallel = limits.get("parallel", 1) > 1
+        bisection = Bisection(store, subject, versions, runs if is_parallel else execute, confidence, **limits)
+        for line in filter(None, (opening(bisection), prior_line(bisection))):
+            typer.echo(line, err=as_json)
+        search = (
+            rounds(bisection, runs, as_json=as_json) if is_parallel else _one_by_one(bisection, execute, as_json)
+        )
+        *_, progress = search
         if as_json:
             print_json(result_json(bisection, progress))
         else:
             for line in found_lines(bisection, progress):
                 typer.echo(line)
     return 0 if progress.is_certain else exit_code(Status.UNCONFIRMED)
+
+
+def _versions(
+    suite: "Suite", params: str, ends: tuple[str, str] | Path, cache: Path
+) -> "tuple[Commit, ...] | tuple[Build, ...]":
+    """Return the commits, with what they touch, or the builds of the list."""
+    from tipcflow.execute.bisection.builds import read_builds
+    from tipcflow.execute.bisection.commits import commits_between
+    from tipcflow.execute.bisection.touched import with_touches
+
+    if isinstance(ends, Path):
+        return read_builds(ends)
+    return with_touches(suite, commits_between(suite, *ends, cache=cache), params, cache=cache)
+
+
+def _one_by_one(bisection: "Bisection", execute: "_Execute", as_json: bool) -> "Iterator[Progress]":
+    """Search with one run at a time, print a line before and after each run, and yield the progress."""
+    from tipcflow.execute.bisection.text import measure_line, value_line
+
+    for progress in bisection.run():
+        if execute.last is not None:
+            typer.echo(value_line(bisection, execute.last), err=as_json)
+        if progress.next is not None:
+            typer.echo(measure_line(bisection, progress), err=as_json)
+        yield progress
 
 
 class _Execute:
@@ -153,19 +177,22 @@ class _Execute:
         self._request, self._store, self._home = request, store, home
         self.last: Run | None = None
 
-    def __call__(self, version: "Commit | Build") -> Run:
-        from tipcflow.cli.run import executed
+    def request_of(self, version: "Commit | Build") -> "RunRequest":
+        """Return the request of a run with this version."""
         from tipcflow.execute.bisection.builds import Build
 
-        if isinstance(version, Build):
-            request = replace(
-                self._request,
-                framework=version.requirement,
-                framework_wheel=version.wheel,
-                framework_sha256=version.sha256,
-            )
-        else:
-            request = replace(self._request, suite_ref=version.id)
-        with executed(request, self._store, self._home) as finished:
+        if not isinstance(version, Build):
+            return replace(self._request, suite_ref=version.id)
+        return replace(
+            self._request,
+            framework=version.requirement,
+            framework_wheel=version.wheel,
+            framework_sha256=version.sha256,
+        )
+
+    def __call__(self, version: "Commit | Build") -> Run:
+        from tipcflow.cli.run import executed
+
+        with executed(self.request_of(version), self._store, self._home) as finished:
             self.last = finished
             return finished

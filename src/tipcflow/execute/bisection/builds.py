@@ -1,6 +1,7 @@
 """The framework builds of a bisection: a file with one build per line, oldest first."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -8,6 +9,7 @@ from typing import ClassVar
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from tipcflow.bisect import Touches
 from tipcflow.domain import ConfigError
 from tipcflow.domain.build import FrameworkBuild
 
@@ -15,6 +17,7 @@ _HASH = re.compile(r"(\S+)\s+--hash=sha256:([0-9a-f]{64})")
 _EXPECTED = "NAME==VERSION, or a wheel (address or path) and --hash=sha256:HASH"
 # Characters of a list; a device such as /dev/zero has no end.
 _LONGEST = 1_000_000
+MOST_BUILDS = 1000
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Build:
     """
 
     NOUN: ClassVar[str] = "build"
+    touches: ClassVar[Touches] = Touches.OTHER
 
     id: str
     requirement: str = ""
@@ -52,7 +56,7 @@ def read_builds(path: Path) -> tuple[Build, ...]:
     """Read a list of builds; empty lines and `#` comments are ignored.
 
     Raises:
-        ConfigError: unreadable or too long file, invalid line, a build listed twice, or fewer than two builds.
+        ConfigError: unreadable or too long file, or an invalid list (`parse_builds`).
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -63,22 +67,33 @@ def read_builds(path: Path) -> tuple[Build, ...]:
         raise ConfigError(
             "is too long", key="--builds", found=str(path), expected=f"at most {_LONGEST} characters"
         )
-    lines = text.splitlines()
+    return parse_builds(text.splitlines(), str(path))
+
+
+def parse_builds(lines: Sequence[str], where: str) -> tuple[Build, ...]:
+    """Return the builds of a list; empty lines and `#` comments are ignored.
+
+    Args:
+        where: the file or the param, for messages.
+
+    Raises:
+        ConfigError: invalid line, a build listed twice, too many builds, or fewer than two.
+    """
     builds: dict[str, Build] = {}
     for number, line in enumerate(lines, 1):
         text = line.partition(" #")[0].strip()
         if not text or text.startswith("#"):
             continue
-        build = _build(text, f"{path}:{number}")
+        build = _build(text, f"{where}:{number}")
         if build.id in builds:
-            raise ConfigError("lists the same build twice", key=f"{path}:{number}", found=build.id)
+            raise ConfigError("lists the same build twice", key=f"{where}:{number}", found=build.id)
         builds[build.id] = build
-    if len(builds) < 2:
+    if not 2 <= len(builds) <= MOST_BUILDS:
         raise ConfigError(
-            "lists too few builds",
-            key=str(path),
+            "lists too few builds" if len(builds) < 2 else "lists too many builds",
+            key=where,
             found=str(len(builds)),
-            expected="a good one, later ones, a bad one",
+            expected=f"a good one, later ones, a bad one; at most {MOST_BUILDS}",
         )
     return tuple(builds.values())
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from tipcflow.bisect import Touches
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError
 from tipcflow.execute.source.snapshot import checkout, commit_at, git
@@ -13,12 +14,18 @@ _SHORT, _TITLE = 8, 60
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit; `title` is the first line of its message."""
+    """A commit.
+
+    Attributes:
+        title: first line of its message.
+        touches: what it touches (`touched.with_touches`).
+    """
 
     NOUN: ClassVar[str] = "commit"
 
     id: str
     title: str
+    touches: Touches = Touches.OTHER
 
     @property
     def short(self) -> str:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tipcflow.bisect import Touches
 from tipcflow.domain.numbers.units import counted, duration, percentage
 from tipcflow.domain.run.bisection import BisectionDocument, Version
 from tipcflow.execute.bisection.loop import Bisection, Progress
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
 
 _SHOWN = 5
 _COVERED = 0.95
+_TOUCHED = {
+    Touches.CHAIN: "if it touches files of the chain",
+    Touches.DOCUMENTATION: "if it touches documentation only",
+    Touches.OTHER: "if it touches other files",
+}
 
 
 def opening(bisection: Bisection) -> str:
@@ -21,12 +27,32 @@ def opening(bisection: Bisection) -> str:
     return f"{subject.chain}, {where}: {count} {bisection.noun}s after {first} up to {last}"
 
 
-def measure_line(bisection: Bisection, progress: Progress) -> str:
-    """Return the line before a run: what is measured and what is left."""
-    version = bisection.versions[progress.next or 0]
-    number = progress.measured.count + 1
+def prior_line(bisection: Bisection) -> str:
+    """Return the prior probabilities by what commits touch; '' if all are the same."""
+    kinds = [version.touches for version in bisection.versions[1:]]
+    if len(set(kinds)) < 2:
+        return ""
+    known = dict(zip(kinds, bisection.priors, strict=True))
+    parts = [
+        f"{percentage(known[kind])} {text} ({counted(kinds.count(kind), bisection.noun)})"
+        for kind, text in _TOUCHED.items()
+        if kind in known
+    ]
+    return f"prior probability of a {bisection.noun}: {', '.join(parts)}"
+
+
+def measure_line(bisection: Bisection, progress: Progress, place: int | None = None, *, ahead: int = 0) -> str:
+    """Return the line before a run: what is measured and what is left.
+
+    Args:
+        place: index of the version; None for the next one.
+        ahead: number of active runs.
+    """
+    place = progress.next if place is None else place
+    version = bisection.versions[place or 0]
+    number = progress.measured.count + 1 + ahead
     if progress.assessment is None:
-        end = "good" if progress.next == 0 else "bad"
+        end = "good" if place == 0 else "bad"
         return f"run {number}: {version} (the {end} end)"
     left, covered = 0, 0.0
     for candidate in progress.assessment.candidates:
@@ -36,15 +62,20 @@ def measure_line(bisection: Bisection, progress: Progress) -> str:
     return f"run {number}: {version}; {left} of {len(bisection.versions) - 1} {bisection.noun}s left"
 
 
-def value_line(bisection: Bisection, run: "Run") -> str:
-    """Return the line after a run: its value."""
+def value_line(bisection: Bisection, run: "Run", place: int = -1) -> str:
+    """Return the line after a run: its value.
+
+    Args:
+        place: index of its version, -1 if the line before names it.
+    """
     value = bisection.subject.measure(bisection.store, run)
     if bisection.subject.is_failure and value is not None:
         measured = "fails" if value else "works"
     else:
         measured = "nothing measured" if value is None else f"{value:.6g}"
     status = run.status.value if run.status else "running"
-    return f"  {measured} ({run.id}, {status}{_reason(run)})"
+    of_version = f"{bisection.versions[place].short}: " if place >= 0 else ""
+    return f"  {of_version}{measured} ({run.id}, {status}{_reason(run)})"
 
 
 def _reason(run: "Run") -> str:
@@ -109,6 +140,12 @@ def _levels(bisection: Bisection, progress: Progress) -> list[str]:
     return [f"{bisection.subject.name}: {low:.6g} before, {high:.6g} since{ratio}"]
 
 
+def _version_json(bisection: Bisection, place: int) -> dict[str, Any]:
+    version = bisection.versions[place]
+    known = {"id": version.id, "title": version.title}
+    return known | {"touches": version.touches.value} if prior_line(bisection) else known
+
+
 def result_json(bisection: Bisection, progress: Progress) -> dict[str, Any]:
     """Return the result for `--json`."""
     versions, measured, assessment = bisection.versions, progress.measured, progress.assessment
@@ -122,7 +159,7 @@ def result_json(bisection: Bisection, progress: Progress) -> dict[str, Any]:
         "why": progress.why,
         "candidates": [
             {
-                f"{noun}s": [{"id": versions[v].id, "title": versions[v].title} for v in candidate.versions],
+                f"{noun}s": [_version_json(bisection, place) for place in candidate.versions],
                 "probability": candidate.probability,
             }
             for candidate in candidates

@@ -4,27 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.cli.bisect.command import _check_ends, _search
+from tipcflow.cli.bisect.command import _search
 from tipcflow.domain import ConfigError
 from tipcflow.execute.bisection.subject import Subject
 from tipcflow.execute.request import RunRequest
 
 MODE = "lite_train_lite_infer"
 REQUEST = RunRequest("f.txt", "toy", MODE, "nowhere", Path("configs"))
-
-
-@pytest.mark.parametrize(
-    ("ends", "words"),
-    [
-        (("", "", "", ""), "--good, --bad: not given"),
-        (("v1", "", "", ""), "--bad: not given"),
-        (("v1", "", "builds.txt", ""), "--builds: lists the good and the bad build"),
-        (("v1", "v2", "", "main"), "--suite-ref: is for --builds"),
-    ],
-)
-def test_ends_are_two_refs_or_a_list(ends: tuple[str, str, str, str], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        _check_ends(*ends)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,24 @@
 """What a bisection prints."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.support.stories import a_run, open_store, record_run
 
-from tipcflow.bisect import Assessment, Candidate
+from tipcflow.bisect import Assessment, Candidate, Touches
 from tipcflow.domain import Status
 from tipcflow.execute.bisection.commits import Commit
-from tipcflow.execute.bisection.loop import Bisection, Measured, Progress
+from tipcflow.execute.bisection.loop import Bisection, Progress
+from tipcflow.execute.bisection.measured import Measured
 from tipcflow.execute.bisection.subject import FAILURE, Subject
-from tipcflow.execute.bisection.text import found_lines, measure_line, opening, result_json, value_line
+from tipcflow.execute.bisection.text import (
+    found_lines,
+    measure_line,
+    opening,
+    prior_line,
+    result_json,
+    value_line,
+)
 
 COMMITS = tuple(Commit(f"{number}" * 40, f"Change {number}") for number in range(5))
 RUN = a_run("run-1").model_copy(update={"ended_at": a_run().created_at + 90, "status": Status.PASS})
@@ -34,6 +43,30 @@ def test_opening_describes_the_search(tmp_path: Path) -> None:
     assessment = Assessment((Candidate((2,), 0.6), Candidate((1,), 0.37), Candidate((3, 4), 0.03)), False, (1,))
     line = measure_line(search, Progress(measured(), assessment, 1))
     assert line == "run 6: 11111111 'Change 1'; 2 of 4 commits left"
+
+
+def test_lines_of_parallel_runs_name_their_versions(tmp_path: Path) -> None:
+    search = bisection(tmp_path)
+    line = measure_line(search, Progress(measured(), None, 4), 0, ahead=2)
+    assert line == "run 8: 00000000 'Change 0' (the good end)"
+    with open_store(tmp_path / "v.db") as store:
+        run = record_run(store)
+        of_loss = replace(search, store=store, subject=Subject(run.chain, run.mode, "spec", "loss", "train"))
+        assert value_line(of_loss, run, 2) == f"  22222222: 1 ({run.id}, pass)"
+
+
+def test_prior_of_commits_is_one_line(tmp_path: Path) -> None:
+    search = bisection(tmp_path)
+    assert prior_line(search) == ""
+    kinds = (Touches.OTHER, Touches.CHAIN, Touches.OTHER, Touches.DOCUMENTATION, Touches.OTHER)
+    commits = tuple(replace(commit, touches=kind) for commit, kind in zip(COMMITS, kinds, strict=True))
+    known = replace(search, versions=commits)
+    assert prior_line(known) == (
+        "prior probability of a commit: 57.7 % if it touches files of the chain (1 commit), "
+        "12.7 % if it touches documentation only (1 commit), 14.8 % if it touches other files (2 commits)"
+    )
+    progress = Progress(measured(), Assessment((Candidate((1,), 0.97),), True, ()), None)
+    assert result_json(known, progress)["candidates"][0]["commits"][0]["touches"] == "chain"
 
 
 def test_output_names_the_commit_of_a_changed_value(tmp_path: Path) -> None:
