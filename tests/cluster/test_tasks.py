@@ -170,6 +170,30 @@ def test_slots_that_are_held_are_waited_for(tasks: Tasks) -> None:
     assert tasks.site.left_behind() == []
 
 
+def test_lease_goes_to_the_following_run_past_a_waiting_one(tasks: Tasks) -> None:
+    following, waiting = Tasks(tasks.site), Tasks(tasks.site)
+    tasks.begin(lease_to=following.run)
+    waiting.resolve()
+    assert f"held by run {tasks.run}" in waiting.context().acquire()
+    context = tasks.context()
+    assert task_phases.release_run(context, hands_over=True) == []
+    assert {lease.run for lease in tasks.store.leases.all()} == {following.run}
+    assert f"held by run {following.run}" in waiting.context().acquire()
+    following.begin(nodes_of=tasks.run)
+    following.finish()
+    assert waiting.context().acquire() == ""
+    waiting.finish()
+    assert tasks.store.leases.all() == []
+    assert tasks.site.left_behind() == []
+
+
+def test_stopped_run_releases_its_lease(tasks: Tasks) -> None:
+    tasks.begin(lease_to="toy-following-1")
+    assert task_phases.release_run(tasks.context()) == []
+    assert tasks.store.leases.all() == []
+    assert not tasks.store.runs.known(["toy-following-1"])
+
+
 def test_task_of_the_same_round_takes_the_ended_attempt(tasks: Tasks) -> None:
     """A task that comes when its gang is over already, or is tried again, does not train a second time."""
     tasks.begin()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
 
-from tipcflow.domain import ConfigError, InfraError
+from tipcflow.domain import ConfigError, InfraError, run_id_of
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run_documents import AbDocument
 from tipcflow_operators.ab.check import CHECK, request_of
@@ -89,6 +89,8 @@ class CompareOperator(BaseOperator):
         # A broken run may have been on a broken node.
         if on := next((run.id for run in position.runs if run.status in WORKS and run.nodes), ""):
             conf["nodes_of"] = on
+        if position.following:
+            conf["lease_to"] = run_id_of(CERTIFY, position.following, parent.run_after)
         dag_runs.start(
             CERTIFY,
             position.dag_run_id,

@@ -23,6 +23,7 @@ class Position:
         started: ended runs of the current pair.
         dag_run_id: id of the DAG run that is active or next.
         is_active: whether it is active.
+        following: id of the DAG run after it in its pair, '' for none.
     """
 
     tried: tuple[Tried, ...]
@@ -30,6 +31,7 @@ class Position:
     started: tuple[Run, ...]
     dag_run_id: str
     is_active: bool
+    following: str = ""
 
     @property
     def side(self) -> str:
@@ -69,7 +71,8 @@ def position_of(parent: str, find_run: Callable[[str], ChildRun | None]) -> Posi
             child = child_run_id(parent, number, word=AB)
             seen = find_run(child)
             if seen is None or seen.run is None:
-                return Position(tuple(tried), order, tuple(runs), child, seen is not None)
+                following = "" if runs else child_run_id(parent, number + 1, word=AB)
+                return Position(tuple(tried), order, tuple(runs), child, seen is not None, following)
             runs.append(seen.run)
             if not Tried(order, tuple(runs)).is_usable:
                 break

@@ -12,7 +12,7 @@ from tipcflow.execute.request import RunRequest
 from tipcflow_operators.tasks.request import param_error, read_conf, read_params, refuse_unknown, request_of
 
 # Params of both sides' runs.
-SHARED_PARAMS = ("suite", "params_file", "mode", "cluster", "seed", "policy")
+SHARED_PARAMS = ("suite", "params_file", "mode", "case", "cluster", "seed", "policy")
 # Side -> param of a run -> param of this DAG.
 SIDE_PARAMS = {
     side: {
@@ -71,7 +71,7 @@ def ab_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -> AbR
     requests, confs = {}, {}
     for side, names in SIDE_PARAMS.items():
         own = {name: given[param] for name, param in names.items() if given.get(param) not in (None, "")}
-        shared = {name: given[name] for name in SHARED_PARAMS if given.get(name) is not None}
+        shared = {name: given[name] for name in SHARED_PARAMS if given.get(name) not in (None, "")}
         conf = {**shared, **own}
         try:
             read = read_conf(conf, allowed=(*SHARED_PARAMS, *names))

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Run, Status, run_id_of
+from tipcflow.domain.run_documents import AirflowDocument
 from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.airflow.child_runs import ACTIVE_STATES
 
@@ -27,6 +28,11 @@ class ChildRun:
     run: Run | None = None
 
 
+def _is_announced(store: "Store", run: Run) -> bool:
+    """Whether a run exists only because it gets the leases of another run."""
+    return run.status is None and store.documents.get(run.id, AirflowDocument) is None
+
+
 def find_run(store: "Store", child: str, run_after: datetime) -> ChildRun | None:
     """Return the DAG run of `certify` with that ID, None without one; one that ended without a status was broken.
 
@@ -38,7 +44,7 @@ def find_run(store: "Store", child: str, run_after: datetime) -> ChildRun | None
     state = dag_runs.state_of(DAG_ID, child)
     if state in ACTIVE_STATES:
         return ChildRun(is_active=True)
-    if run is None and state is None:
+    if state is None and (run is None or _is_announced(store, run)):
         return None
     if run is not None and run.status is not None:
         return ChildRun(is_active=False, run=run)

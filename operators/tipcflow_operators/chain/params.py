@@ -178,6 +178,13 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
             title="Nodes of",
             description="Run on the same nodes as the run with this ID. Empty: any nodes of the cluster.",
         ),
+        "lease_to": Param(
+            None,
+            type=["null", "string"],
+            pattern=NODES_OF_PATTERN,
+            title="Lease to",
+            description="ID of the run that follows and gets the leases. Set by the DAG `ab`.",
+        ),
     }
 
 

@@ -225,19 +225,20 @@ class CollectOperator(RunOperator):
 
 
 class ReleaseOperator(RunOperator):
-    """Stops remaining processes of the run on every node and releases its slots."""
+    """Stops remaining processes of the run on every node and releases its slots, or hands them over."""
 
     def work(self, ctx: "TaskContext", context: Context) -> None:
         """Release; always runs."""
         from tipcflow.execute.run.phases import release_run
 
-        if not was_stopped(context):
+        stopped = was_stopped(context)
+        if not stopped:
             try:
                 request_early(ctx, context)
             except Exception as error:
                 # Task `judge` decides this again; nothing may prevent the release of slots and processes.
                 self.log.warning("could not decide yet whether a confirm run is needed: %r", error)
-        for line in release_run(ctx):
+        for line in release_run(ctx, hands_over=not stopped):
             self.log.warning("%s", line)
 
 

@@ -48,6 +48,7 @@ _EXPECTED = {
     "framework": "a name with versions, as in paddlepaddle==3.3.1",
     "seed": "a whole number of at least 0",
     "nodes_of": "a run ID",
+    "lease_to": "a run ID",
     "case": "a case of a benchmark, as in dynamic_bs8_fp32_DP_N1C2",
 }
 NODES_OF_PATTERN = r"^([a-z0-9][a-z0-9_.\-]{0,127})?$"
@@ -57,7 +58,7 @@ _NO_NAMES: Mapping[str, str] = {}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _DEMO_ID = re.compile(r"[0-9a-f]+")
 CASE_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_.,\-]{0,199})?$"
-CHAIN_PARAMS = ("suite", "params_file", "case", "nodes_of")
+CHAIN_PARAMS = ("suite", "params_file", "case", "nodes_of", "lease_to")
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -87,6 +88,7 @@ class Conf(BaseModel):
     suite: str | None = None
     params_file: str | None = None
     nodes_of: str | None = Field(default=None, pattern=NODES_OF_PATTERN)
+    lease_to: str | None = Field(default=None, pattern=NODES_OF_PATTERN)
     case: str | None = Field(default=None, pattern=CASE_PATTERN)
 
 
@@ -255,6 +257,7 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
         drop=tuple(conf.drop or ()),
         policy=conf.policy,
         nodes_of=conf.nodes_of or "",
+        lease_to=conf.lease_to or "",
         only_inside=True,
         trigger=trigger_of(dag_run_id),
         owner=f"airflow {dag_id} {dag_run_id}",

@@ -31,6 +31,7 @@ class RunRequest:
         ends_at: deadline of a confirm run, by the database's clock; 0 for none.
         keep: keep the run's working folder on the nodes even if it passes.
         nodes_of: an earlier run on whose nodes this run must be; '' for any nodes of the cluster.
+        lease_to: the run that follows on the same nodes and gets the leases, in Airflow; '' for none.
     """
 
     params: str
@@ -59,6 +60,7 @@ class RunRequest:
     evaluates: bool = False
     ends_at: float = 0.0
     nodes_of: str = ""
+    lease_to: str = ""
     command: tuple[str, ...] = field(default=())
 
     def waits_s(self, policy: Policy) -> float:

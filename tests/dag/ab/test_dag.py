@@ -1,9 +1,6 @@
 """The tasks of the DAG `ab` with a real database and a real git repository; only Airflow's responses are fake."""
 
-import shutil
-import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,86 +8,33 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
-from tests.support.stories import a_run, losses, open_store, record_run
+from tests.support.airflow.world import AFTER, DagWorld
+from tests.support.stories import a_run, losses, record_run
 
 from tipcflow.domain import ConfigError, Status, run_id_of
 from tipcflow.domain.run_documents import AbDocument
-from tipcflow.store import Store
 from tipcflow_operators.ab.check import CheckOperator
 from tipcflow_operators.ab.compare import CompareOperator
 from tipcflow_operators.ab.dag import ab_dag
 from tipcflow_operators.ab.request import AB_PARAMS
-from tipcflow_operators.airflow import dag_runs
 from tipcflow_operators.chain.params import allowed
 from tipcflow_operators.tasks.phases import ResolveOperator
 from tipcflow_operators.tasks.result_verdict import ResultVerdictOperator
 
-ROOT = Path(__file__).parents[3]
-PARENT = "manual__2026-11-24T00:00:00+00:00"
-AFTER = datetime(2026, 11, 24, tzinfo=UTC)
-FILE = "test_tipc/configs/toy/train_infer_python.txt"
 Value = Callable[[str], float | Status]
 
 
-class World:
+class World(DagWorld):
     """A DAG run of `ab`; the DAG runs that it starts end when they are waited for."""
 
-    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.home = home
-        self.states: dict[str, str] = {}
-        self.started: list[tuple[str, dict[str, Any]]] = []
-        self.conf: dict[str, Any] = {}
-        self.xcom: dict[str, Any] = {}
-        monkeypatch.setenv("TIPCFLOW_HOME", str(home))
-        monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(home / "configs"))
-        monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "")
-        monkeypatch.setattr(dag_runs, "state_of", lambda dag_id, run_id: self.states.get(run_id))
-        monkeypatch.setattr(dag_runs, "start", self._start)
-        shutil.copytree(ROOT / "configs" / "policies", home / "configs" / "policies")
-        (home / "configs" / "clusters").mkdir()
-        shutil.copy(ROOT / "configs/clusters/example.yaml", home / "configs/clusters/local.yaml")
-        (home / "configs" / "suites").mkdir()
-        suite = f"name: toy\nfolder: {home}/toy\ndialects: [PaddleClas]\n"
-        (home / "configs" / "suites" / "toy.yaml").write_text(suite)
-        path = home / "toy" / FILE
-        path.parent.mkdir(parents=True)
-        self._git("init", "--quiet")
-        for text in ("first", "second"):
-            path.write_text(text)
-            self._git("add", ".")
-            self._git("commit", "--quiet", "--message", text)
-        self.params: dict[str, Any] = {
-            "suite": "toy",
-            "params_file": FILE,
-            "mode": "lite_train_lite_infer",
-            "cluster": "local",
-            "policy": "pr",
-            "a": "HEAD~1",
-            "b": "HEAD",
-        }
-        open_store(home / "tipcflow.db").close()
+    dag_id, parent = "ab", "manual__2026-11-24T00:00:00+00:00"
 
-    def _git(self, *words: str) -> str:
-        who = ("-c", "user.name=n", "-c", "user.email=n@example.com")
-        command = ["git", *who, "-C", str(self.home / "toy"), *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(home, monkeypatch, ("first", "second"))
+        self.params |= {"a": "HEAD~1", "b": "HEAD"}
 
     def commit(self, ref: str) -> str:
-        return self._git("rev-parse", ref)
-
-    def store(self) -> Store:
-        return open_store(self.home / "tipcflow.db")
-
-    def _start(self, dag_id: str, run_id: str, *, run_after: datetime, conf: dict[str, Any], note: str) -> None:
-        assert (dag_id, run_after) == ("certify", AFTER)
-        assert PARENT in note
-        self.started.append((run_id, conf))
-        self.states[run_id] = "queued"
-
-    def context(self) -> Any:
-        dag_run = SimpleNamespace(dag_id="ab", run_id=PARENT, run_after=AFTER, conf=self.conf)
-        ti = SimpleNamespace(xcom_pull=lambda task_ids: self.xcom[task_ids])
-        return {"dag_run": dag_run, "params": self.params, "ti": ti}
+        return self.git("rev-parse", ref)
 
     def check(self) -> None:
         self.xcom["check"] = CheckOperator(task_id="check").execute(self.context())
@@ -186,15 +130,19 @@ def test_pairs_alternate_on_the_same_nodes_until_b_is_worse(
     noise = iter([1.0, 1.001, 0.999, 1.0, 1.002] * 4)
     result = world.compare(lambda side: (1.2 if side == "B" else 1.0) * next(noise))
     assert world.sides == "ABBAABBAAB"
-    first = run_id_of("certify", f"ab__{PARENT}", AFTER)
+    first = run_id_of("certify", f"ab__{World.parent}", AFTER)
     assert world.started[0] == (
-        f"ab__{PARENT}",
+        f"ab__{World.parent}",
         {
             **{name: world.params[name] for name in ("suite", "params_file", "mode", "cluster", "policy")},
             "seed": 7,
             "suite_ref": world.commit("HEAD~1"),
+            "lease_to": run_id_of("certify", f"ab__{World.parent}~2", AFTER),
         },
     )
+    leased = [run_id_of("certify", f"ab__{World.parent}~{number}", AFTER) for number in (2, 4, 6, 8, 10)]
+    assert [conf.get("lease_to") for _, conf in world.started[::2]] == leased, "the second run of each pair"
+    assert {conf.get("lease_to") for _, conf in world.started[1::2]} == {None}
     assert [conf.get("nodes_of") for _, conf in world.started] == [None, *[first] * 9]
     assert (result["run"], result["status"]) == (first, "regression")
     assert result["verdict"].startswith("worse: 1 of 1 metrics; 4 pairs are done (4 pairs and 1 warm-up pair")
@@ -224,18 +172,29 @@ def test_equal_versions_pass_and_an_undecided_comparison_does_not(world: World) 
         world.verdict()
 
 
+def test_run_that_got_the_leases_is_started(world: World) -> None:
+    world.check()
+    waits = world.end(world.go_on(), 1.0)
+    with world.store() as store:
+        store.runs.create(a_run(run_id_of("certify", f"ab__{World.parent}~2", AFTER), trigger="ab"))
+    second = world.go_on(waits)
+    assert isinstance(second, TaskDeferred)
+    assert [run_id for run_id, _ in world.started] == [f"ab__{World.parent}", f"ab__{World.parent}~2"]
+    assert second.trigger.run_id == f"ab__{World.parent}~2"
+
+
 def test_a_retried_task_starts_nothing_twice(world: World) -> None:
     world.check()
     waits = world.go_on()
     again = world.go_on()
     assert isinstance(again, TaskDeferred)
     assert isinstance(waits, TaskDeferred)
-    assert again.trigger.run_id == waits.trigger.run_id == f"ab__{PARENT}"
+    assert again.trigger.run_id == waits.trigger.run_id == f"ab__{World.parent}"
     world.end(waits, 1.0)
     # Its worker died before it resumed.
     second = world.go_on()
     assert isinstance(second, TaskDeferred)
-    assert second.trigger.run_id == f"ab__{PARENT}~2"
+    assert second.trigger.run_id == f"ab__{World.parent}~2"
     assert world.sides == "AB"
 
 

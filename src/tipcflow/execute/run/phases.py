@@ -31,6 +31,9 @@ from tipcflow.execute.verdict.conclusion import run_status
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
+# A lease that was handed over ends after this time, unless Airflow has started its run.
+HANDOVER_S = 600.0
+
 
 def open_run(store: "Store", run_id: str, request: RunRequest) -> bool:
     """Create the run's row, or reopen it after its tasks were cleared; return whether it is new."""
@@ -192,8 +195,12 @@ def collect_if_missing(context: TaskContext, *, stopped: Callable[[], bool]) -> 
     return collect_run(context, stopped=stopped())
 
 
-def release_run(context: TaskContext) -> list[str]:
-    """List every node, end what is left of the run there, release the slots; return messages about leftovers."""
+def release_run(context: TaskContext, *, hands_over: bool = False) -> list[str]:
+    """List every node, end what is left of the run there, release the slots; return messages about leftovers.
+
+    Args:
+        hands_over: whether the run that follows on the same nodes, if the request names one, gets the leases.
+    """
     store, run = context.store, context.run_id
     leftovers: list[str] = []
     unlisted: set[str] = set()
@@ -202,6 +209,8 @@ def release_run(context: TaskContext) -> list[str]:
             with context.nodes() as nodes:
                 nodes.connect_reachable()
                 leftovers, unlisted = clean_nodes(context, nodes)
+            if hands_over and not unlisted:
+                _hand_over(context)
         elif store.documents.get(run, LeaseDocument) is not None:
             with context.nodes() as nodes:  # no job was started there, but slots were claimed
                 nodes.on_reachable(lambda session: session.unclaim(run))
@@ -213,6 +222,39 @@ def release_run(context: TaskContext) -> list[str]:
             leftovers.append(why)
     store.documents.put(run, LeftoversDocument(tuple(leftovers)))
     return leftovers
+
+
+def _hand_over(context: TaskContext) -> None:
+    """Give the leases to the run that follows on the same nodes, so that no waiting run gets them in between.
+
+    That run does not exist yet: Airflow starts it when this run has ended. After a failure of the cluster it may
+    be on other nodes, and gets no leases.
+    """
+    store, heir = context.store, context.request.lease_to
+    if not heir or Status.INFRA_FAILURE in context.statuses().values():
+        return
+    now, own = store.now(), store.runs.get(context.run_id)
+    if not any(lease.run == own.id and lease.live(now) for lease in store.leases.all()):
+        return
+    known = store.runs.known([heir]).get(heir)
+    if known is None:
+        store.runs.create(
+            Run(
+                id=heir,
+                chain=own.chain,
+                suite=own.suite,
+                model=own.model,
+                mode=own.mode,
+                cluster=own.cluster,
+                trigger=own.trigger,
+                compat=own.compat,
+                created_at=time.time(),
+            ),
+            None,
+        )
+    if known is None or known.status is None:
+        store.leases.hand_over(own.id, heir, ttl_s=HANDOVER_S)
+        context.note(f"run {heir} gets the leases")
 
 
 def clean_nodes(context: TaskContext, nodes: Nodes) -> tuple[list[str], set[str]]:

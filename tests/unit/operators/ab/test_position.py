@@ -20,7 +20,7 @@ def position(*seen: Status | None) -> Position:
 
 
 def test_the_first_run_is_of_a() -> None:
-    assert position() == Position((), ("A", "B"), (), f"ab__{PARENT}", False)
+    assert position() == Position((), ("A", "B"), (), f"ab__{PARENT}", False, f"ab__{PARENT}~2")
     assert position().side == "A"
 
 
@@ -28,6 +28,7 @@ def test_an_active_run_is_the_current_one() -> None:
     active = position(Status.PASS, None)
     assert (active.side, active.dag_run_id, active.is_active) == ("B", f"ab__{PARENT}~2", True)
     assert [run.id for run in active.runs] == ["run-1"]
+    assert active.following == "", "the second run of a pair keeps its leases to its end"
 
 
 def test_the_order_of_the_second_pair_is_reversed() -> None:

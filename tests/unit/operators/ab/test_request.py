@@ -33,6 +33,12 @@ def test_both_sides_have_their_own_params() -> None:
     assert (request.a.suite_ref, request.b.framework, request.a.only_inside) == ("v1", "paddlepaddle==3.3.1", True)
 
 
+def test_case_of_a_benchmark_is_a_param_of_both_sides() -> None:
+    request = requested(mode="benchmark_train", case="dynamic_bs8_fp32_DP_N1C2")
+    assert {conf["case"] for conf in request.confs.values()} == {"dynamic_bs8_fp32_DP_N1C2"}
+    assert request.a.mode == request.b.mode == "benchmark_train:dynamic_bs8_fp32_DP_N1C2"
+
+
 def test_defaults_equal_the_defaults_of_the_command() -> None:
     assert (requested().limits, requested().names) == (Limits(), ())
     limits = requested(pairs=5, max_pairs=9, warm_up=0, margin=0.05, error=0.1, budget_minutes=2, metric=["ips"])
