@@ -4,7 +4,7 @@ from functools import cache
 
 from fastapi import Depends, FastAPI, HTTPException
 
-from tipcflow_pages import api, chain, compare, from_airflow, metrics, pages, run_files, series
+from tipcflow_pages import api, chain, compare, from_airflow, metrics, pages, run_files, series, start_ab
 from tipcflow_pages.overviews import alerts, builds, chains, decisions, fleet, pulls, scaling, versions
 from tipcflow_pages.web import assets
 from tipcflow_pages.web.access import may_read
@@ -34,6 +34,7 @@ def create_app() -> FastAPI:
         pages,
         chain,
         compare,
+        start_ab,
         series,
         chains,
         builds,

@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-    from airflow.api_fastapi.core_api.security import GetUserDep
+    from airflow.api_fastapi.core_api.datamodels.dag_run import TriggerDAGRunPostBody
+    from airflow.api_fastapi.core_api.routes.public.dag_run import trigger_dag_run
+    from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+    from airflow.api_fastapi.logging.decorators import action_logging
     from airflow.executors.local_executor import LocalExecutor
     from airflow.models.connection import Connection
+    from airflow.models.dagbag import DBDagBag
     from airflow.models.dagrun import DagRun
     from airflow.sdk.definitions.mappedoperator import MappedOperator
     from airflow.sdk.definitions.param import ParamsDict
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SUPERVISOR_COMMS",
     "Connection",
+    "DBDagBag",
     "DagAccessEntity",
     "DagRun",
     "GetUserDep",
@@ -36,13 +41,17 @@ __all__ = [
     "ParamsDict",
     "RuntimeTaskInstance",
     "TaskInstanceState",
+    "TriggerDAGRunPostBody",
     "TriggerDagRun",
     "WorkloadTracking",
+    "action_logging",
     "argument_of",
     "clears_of",
     "create_session",
     "get_auth_manager",
+    "requires_access_dag",
     "tries_of",
+    "trigger_dag_run",
 ]
 
 _LocalExecutor = LocalExecutor if TYPE_CHECKING else object
@@ -52,6 +61,13 @@ _MODULES = {
     "get_auth_manager": "airflow.api_fastapi.app",
     "DagAccessEntity": "airflow.api_fastapi.auth.managers.models.resource_details",
     "GetUserDep": "airflow.api_fastapi.core_api.security",
+    # Pages: start of a DAG run with the user's permission. Public replacement: `POST /api/v2/dags/ID/dagRuns` from
+    # a script in the browser; these are the parts of that route.
+    "DBDagBag": "airflow.models.dagbag",
+    "TriggerDAGRunPostBody": "airflow.api_fastapi.core_api.datamodels.dag_run",
+    "action_logging": "airflow.api_fastapi.logging.decorators",
+    "requires_access_dag": "airflow.api_fastapi.core_api.security",
+    "trigger_dag_run": "airflow.api_fastapi.core_api.routes.public.dag_run",
     # Webhook: a connection's secret, read in the api-server. Public replacement: none, `BaseHook` is for tasks.
     "Connection": "airflow.models.connection",
     # Pages: DAG run of a run ID. Public replacement: `GET /api/v2/dags/~/dagRuns` with a login of its own.

@@ -38,6 +38,18 @@ def dag_run_path(run_id: str) -> str:
     return ""
 
 
+def dag_run_state(dag_id: str, dag_run_id: str) -> str:
+    """Return the state of a DAG run in Airflow, '' if there is none."""
+    query = select(DagRun.state).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)
+    try:
+        with create_session() as session:
+            state = session.execute(query).scalar_one_or_none()
+    except SQLAlchemyError as error:
+        _log.warning("cannot look up DAG run %s of %s in Airflow's database: %s", dag_run_id, dag_id, error)
+        return ""
+    return str(getattr(state, "value", state or ""))
+
+
 def run_of_dag_run(dag_id: str, dag_run_id: str) -> str:
     """Return the id that the run of a DAG run has; '' if there is no such DAG run."""
     query = select(DagRun.run_after).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)

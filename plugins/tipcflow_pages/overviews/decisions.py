@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from tipcflow.execute.overview.decisions import load_ab, load_quarantines
 from tipcflow.execute.overview.flaky import LONGEST
 from tipcflow.report.overview.decisions import AbList, QuarantineList
+from tipcflow_pages.data.dag_run import dag_run_state
 from tipcflow_pages.data.data import StoreDep
 from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import html
@@ -56,14 +57,20 @@ def quarantines_facts(
 
 
 @router.get("/ab")
-def ab(request: Request, store: StoreDep, days: Days = 90) -> Response:
-    """Return A/B comparisons with their decided metrics, newest first."""
+def ab(request: Request, store: StoreDep, days: Days = 90, started: str = "") -> Response:
+    """Return A/B comparisons with their decided metrics, newest first.
+
+    Args:
+        started: ID of the run of the DAG `ab` that a user has started now.
+    """
     state = page_state({}, days=(days, 90))
     return html(
         request,
         "ab.html",
         title="A/B - Certification",
         overview=load_ab(store, days=days),
+        started=started,
+        state=dag_run_state("ab", started) if started else "",
         query=urlencode(state),
         link=PageLink("ab", state),
     )

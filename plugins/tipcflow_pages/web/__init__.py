@@ -1,4 +1,4 @@
 """HTML, static files, access checks and error pages.
 
-Public: `access`, `assets`, `days`, `errors`, `render`.
+Public: `access`, `assets`, `days`, `errors`, `render`, `trigger`.
 """

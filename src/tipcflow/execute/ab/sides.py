@@ -44,6 +44,25 @@ def check_release(framework: str, key: str) -> None:
         raise ConfigError("does not name one release", key=key, found=framework, expected="NAME==VERSION")
 
 
+def check_sides(first: "RunRequest", second: "RunRequest", home: Path) -> None:
+    """Check both sides as `sides_of`, without a network: refs of a `git:` suite are not resolved.
+
+    Raises:
+        ConfigError: as `sides_of`.
+    """
+    suite = load_suite(first.suite, first.config_dir)
+    if suite.folder and Path(suite.folder, suite.subfolder).is_dir():
+        sides_of(first, second, home)
+        return
+    for label, request in (("a", first), ("b", second)):
+        check_release(request.framework, f"--framework-{label}")
+    tested = [
+        (each.suite_ref, each.framework, each.framework_wheel, each.framework_sha256) for each in (first, second)
+    ]
+    if tested[0] == tested[1]:
+        raise _same(first.suite_ref or "the default branch")
+
+
 def sides_of(first: "RunRequest", second: "RunRequest", home: Path) -> tuple[Side, Side]:
     """Return both sides; their refs and frameworks are checked, and differ.
 
@@ -63,10 +82,14 @@ def sides_of(first: "RunRequest", second: "RunRequest", home: Path) -> tuple[Sid
         sides.append(Side(label, f"{ref}, {build}" if build else ref, request, commit))
         tested.append((commit, request.framework, request.framework_wheel, request.framework_sha256))
     if tested[0] == tested[1]:
-        raise ConfigError(
-            "A and B are the same version",
-            key=KEYS_SEPARATOR.join(("--a", "--b", "--framework-a", "--framework-b")),
-            found=sides[0].name,
-            expected="two refs, frameworks or wheels",
-        )
+        raise _same(sides[0].name)
     return sides[0], sides[1]
+
+
+def _same(name: str) -> ConfigError:
+    return ConfigError(
+        "A and B are the same version",
+        key=KEYS_SEPARATOR.join(("--a", "--b", "--framework-a", "--framework-b")),
+        found=name,
+        expected="two refs, frameworks or wheels",
+    )
