@@ -38,6 +38,7 @@ def dag_ab(airflow_app: FastAPI, tmp_path_factory: pytest.TempPathFactory) -> No
     from airflow.models.dag import DagModel
     from airflow.models.dagbundle import DagBundleModel
     from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.models.tasklog import LogTemplate
     from airflow.serialization.serialized_objects import LazyDeserializedDAG
     from airflow.utils.session import create_session
 
@@ -48,6 +49,7 @@ def dag_ab(airflow_app: FastAPI, tmp_path_factory: pytest.TempPathFactory) -> No
         (configs / name).parent.mkdir()
         (configs / name).touch()
     with create_session() as session:
+        session.add(LogTemplate(filename="log", elasticsearch_id="log"))  # as `airflow db migrate` does
         session.add(DagBundleModel(name="dags"))
         session.flush()
         session.add(DagModel(dag_id="ab", bundle_name="dags", fileloc="ab.py", is_stale=False))
