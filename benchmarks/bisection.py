@@ -19,7 +19,6 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from tipcflow.bisect import (
-    Assessment,
     Levels,
     Noise,
     Search,
@@ -175,9 +174,9 @@ def _search(source: random.Random, change: int, distance: float, weights: tuple[
     return found(search, ends, run, change)
 
 
-def at_once(distance: float, count: int, rule: str, trials: int, seed: int) -> dict[str, object]:
+def at_once(distance: float, count: int, trials: int, seed: int) -> dict[str, object]:
     """Print and return rounds and runs of searches over 64 commits with several runs per round."""
-    source = random.Random(f"{seed}/parallel/{distance}/{count}/{rule}")
+    source = random.Random(f"{seed}/parallel/{distance}/{count}")
     rounds, runs, right = [], [], []
     for _ in range(trials):
         change, later = source.randint(1, 64), 64
@@ -191,28 +190,17 @@ def at_once(distance: float, count: int, rule: str, trials: int, seed: int) -> d
         )
         done = started = 0
         while not (assessment := search.assess(measured, count=count)).certain and done < LIMIT:
-            following = assessment.next if rule == "information" else _quantiles(assessment, count)
-            for version in following:
+            for version in assessment.next:
                 measured.setdefault(version, []).append(source.gauss(levels[version >= change], 1.0))
-            done, started = done + 1, started + len(following)
+            done, started = done + 1, started + len(assessment.next)
         rounds.append(done)
         runs.append(started)
         right.append(assessment.best.versions == (change,))
-    row = {"kind": "parallel", "size": distance, "parallel": count, "rule": rule}
+    row = {"kind": "parallel", "size": distance, "parallel": count}
     row |= {"rounds": fmean(rounds), "runs": fmean(runs), "right": fmean(right)}
-    line = f"| {distance:g} | {count} | {rule} | {row['rounds']:.1f} | {row['runs']:.1f} | {row['right']:.3f} |"
+    line = f"| {distance:g} | {count} | {row['rounds']:.1f} | {row['runs']:.1f} | {row['right']:.3f} |"
     print(line, flush=True)
     return row
-
-
-def _quantiles(assessment: Assessment, count: int) -> list[int]:
-    """The versions at the quantiles of the posterior."""
-    before, total = [0.0], 0.0
-    for candidate in sorted(assessment.candidates, key=lambda each: each.versions):
-        total += candidate.probability
-        before.append(total)
-    parts = (part / (count + 1) for part in range(1, count + 1))
-    return [min(range(1, len(before) - 1), key=lambda place: abs(before[place] - part)) for part in parts]
 
 
 def _head(size: str) -> str:
@@ -239,12 +227,9 @@ def main() -> None:
     rows += table("failure", [(64, 1.0), (64, 0.9), (64, 0.5)], wanted.trials, wanted.seed)
     print("\n| shift / noise | prior | runs | right | claimed |\n|---|---|---|---|---|")
     rows += [row for distance in (3.0, 5.0) for row in with_priors(distance, wanted.trials, wanted.seed)]
-    print("\n| shift / noise | at the same time | rule | rounds | runs | right |\n|---|---|---|---|---|---|")
+    print("\n| shift / noise | at the same time | rounds | runs | right |\n|---|---|---|---|---|")
     rows += [
-        at_once(distance, count, rule, wanted.trials, wanted.seed)
-        for distance in (3.0, 5.0)
-        for count in (1, 2, 4)
-        for rule in (("information", "quantiles") if count > 1 else ("information",))
+        at_once(distance, count, wanted.trials, wanted.seed) for distance in (3.0, 5.0) for count in (1, 2, 4)
     ]
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"trials": wanted.trials, "seed": wanted.seed, "rows": rows}, indent=2) + "\n")

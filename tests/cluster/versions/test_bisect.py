@@ -126,7 +126,7 @@ def test_bisect_finds_the_commit_among_64(
         ("batch_cost", ["--good", "main", "--bad", "main~1"], "--good: is not an earlier commit of --bad"),
         ("seen", [], "METRIC: neither a lower nor a higher value of this metric is better; found 'seen'"),
         ("batch_cost", ["--cluster", "none"], "none"),
-        ("batch_cost", ["--parallel", "9"], "9 is not in the range"),
+        ("batch_cost", ["--parallel", "9"], "--parallel: invalid value; found '9'; expected at most 8"),
     ],
 )
 def test_bad_input_is_one_error_before_any_run(
