@@ -50,7 +50,7 @@ def trigger(request: Request, user: GetUserDep, dag_id: str, conf: Mapping[str, 
     """
     body = TriggerDAGRunPostBody(logical_date=None, conf=dict(conf), note=note)
     with create_session() as session:
-        started = trigger_dag_run(
+        started: Any = trigger_dag_run(
             dag_id=dag_id, body=body, dag_bag=DBDagBag(), user=user, session=session, request=request
         )
         return str(started.run_id)
