@@ -17,6 +17,8 @@ import httpx
 PLUGINS = Path(__file__).parents[2] / "plugins"
 START_S = 120.0
 USER, PASSWORD = "reader", "s3cret-word"
+# May start DAG runs.
+OPERATOR = "operator"
 
 
 @dataclass(frozen=True)
@@ -26,23 +28,23 @@ class ApiServer:
     url: str
     log: Path
 
-    def token(self) -> str:
+    def token(self, user: str = USER) -> str:
         """A bearer token by the login form's own route."""
-        result = httpx.post(f"{self.url}/auth/token", json={"username": USER, "password": PASSWORD})
+        result = httpx.post(f"{self.url}/auth/token", json={"username": user, "password": PASSWORD})
         return str(result.raise_for_status().json()["access_token"])
 
 
 def _environment(folder: Path, home: Path, port: int) -> dict[str, str]:
     login = folder / "passwords.json"
     login.touch(0o600)
-    login.write_text(json.dumps({USER: PASSWORD}))
+    login.write_text(json.dumps({USER: PASSWORD, OPERATOR: PASSWORD}))
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "TIPCFLOW"))}
     own = {
         "AIRFLOW_HOME": folder,
         "AIRFLOW__CORE__DAGS_FOLDER": folder / "dags",
         "AIRFLOW__CORE__PLUGINS_FOLDER": PLUGINS,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:viewer,{OPERATOR}:user",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": login,
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
         "AIRFLOW__API__HOST": "127.0.0.1",

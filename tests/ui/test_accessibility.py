@@ -81,6 +81,7 @@ def pages(app: FastAPI, home: Path) -> list[str]:
     passed = [line for line in lines if line.status is Status.PASS]
     failed = [line for line in lines if line.status in (Status.FAILED, Status.REGRESSION)]
     query = {"/compare": f"?run={passed[0].run}&run={failed[0].run}", "/nodes": "?history=90"}
+    query |= {"/ab/new": f"?run={passed[0].run}"}
     found = []
     for route in app.routes:
         if not isinstance(route, Route) or "GET" not in (route.methods or ()) or route.path.startswith(_OTHER):
@@ -103,7 +104,7 @@ def test_every_page_is_accessible_in_both_themes_and_widths(
     every = pages(page_app, home)
     assert len(every) > 8, every
     with chromium.running() as page:
-        page.log_in(served.url, served.token())
+        page.log_in(served.url, served.token(server.OPERATOR))
         for path in every:
             for width, height in ((1280, 800), (390, 800)):
                 for scheme in ("light", "dark"):
