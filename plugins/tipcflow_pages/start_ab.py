@@ -25,6 +25,8 @@ from tipcflow_pages.web.trigger import may_trigger, same_origin, trigger
 
 router = APIRouter()
 _DAG = "ab"
+# Of runs without a stored request.
+_POLICY = "pr"
 # Options of the CLI, which the shared checks name, and their fields.
 _FIELDS = {
     "--a": "Ref of A",
@@ -118,12 +120,12 @@ def _chain(store: StoreDep, chosen: SettingsDep, run_id: str) -> _Chain:
     run, plan = store.runs.get_or_none(run_id), store.plans.get_or_none(run_id)
     if run is None:
         raise HTTPException(404, f"no such run: {run_id}")
-    kept = store.documents.get(run_id, RequestDocument)
-    if plan is None or kept is None:
+    kept = store.documents.get(run_id, RequestDocument)  # generated runs have none
+    if plan is None:
         raise HTTPException(404, f"run {run_id} ended before it had a plan: choose another run of the chain")
     names = sorted(path.stem for path in (chosen.config_dir / "clusters").glob("*.yaml"))
-    clusters = tuple(dict.fromkeys((kept.root.cluster, *names)))
-    return _Chain(run, plan, kept.root.policy, clusters)
+    clusters = tuple(dict.fromkeys((kept.root.cluster if kept else run.cluster, *names)))
+    return _Chain(run, plan, kept.root.policy if kept else _POLICY, clusters)
 
 
 def _checked(chain: _Chain, choice: Choice, chosen: SettingsDep) -> dict[str, Any]:
