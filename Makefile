@@ -10,7 +10,7 @@ STORE_METADATA := $(UV) pip compile --quiet --python $(BIN)/python --extra airfl
 COMPILE := $(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--python-version 3.11 --universal
 
-.PHONY: help install demo test test-unit test-full test-slurm bench lint docs sbom audit screenshots format lock clean
+.PHONY: help install demo test test-unit test-full test-slurm test-compose bench lint docs sbom audit screenshots format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ test-full: install ## All tests, including slow ones; updates docs/faults.md wit
 
 test-slurm: install ## Tests on a real Slurm of four nodes on this machine (root; Debian: slurmctld slurmd slurm-client munge)
 	@tools/test_slurm.sh
+
+test-compose: install ## Tests of docker-compose.yaml on an own container engine (root; Debian: docker.io docker-compose iptables nginx-light tini)
+	@tools/test_compose.sh
 
 bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, pages, parsing, store, detection
 	@$(BIN)/python -m devcluster.install.prepare

@@ -2,9 +2,22 @@
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 FROM ${PYTHON_IMAGE}
 
+ARG APT_MIRROR
+ARG CA_CERTIFICATE
+# A package mirror and a certificate authority of your network, if any (docs/tutorial/compose.md).
+RUN if [ -n "$APT_MIRROR" ]; then \
+        find /etc/apt -name '*.sources' -o -name '*.list' | xargs sed -i "s#https\?://deb.debian.org#$APT_MIRROR#"; \
+    fi \
+    && if [ -n "$CA_CERTIFICATE" ]; then \
+        mkdir -p /usr/local/share/ca-certificates \
+        && echo "$CA_CERTIFICATE" | base64 -d >/usr/local/share/ca-certificates/site.crt \
+        && update-ca-certificates \
+        && printf '[global]\ncert = /etc/ssl/certs/ca-certificates.crt\n' >/etc/pip.conf; \
+    fi
+
 # git clones suites with a URL; tini reaps the processes of tasks whose parents were killed.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends git tini \
+    && apt-get install --yes --no-install-recommends ca-certificates git tini \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/tipcflow
@@ -38,5 +51,6 @@ ENV AIRFLOW_HOME=/var/lib/airflow \
     AIRFLOW__CORE__PLUGINS_FOLDER=/opt/tipcflow/plugins \
     TIPCFLOW_HOME=/var/lib/tipcflow \
     TIPCFLOW_CONFIG_DIR=/opt/tipcflow/configs \
+    REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt \
     PYTHONUNBUFFERED=1
 ENTRYPOINT ["python", "/opt/tipcflow/docker/airflow_entrypoint.py"]

@@ -1,7 +1,8 @@
 """Start an Airflow component in its container, with secrets in files instead of the environment.
 
 Airflow passes its environment to every task, and a task can read that of the container's first process. Keys and
-passwords are therefore moved to airflow.cfg, and tini becomes the first process, before the component starts.
+passwords come from files in /run/secrets, or from variables of the same name in upper case. They are moved to
+airflow.cfg and to a password file of PostgreSQL, and tini becomes the first process, before the component starts.
 Usage: airflow_entrypoint.py COMMAND [ARGUMENT...]
 """
 
@@ -11,6 +12,7 @@ import errno
 import io
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import MutableMapping
@@ -28,25 +30,44 @@ SECRETS = {
 # User -> variable with the password.
 LOGINS = {"admin": "AIRFLOW_ADMIN_PASSWORD", "ci": "AIRFLOW_CI_PASSWORD"}
 CONFIG_FILE, PASSWORDS_FILE = "airflow.cfg", "passwords.json"
+SECRETS_DIR = Path("/run/secrets")
+# Role in PostgreSQL -> variable with its password. URLs name the role; clients find the password in PGPASSFILE.
+ROLES = {
+    "airflow": "AIRFLOW_DB_PASSWORD",
+    "tipcflow": "METRICS_DB_PASSWORD",
+    "tipcflow_reader": "METRICS_READER_PASSWORD",
+}
+POSTGRES_FILE = "pgpass"
+# The key of a worker on another machine (compose.worker.yaml). PostgreSQL refuses keys that others may read.
+CLIENT_KEY, CLIENT_KEY_FILE = "CLIENT_KEY", "client.key"
 # Errors of a mounted file, a read-only file system, and a folder of another user.
 _UNWRITABLE = (errno.EBUSY, errno.EROFS, errno.EACCES, errno.EPERM)
 # Passes signals to the component alone, as docker's own init does; it ends its tasks itself.
 INIT = ("tini", "--")
 # The nodes of the profile `demo`: addresses as in docker-compose.yaml and configs/clusters/compose.yaml.
 LOGIN_KEY = "NODE_LOGIN_KEY"
-NODES = {"node_1": ("10.213.77.11", "NODE_1_HOST_KEY_PUB"), "node_2": ("10.213.77.12", "NODE_2_HOST_KEY_PUB")}
+NETWORK = "10.213.77"
+NODES = {"node_1": (".11", "NODE_1_HOST_KEY_PUB"), "node_2": (".12", "NODE_2_HOST_KEY_PUB")}
 
 
-def prepare(environ: MutableMapping[str, str], home: Path) -> None:
-    """Write airflow.cfg and the logins to `home` with mode 0600, and remove these secrets from `environ`.
+def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRETS_DIR) -> None:
+    """Write airflow.cfg, logins and PostgreSQL's passwords to `home` with mode 0600, and clear `environ`.
 
     A mounted airflow.cfg is left as it is: without secrets to add, it is the configuration; otherwise a copy with
     the secrets in a private folder is. Connections stay in the environment, because tasks need them.
+
+    Args:
+        folder: the secret files; `{NAME}` in a value of SECRETS stands for the content of the file `name`.
+
+    Raises:
+        SystemExit: a secret file is missing or empty.
     """
+    files = read_secrets(folder)
+    environ.update({name: value for name, value in files.items() if not environ.get(name)})
     config: dict[str, list[str]] = {}
     for name, (section, option) in SECRETS.items():
         if value := environ.pop(name, ""):
-            config.setdefault(section, []).append(f"{option} = {value}")
+            config.setdefault(section, []).append(f"{option} = {_filled(value, files)}")
     text = "".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in config.items())
     # Without a file, Airflow would write one with keys of its own.
     if text or not (home / CONFIG_FILE).exists():
@@ -55,10 +76,50 @@ def prepare(environ: MutableMapping[str, str], home: Path) -> None:
     if passwords:
         variable = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
         _keep(environ, home / PASSWORDS_FILE, json.dumps(passwords) + "\n", variable)
-    if key := environ.pop(LOGIN_KEY, ""):
-        private = base64.b64decode(key, validate=True).decode()
-        for name, (address, host_key) in NODES.items():
-            environ[f"AIRFLOW_CONN_TIPCFLOW_{name.upper()}"] = _connection(address, private, environ.pop(host_key))
+    roles = [f"*:*:*:{role}:{environ.pop(name)}\n" for role, name in ROLES.items() if name in environ]
+    if roles:
+        environ.setdefault("PGPASSFILE", str(home / POSTGRES_FILE))
+        _keep(environ, home / POSTGRES_FILE, "".join(roles), "PGPASSFILE")
+    if key := environ.pop(CLIENT_KEY, ""):
+        _keep(environ, home / CLIENT_KEY_FILE, f"{key}\n", "PGSSLKEY")
+    _add_nodes(environ)
+    for name in files:
+        environ.pop(name, None)
+
+
+def read_secrets(folder: Path) -> dict[str, str]:
+    """Return the contents of the secret files, by their names in upper case.
+
+    Raises:
+        SystemExit: a file is empty, or a folder, which docker creates in the place of a missing file.
+    """
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*")):
+        # Kubernetes keeps folders of its own next to the files: `..data`, `kubernetes.io`.
+        if not re.fullmatch("[a-z0-9_]+", path.name):
+            continue
+        found[path.name.upper()] = path.read_text().rstrip("\n") if path.is_file() else ""
+        if not found[path.name.upper()]:
+            sys.exit(f"error: secret {path.name} is missing or empty; run docker/env.sh")
+    return found
+
+
+def _filled(value: str, files: MutableMapping[str, str]) -> str:
+    for name, content in files.items():
+        value = value.replace(f"{{{name}}}", content)
+    return value
+
+
+def _add_nodes(environ: MutableMapping[str, str]) -> None:
+    """Make Airflow connections of the nodes of the profile `demo`, if their login key is there."""
+    key = environ.pop(LOGIN_KEY, "")
+    if not key:
+        return
+    private = f"{key.rstrip()}\n" if key.startswith("-----") else base64.b64decode(key, validate=True).decode()
+    network = environ.get("NODE_NETWORK") or NETWORK
+    for name, (host, host_key) in NODES.items():
+        connection = _connection(network + host, private, environ.pop(host_key))
+        environ[f"AIRFLOW_CONN_TIPCFLOW_{name.upper()}"] = connection
 
 
 def _connection(address: str, private_key: str, host_key: str) -> str:

@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
-# Generates the secrets and keys of docker-compose.yaml in .env (mode 0600). Existing values are kept.
-# Usage: docker/env.sh [FILE]
+# Generates the secrets and keys of docker-compose.yaml: a file per secret in .secrets (mode 0700), settings in .env.
+# Existing values are kept. Secrets that .env contains are moved to files.
+# Usage: docker/env.sh [FILE]      FILE: .env by default; the folder .secrets is next to it
 set -euo pipefail
 umask 077
 checkout=$(dirname "$0")/..
 file=${1:-"$checkout/.env"}
+folder=$(dirname "$file")/.secrets
 
 for tool in ssh-keygen base64 od; do
     command -v "$tool" >/dev/null || { echo "error: $tool is needed" >&2; exit 2; }
 done
-if [ -e "$file" ] && [ -n "$(find "$file" -perm /077)" ]; then
-    echo "error: $file may be read by others; chmod 600 $file" >&2
-    exit 2
-fi
+for path in "$file" "$folder"; do
+    if [ -e "$path" ] && [ -n "$(find "$path" -maxdepth 0 -perm /077)" ]; then
+        echo "error: $path may be read by others; chmod go-rwx $path" >&2
+        exit 2
+    fi
+done
 # Containers mount these, and their users are not the owner of the checkout.
-hidden=$(cd "$checkout" && find dags configs docker/postgres_init.sh docker/redis.sh ! -perm -004 -print -quit)
+hidden=$(cd "$checkout" && find dags configs docker/*.sh ! -perm -004 -print -quit)
 if [ -n "$hidden" ]; then
     echo "error: $hidden is not readable for the containers' users; run chmod -R a+rX dags configs docker" >&2
     exit 2
@@ -22,34 +26,68 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+mkdir -p "$folder"
 if [ -e "$file" ]; then cp "$file" "$work/env"; else : >"$work/env"; fi
 # Terminate an incomplete last line before appending.
 [ -z "$(tail -c 1 "$work/env")" ] || echo >>"$work/env"
 
-has() { grep -q "^$1=." "$work/env"; }
-add() { has "$1" || printf '%s=%s\n' "$1" "$2" >>"$work/env"; }
+value() { sed -n "s/^$1=//p" "$work/env" | head -n 1; }
+set_value() { grep -q "^$1=." "$work/env" || printf '%s=%s\n' "$1" "$2" >>"$work/env"; }
+secret_file() { echo "$folder/$(tr '[:upper:]' '[:lower:]' <<<"$1")"; }
+# keep NAME: stores the secret from stdin in its file, and removes it from .env. The file may be read by all users, among
+# them the container's; the folder keeps other users of this machine out.
+keep() {
+    local path
+    path=$(secret_file "$1")
+    cat >"$work/secret"
+    chmod 444 "$work/secret"
+    mv -f "$work/secret" "$path"
+    sed -i "/^$1=/d" "$work/env"
+}
 # 64 characters that need no quoting in a URL, a shell or YAML; HMAC keys of SHA-512 need as many bytes.
 word() { od -An -tx1 -N32 /dev/urandom | tr -d ' \n'; }
-one_line() { base64 | tr -d '\n'; }
 # 32 bytes in the URL-safe alphabet of Fernet.
-fernet() { head -c 32 /dev/urandom | one_line | tr '+/' '-_'; }
-# A key pair: NAME is the private key in one line, NAME_PUB the public key.
+fernet() { head -c 32 /dev/urandom | base64 | tr -d '\n' | tr '+/' '-_'; }
+# secret NAME COMMAND: keeps the present value, or the output of the command.
+secret() {
+    [ ! -s "$(secret_file "$1")" ] || return 0
+    if [ -n "$(value "$1")" ]; then value "$1" | tr -d '\n' | keep "$1"; else "$2" | keep "$1"; fi
+}
+# key_pair NAME COMMENT: the private key in a file, NAME_PUB, the public key, in .env.
 key_pair() {
-    if has "$1" && has "$1_PUB"; then return; fi
-    if has "$1" || has "$1_PUB"; then echo "error: $file has half of the pair $1, $1_PUB" >&2; exit 2; fi
-    ssh-keygen -q -t ed25519 -N '' -C "$2" -f "$work/$1"
-    add "$1" "$(one_line <"$work/$1")"
-    add "$1_PUB" "$(cut -d' ' -f1,2 "$work/$1.pub")"
+    local path
+    path=$(secret_file "$1")
+    if [ ! -s "$path" ]; then
+        if [ -n "$(value "$1")" ]; then
+            value "$1" | base64 -d | keep "$1"
+        elif [ -n "$(value "$1_PUB")" ]; then
+            echo "error: $file has $1_PUB, but the private key $path is missing" >&2
+            exit 2
+        else
+            ssh-keygen -q -t ed25519 -N '' -C "$2" -f "$work/$1"
+            keep "$1" <"$work/$1"
+        fi
+    fi
+    # ssh-keygen refuses a private key that others may read.
+    cp "$path" "$work/private"
+    chmod 600 "$work/private"
+    set_value "$1_PUB" "$(ssh-keygen -y -f "$work/private" | cut -d' ' -f1,2)"
 }
 
 for name in POSTGRES_PASSWORD AIRFLOW_DB_PASSWORD METRICS_DB_PASSWORD METRICS_READER_PASSWORD \
     REDIS_PASSWORD AIRFLOW_ADMIN_PASSWORD AIRFLOW_CI_PASSWORD AIRFLOW_SECRET_KEY AIRFLOW_JWT_SECRET; do
-    add "$name" "$(word)"
+    secret "$name" word
 done
-add AIRFLOW_FERNET_KEY "$(fernet)"
+secret AIRFLOW_FERNET_KEY fernet
 key_pair NODE_LOGIN_KEY tipcflow
 key_pair NODE_1_HOST_KEY node-1
 key_pair NODE_2_HOST_KEY node-2
+# docker-compose takes relative paths from the folder of docker-compose.yaml.
+if [ "$(cd "$checkout" && pwd -P)" = "$(cd "$(dirname "$file")" && pwd -P)" ]; then
+    set_value TIPCFLOW_SECRETS ./.secrets
+else
+    set_value TIPCFLOW_SECRETS "$(cd "$folder" && pwd -P)"
+fi
 
 mv "$work/env" "$file"
-echo "$file is complete. Airflow's login is admin; its password is AIRFLOW_ADMIN_PASSWORD in that file."
+echo "$file and $folder are complete. Airflow's login is admin; its password is in $(secret_file AIRFLOW_ADMIN_PASSWORD)."

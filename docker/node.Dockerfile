@@ -2,10 +2,23 @@
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 FROM ${PYTHON_IMAGE}
 
+ARG APT_MIRROR
+ARG CA_CERTIFICATE
+# A package mirror and a certificate authority of your network, if any (docs/tutorial/compose.md).
+RUN if [ -n "$APT_MIRROR" ]; then \
+        find /etc/apt -name '*.sources' -o -name '*.list' | xargs sed -i "s#https\?://deb.debian.org#$APT_MIRROR#"; \
+    fi \
+    && if [ -n "$CA_CERTIFICATE" ]; then \
+        mkdir -p /usr/local/share/ca-certificates \
+        && echo "$CA_CERTIFICATE" | base64 -d >/usr/local/share/ca-certificates/site.crt \
+        && update-ca-certificates \
+        && printf '[global]\ncert = /etc/ssl/certs/ca-certificates.crt\n' >/etc/pip.conf; \
+    fi
+
 # libgomp1 for Paddle, ping for connectivity checks between nodes, the rest for suites' prepare scripts.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
-        bash curl git iputils-ping libgomp1 openssh-server procps tar unzip util-linux wget \
+        bash ca-certificates curl git iputils-ping libgomp1 openssh-server procps tar unzip util-linux wget \
     && rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_*
 
 ARG PIP_INDEX_URL

@@ -97,6 +97,21 @@ def _account() -> dict[str, Any]:
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
+@contextmanager
+def lent(*files: str | Path) -> Iterator[list[Path]]:
+    """Copies of files that only the server's account reads, as PostgreSQL demands for keys."""
+    folder = Path(tempfile.mkdtemp(prefix="tipcflow-pg-"))
+    try:
+        copies = [Path(shutil.copy(file, folder)) for file in files]
+        for path in (*copies, folder):
+            path.chmod(0o700 if path == folder else 0o600)
+            if account := _account():
+                os.chown(path, account["user"], account["group"])
+        yield copies
+    finally:
+        shutil.rmtree(folder)
+
+
 def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG: also when the tests are killed
 

@@ -1,5 +1,7 @@
 """Clusters: `configs/clusters/<name>.yaml`, and whether their nodes have the framework of a suite."""
 
+import os
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Literal
@@ -27,6 +29,8 @@ from tipcflow.domain.node import (
 _WORD = r"^([A-Za-z0-9_.][^\s\x00-\x1f]*)?$"
 # Constraints have brackets, and operators between features.
 _FEATURES = r"^([A-Za-z0-9_.(\[][^\s\x00-\x1f]*)?$"
+# An environment variable in an address, with or without a default, as in docker-compose.yaml.
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
 
 
 class LoginNode(ConfigModel):
@@ -120,14 +124,16 @@ class SlurmClusterFile(ConfigModel):
 def load_cluster(name: str, config_dir: Path) -> Cluster:
     """The cluster of that name (or of that YAML file).
 
+    Addresses may contain environment variables: `${NODE_NETWORK}`, or with a default `${NODE_NETWORK:-10.213.77}`.
+
     Raises:
-        ConfigError: the cluster does not exist (the message lists known ones), its file is invalid, or two nodes
-            share a name or an address.
+        ConfigError: the cluster does not exist (the message lists known ones), its file is invalid, a variable is
+            not set, or two nodes share a name or an address.
     """
     path = find_config(name, config_dir / "clusters", what="cluster")
     if _kind(path) == "slurm":
         return load_yaml(path, SlurmClusterFile).cluster()
-    cluster = load_yaml(path, Cluster)
+    cluster = _with_variables(load_yaml(path, Cluster), path)
     _refuse_slurm_keys(cluster, path)
     for what in ("name", "address"):
         counts = Counter(getattr(node, what) for node in cluster.nodes)
@@ -141,6 +147,29 @@ def load_cluster(name: str, config_dir: Path) -> Cluster:
                 expected="each once",
             )
     return cluster
+
+
+def _with_variables(cluster: Cluster, path: Path) -> Cluster:
+    """Replace environment variables in the addresses of nodes."""
+
+    def value(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        text = os.environ.get(name) or default
+        if not text:
+            raise ConfigError(
+                "variable is not set",
+                file=str(path),
+                key="nodes.address",
+                found=match[0],
+                expected=f"the environment variable {name}, or a default: ${{{name}:-10.0.0}}",
+            )
+        return text
+
+    nodes = tuple(
+        node.model_copy(update={"address": _VARIABLE.sub(value, node.address)}) if "$" in node.address else node
+        for node in cluster.nodes
+    )
+    return cluster.model_copy(update={"nodes": nodes})
 
 
 def _kind(path: Path) -> object:

@@ -58,3 +58,18 @@ def test_errors_name_their_line(tmp_path: Path, old: str, new: str, line: int, w
         load(tmp_path, NODE.replace(old, new))
     assert words in str(caught.value)
     assert f"box.yaml:{line}:" in str(caught.value)
+
+
+def test_addresses_contain_environment_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = NODE.replace("address: 192.0.2.1", 'address: "${NODE_NETWORK:-192.0.2}.7"')
+    monkeypatch.delenv("NODE_NETWORK", raising=False)
+    assert load(tmp_path, text).nodes[0].address == "192.0.2.7"
+    monkeypatch.setenv("NODE_NETWORK", "198.51.100")
+    assert load(tmp_path, text).nodes[0].address == "198.51.100.7"
+
+
+def test_unset_variable_in_an_address_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NODE_NETWORK", raising=False)
+    with pytest.raises(ConfigError, match="variable is not set") as caught:
+        load(tmp_path, NODE.replace("192.0.2.1", '"${NODE_NETWORK}.7"'))
+    assert "${NODE_NETWORK:-10.0.0}" in str(caught.value)

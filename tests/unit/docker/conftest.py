@@ -1,4 +1,4 @@
-"""The files of docker/, and the environment that docker/env.sh makes."""
+"""The files of docker/, and the settings and secrets that docker/env.sh makes."""
 
 import importlib.util
 import subprocess
@@ -27,8 +27,16 @@ def env_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def env(env_file: Path) -> Mapping[str, str]:
-    return dict(line.split("=", 1) for line in env_file.read_text().splitlines())
+def secrets(env_file: Path) -> Path:
+    """The folder with a fresh secret per file."""
+    return env_file.parent / ".secrets"
+
+
+@pytest.fixture(scope="session")
+def env(env_file: Path, secrets: Path) -> Mapping[str, str]:
+    """All settings and secrets, the latter by their names in upper case."""
+    settings = dict(line.split("=", 1) for line in env_file.read_text().splitlines())
+    return settings | {path.name.upper(): path.read_text() for path in secrets.iterdir()}
 
 
 def _module(name: str) -> ModuleType:

@@ -18,31 +18,66 @@ def make(root: Path, path: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([root / "docker/env.sh", path], capture_output=True, text=True, timeout=60)
 
 
-def test_env_file_is_readable_only_by_the_owner(env_file: Path) -> None:
+def everything(path: Path) -> dict[str, str]:
+    """Settings of the file, and secrets of the folder next to it."""
+    settings = dict(line.split("=", 1) for line in path.read_text().splitlines())
+    return settings | {file.name.upper(): file.read_text() for file in (path.parent / ".secrets").iterdir()}
+
+
+def test_only_the_owner_reaches_the_files(env_file: Path, secrets: Path) -> None:
     assert env_file.stat().st_mode & 0o777 == 0o600
+    assert secrets.stat().st_mode & 0o777 == 0o700
+    # Users of containers read mounted files, and cannot write them.
+    assert {path.stat().st_mode & 0o777 for path in secrets.iterdir()} == {0o444}
 
 
 def test_two_places_share_nothing(root: Path, env: Mapping[str, str], tmp_path: Path) -> None:
     make(root, tmp_path / "env")
-    other = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines())
+    other = everything(tmp_path / "env")
     assert other.keys() == env.keys()
     assert not other.items() & env.items()
     assert len(set(env.values())) == len(env)
 
 
-def test_existing_settings_stay_and_missing_ones_are_added(root: Path, env_file: Path, tmp_path: Path) -> None:
-    path = tmp_path / "env"
-    lines = env_file.read_text().splitlines()
-    kept = [line for line in lines if not line.startswith(("REDIS_PASSWORD", "NODE_1_"))]
-    path.write_text("\n".join(["AIRFLOW_PORT=8081", *kept]))
-    path.chmod(0o600)
+def test_existing_values_stay_and_missing_ones_are_added(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.touch(mode=0o600)
+    path.write_text("AIRFLOW_PORT=8081")  # without a line end
     assert make(root, path).returncode == 0
-    after = path.read_text().splitlines()
-    assert after[: len(kept) + 1] == ["AIRFLOW_PORT=8081", *kept]
-    added = {line.split("=")[0] for line in after[len(kept) + 1 :]}
-    assert added == {"REDIS_PASSWORD", "NODE_1_HOST_KEY", "NODE_1_HOST_KEY_PUB"}
+    before = everything(path)
+    assert before["AIRFLOW_PORT"] == "8081"
+    removed = {"REDIS_PASSWORD", "NODE_1_HOST_KEY", "NODE_1_HOST_KEY_PUB"}
+    for name in removed:
+        (tmp_path / ".secrets" / name.lower()).unlink(missing_ok=True)
+    path.write_text("".join(f"{line}\n" for line in path.read_text().splitlines() if "NODE_1" not in line))
     assert make(root, path).returncode == 0
-    assert path.read_text().splitlines() == after
+    after = everything(path)
+    assert {name for name in after if after[name] != before[name]} == removed
+    assert make(root, path).returncode == 0
+    assert everything(path) == after
+
+
+def test_secrets_of_an_older_version_are_moved_to_files(
+    root: Path, env: Mapping[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / ".env"
+    path.touch(mode=0o600)
+    keys = {name for name in env if name.startswith("NODE_") and not name.endswith("_PUB")}
+    old = {name: base64.b64encode(env[name].encode()).decode() if name in keys else env[name] for name in env}
+    del old["TIPCFLOW_SECRETS"]
+    path.write_text("".join(f"{name}={value}\n" for name, value in old.items()))
+    assert make(root, path).returncode == 0
+    after = everything(path)
+    assert {name: after[name] for name in old} == {name: env[name] for name in old}
+    left = {line.split("=")[0] for line in path.read_text().splitlines()}
+    assert left == {*(f"{name}_PUB" for name in keys), "TIPCFLOW_SECRETS"}
+
+
+def test_folder_that_others_may_enter_is_not_filled(root: Path, tmp_path: Path) -> None:
+    (tmp_path / ".secrets").mkdir(mode=0o755)
+    result = make(root, tmp_path / ".env")
+    assert (result.returncode, list((tmp_path / ".secrets").iterdir())) == (2, [])
+    assert "chmod go-rwx" in result.stderr
 
 
 def test_a_file_that_others_may_read_is_not_filled(root: Path, tmp_path: Path) -> None:
@@ -50,7 +85,7 @@ def test_a_file_that_others_may_read_is_not_filled(root: Path, tmp_path: Path) -
     path.touch(mode=0o644)
     result = make(root, path)
     assert (result.returncode, path.read_text()) == (2, "")
-    assert "chmod 600" in result.stderr
+    assert "chmod go-rwx" in result.stderr
 
 
 def test_files_unreadable_for_containers_are_an_error(root: Path, tmp_path: Path) -> None:
@@ -68,25 +103,24 @@ def test_files_unreadable_for_containers_are_an_error(root: Path, tmp_path: Path
     assert make(tmp_path, tmp_path / ".env").returncode == 0
 
 
-def test_half_a_key_pair_is_not_completed_with_another_half(root: Path, env_file: Path, tmp_path: Path) -> None:
-    path = tmp_path / "env"
-    lines = [line for line in env_file.read_text().splitlines() if not line.startswith("NODE_LOGIN_KEY_PUB")]
+def test_missing_private_key_is_not_replaced(root: Path, env: Mapping[str, str], tmp_path: Path) -> None:
+    path = tmp_path / ".env"
     path.touch(mode=0o600)
-    path.write_text("\n".join(lines))
+    path.write_text(f"NODE_LOGIN_KEY_PUB={env['NODE_LOGIN_KEY_PUB']}\n")
     result = make(root, path)
     assert result.returncode == 2
-    assert "half of the pair NODE_LOGIN_KEY" in result.stderr
+    assert "has NODE_LOGIN_KEY_PUB, but the private key" in result.stderr
 
 
 def test_no_secret_is_printed(root: Path, tmp_path: Path) -> None:
-    result = make(root, tmp_path / "env")
-    for line in (tmp_path / "env").read_text().splitlines():
-        assert line.split("=", 1)[1] not in result.stdout + result.stderr
+    result = make(root, tmp_path / ".env")
+    for path in (tmp_path / ".secrets").iterdir():
+        assert path.read_text().strip() not in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("name", ["NODE_LOGIN_KEY", "NODE_1_HOST_KEY", "NODE_2_HOST_KEY"])
 def test_key_pairs_belong_together(env: Mapping[str, str], name: str) -> None:
-    private = paramiko.Ed25519Key.from_private_key(io.StringIO(base64.b64decode(env[name]).decode()))
+    private = paramiko.Ed25519Key.from_private_key(io.StringIO(env[name]))
     assert env[f"{name}_PUB"] == f"{private.get_name()} {private.get_base64()}"
 
 
@@ -97,6 +131,6 @@ def test_fernet_takes_its_key(env: Mapping[str, str]) -> None:
 
 def test_passwords_need_no_quoting_anywhere(env: Mapping[str, str]) -> None:
     for name, value in env.items():
-        if "PASSWORD" in name or "SECRET" in name:
+        if name.endswith(("PASSWORD", "SECRET", "SECRET_KEY")):
             assert value.isalnum()
             assert len(value) == 64

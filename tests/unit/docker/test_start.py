@@ -1,4 +1,4 @@
-"""What containers begin with, run for real: the entrypoints, PostgreSQL's set-up, Redis, the health check."""
+"""What containers begin with, run for real: the entrypoints, PostgreSQL's set-up, Redis."""
 
 import base64
 import configparser
@@ -6,29 +6,25 @@ import errno
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Mapping
 from pathlib import Path
-from threading import Thread
 from types import ModuleType
 
 import psycopg
 import pytest
 from tests.support import postgres
+from tests.support.compose.local import free_port, process
 from tests.support.programs import need
 from tests.support.sshd import make_sshd_folder
 
 
 @pytest.fixture
 def given(env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path) -> dict[str, str]:
-    """The environment that docker gives to Airflow's containers; AIRFLOW_HOME is `tmp_path`."""
+    """Secrets in the environment, as in a deployment without secret files; AIRFLOW_HOME is `tmp_path`."""
     return {
         "AIRFLOW_HOME": str(tmp_path),
         "AIRFLOW_DB_URL": "postgresql+psycopg2://airflow:word1@postgres/airflow",
@@ -52,6 +48,37 @@ def test_airflow_secrets_are_in_separate_files(
     logins = json.loads((tmp_path / "passwords.json").read_text())
     assert logins == {"admin": env["AIRFLOW_ADMIN_PASSWORD"], "ci": env["AIRFLOW_CI_PASSWORD"]}
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_secrets_are_read_from_files(
+    env: Mapping[str, str], secrets: Path, entrypoint: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "mounted").mkdir()
+    for name in ("redis_password", "airflow_fernet_key", "metrics_db_password", "airflow_ci_password"):
+        shutil.copy(secrets / name, tmp_path / "mounted")
+    (tmp_path / "mounted" / "client_key").write_text("-----BEGIN PRIVATE KEY-----\n")
+    for name in ("..data", "kubernetes.io"):  # folders of Kubernetes
+        (tmp_path / "mounted" / name).mkdir()
+    home = tmp_path / "home"
+    home.mkdir()
+    left = {"AIRFLOW_BROKER_URL": "redis://:{REDIS_PASSWORD}@redis:6379/0", "PGPASSFILE": f"{home}/pgpass"}
+    entrypoint.prepare(left, home, tmp_path / "mounted")
+    assert left == {"PGPASSFILE": f"{home}/pgpass"}
+    config = configparser.RawConfigParser()
+    config.read(home / "airflow.cfg")
+    assert config["celery"]["broker_url"] == f"redis://:{env['REDIS_PASSWORD']}@redis:6379/0"
+    assert config["core"]["fernet_key"] == env["AIRFLOW_FERNET_KEY"]
+    assert (home / "pgpass").read_text() == f"*:*:*:tipcflow:{env['METRICS_DB_PASSWORD']}\n"
+    assert json.loads((home / "passwords.json").read_text()) == {"ci": env["AIRFLOW_CI_PASSWORD"]}
+    assert {path.stat().st_mode & 0o777 for path in home.iterdir()} == {0o600}
+    assert len(list(home.iterdir())) == 4
+
+
+def test_missing_secret_ends_the_start_with_a_remedy(entrypoint: ModuleType, tmp_path: Path) -> None:
+    # Docker makes a folder in the place of a missing file.
+    (tmp_path / "redis_password").mkdir()
+    with pytest.raises(SystemExit, match=r"secret redis_password is missing or empty; run docker/env\.sh"):
+        entrypoint.prepare({}, tmp_path, tmp_path)
 
 
 def test_a_worker_without_the_secrets_of_control_gets_no_empty_options(
@@ -146,35 +173,26 @@ def test_nodes_become_connections_with_their_host_keys(
     environ = {name: env[name] for name in ("NODE_LOGIN_KEY", "NODE_1_HOST_KEY_PUB", "NODE_2_HOST_KEY_PUB")}
     for _ in range(2):  # a container that is restarted finds its files
         left = dict(environ)
-        entrypoint.prepare(left, tmp_path)
+        entrypoint.prepare(left, tmp_path, tmp_path / "none")
     assert set(left) == {"AIRFLOW_CONN_TIPCFLOW_NODE_1", "AIRFLOW_CONN_TIPCFLOW_NODE_2"}
     made = json.loads(left["AIRFLOW_CONN_TIPCFLOW_NODE_2"])
     assert (made["conn_type"], made["host"], made["login"]) == ("ssh", "10.213.77.12", "tipcflow")
     assert made["extra"]["host_key"] == env["NODE_2_HOST_KEY_PUB"]
-    assert made["extra"]["private_key"] == base64.b64decode(env["NODE_LOGIN_KEY"]).decode()
-
-
-@contextmanager
-def process(*command: object, **more: object) -> "Iterator[subprocess.Popen[bytes]]":
-    started = subprocess.Popen([str(part) for part in command], start_new_session=True, **more)  # type: ignore[call-overload]
-    try:
-        yield started
-    finally:
-        os.killpg(started.pid, signal.SIGKILL)
-        started.wait(30)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    assert made["extra"]["private_key"] == env["NODE_LOGIN_KEY"]
+    left = {**environ, "NODE_NETWORK": "10.9.8"}
+    # As in a .env of version 0.1.
+    left["NODE_LOGIN_KEY"] = base64.b64encode(env["NODE_LOGIN_KEY"].encode()).decode()
+    entrypoint.prepare(left, tmp_path, tmp_path / "none")
+    again = json.loads(left["AIRFLOW_CONN_TIPCFLOW_NODE_2"])
+    assert (again["host"], again["extra"]) == ("10.9.8.12", made["extra"])
 
 
 @pytest.mark.process
 def test_redis_requires_and_hides_the_password(root: Path, tmp_path: Path) -> None:
     need("redis-server")
     port, word = free_port(), "s3cretword"
-    environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD": word}
+    environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD_FILE": str(tmp_path / "word")}
+    (tmp_path / "word").write_text(word)
     arguments = ("--port", port, "--bind", "127.0.0.1", "--dir", tmp_path)
     with process("sh", root / "docker/redis.sh", *arguments, env=environ, stdout=subprocess.DEVNULL) as server:
 
@@ -199,7 +217,7 @@ def test_redis_requires_and_hides_the_password(root: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.process
-def test_postgres_gets_two_databases_and_a_reader_that_cannot_write(root: Path, env: Mapping[str, str]) -> None:
+def test_postgres_gets_two_databases_and_a_reader_that_cannot_write(root: Path, secrets: Path) -> None:
     need("psql")
     with postgres.running() as server:
         with psycopg.connect(server.url("postgres"), autocommit=True) as first:
@@ -207,7 +225,8 @@ def test_postgres_gets_two_databases_and_a_reader_that_cannot_write(root: Path, 
         where = str(server.socket_dir)
         with psycopg.connect(f"postgresql://postgres@/postgres?host={where}", autocommit=True) as admin:
             admin.execute("ALTER ROLE tipcflow RENAME TO before")
-        environ = {"PATH": os.environ["PATH"], "PGHOST": where, **env}
+        files = {f"{path.name.upper()}_FILE": str(path) for path in secrets.iterdir()}
+        environ = {"PATH": os.environ["PATH"], "PGHOST": where, **files}
         script = root / "docker/postgres_init.sh"
         subprocess.run([script], env=environ, check=True, capture_output=True, timeout=60)
         with psycopg.connect(f"postgresql://tipcflow@/tipcflow?host={where}") as owner:
@@ -231,7 +250,7 @@ def test_a_nodes_server_lets_in_one_user_by_key_alone(root: Path, env: Mapping[s
     sshd = need("sshd")
     key = tmp_path / "host_key"
     key.touch(mode=0o600)
-    key.write_bytes(base64.b64decode(env["NODE_1_HOST_KEY"]))
+    key.write_text(env["NODE_1_HOST_KEY"])
     config = tmp_path / "sshd_config"
     config.write_text((root / "docker/sshd_config").read_text().replace("/etc/tipcflow", str(tmp_path)))
     make_sshd_folder()
@@ -249,15 +268,15 @@ def test_a_nodes_server_lets_in_one_user_by_key_alone(root: Path, env: Mapping[s
 
 
 @pytest.mark.process
-def test_a_nodes_keys_leave_the_environment_before_its_server_starts(
-    root: Path, env: Mapping[str, str], tmp_path: Path
+def test_a_nodes_keys_are_in_place_before_its_server_starts(
+    root: Path, env: Mapping[str, str], secrets: Path, tmp_path: Path
 ) -> None:
     script = (root / "docker/node_entrypoint.sh").read_text()
     assert script.count("/usr/sbin/sshd") == 1
     (tmp_path / "start.sh").write_text(script.replace("/usr/sbin/sshd -D -e -f", "env #"))
     given = {
         "PATH": os.environ["PATH"],
-        "NODE_HOST_KEY": env["NODE_1_HOST_KEY"],
+        "NODE_HOST_KEY_FILE": str(secrets / "node_1_host_key"),
         "NODE_LOGIN_KEY_PUB": env["NODE_LOGIN_KEY_PUB"],
     }
     result = subprocess.run(
@@ -269,19 +288,20 @@ def test_a_nodes_keys_leave_the_environment_before_its_server_starts(
         timeout=60,
     )
     assert "NODE_" not in result.stdout
-    assert (tmp_path / "host_key").read_bytes() == base64.b64decode(env["NODE_1_HOST_KEY"])
+    assert (tmp_path / "host_key").read_text() == env["NODE_1_HOST_KEY"]
     assert (tmp_path / "host_key").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "authorized_keys").read_text().strip() == env["NODE_LOGIN_KEY_PUB"]
-    del given["NODE_HOST_KEY"]
+    del given["NODE_HOST_KEY_FILE"]
     result = subprocess.run(["bash", tmp_path / "start.sh", tmp_path], env=given, capture_output=True, text=True)
     assert result.returncode != 0
-    assert "NODE_HOST_KEY: run docker/env.sh" in result.stderr
+    assert "NODE_HOST_KEY_FILE: run docker/env.sh" in result.stderr
 
 
 @pytest.mark.process
 def test_killed_redis_keeps_its_messages(root: Path, tmp_path: Path) -> None:
     need("redis-server")
-    environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD": "s3cretword"}
+    environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD_FILE": str(tmp_path / "word")}
+    (tmp_path / "word").write_text("s3cretword")
     client = {"PATH": os.environ["PATH"], "REDISCLI_AUTH": "s3cretword"}
 
     def ask(port: int, *words: str) -> str:
@@ -298,48 +318,3 @@ def test_killed_redis_keeps_its_messages(root: Path, tmp_path: Path) -> None:
                 assert time.monotonic() < until
                 time.sleep(0.05)
             assert ask(port, "rpush", "default", f"task {number}").strip() == str(number)
-
-
-@pytest.fixture
-def report() -> Iterator[str]:
-    """The address of an api-server whose triggerer is unhealthy."""
-    states = {
-        "scheduler": {"status": "healthy"},
-        "triggerer": {"status": "unhealthy"},
-        "dag_processor": {"status": None},
-    }
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.path == "/dead":  # a scheduler's own response has no body
-                self.send_error(503)
-                return
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(states).encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/health"
-    server.shutdown()
-    server.server_close()
-
-
-def test_health_is_that_of_the_component(health: ModuleType, report: str) -> None:
-    answers = {
-        name: health.healthy(name, report) for name in ("scheduler", "triggerer", "dag_processor", "api_server")
-    }
-    assert answers == {"scheduler": True, "triggerer": False, "dag_processor": False, "api_server": True}
-    with pytest.raises(KeyError):
-        health.healthy("schedulr", report)
-    with pytest.raises(OSError, match="503"):
-        health.healthy("scheduler", report.replace("/health", "/dead"))
-    assert set(health.OWN) == {"scheduler", "api_server"}
-
-
-def test_an_api_server_that_is_away_is_not_healthy(health: ModuleType) -> None:
-    with pytest.raises(OSError, match="refused"):
-        health.healthy("scheduler", f"http://127.0.0.1:{free_port()}/health")

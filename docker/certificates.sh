@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Makes the certificates for workers on other machines: an authority of your own, one certificate for the main machine, one
+# per worker. Usage:
+#   docker/certificates.sh server NAME...    NAME: host names and IP addresses under which workers reach the main machine
+#   docker/certificates.sh worker NAME       NAME: the worker's host name; writes .certificates/NAME, for that machine
+# Certificates that are valid for another 30 days are kept. The folder is TIPCFLOW_CERTIFICATES, by default .certificates.
+set -euo pipefail
+umask 077
+checkout=$(cd "$(dirname "$0")/.." && pwd)
+folder=${TIPCFLOW_CERTIFICATES:-"$checkout/.certificates"}
+secrets=${TIPCFLOW_SECRETS:-"$checkout/.secrets"}
+authority_days=3650 days=397 renew_s=$((30 * 24 * 3600))
+# Other secrets of a worker: no Fernet key, no JWT secret.
+shared=(airflow_db_password airflow_secret_key metrics_db_password redis_password)
+
+fail() { echo "error: $*" >&2; exit 2; }
+usage() { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
+command -v openssl >/dev/null || fail "openssl is needed"
+[ $# -ge 2 ] || usage
+kind=$1
+shift
+for name; do
+    [[ $name =~ ^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$ ]] || fail "not a host name or address: $name"
+done
+mkdir -p "$folder"
+[ -z "$(find "$folder" -maxdepth 0 -perm /077)" ] || fail "$folder may be read by others; chmod go-rwx $folder"
+work=$(mktemp -d "$folder/.new.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+lasts() { openssl x509 -in "$1" -noout -checkend "$renew_s" >/dev/null 2>&1; }
+# sign NAME EXTENSION...: a new key and its certificate in $work/crt and $work/key.
+sign() {
+    local name=$1
+    shift
+    printf '%s\n' "basicConstraints=critical,CA:FALSE" "keyUsage=critical,digitalSignature" "$@" >"$work/extensions"
+    openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$work/key" -out "$work/request" \
+        -subj "/CN=${name:0:64}" 2>/dev/null
+    openssl x509 -req -in "$work/request" -CA "$folder/ca.crt" -CAkey "$folder/ca.key" \
+        -set_serial "0x$(openssl rand -hex 16)" -days "$days" -sha256 -extfile "$work/extensions" -out "$work/crt" 2>/dev/null
+}
+# put FILE PLACE: mode 0444, because users of containers read it; the folder keeps other users out.
+put() {
+    chmod 444 "$1"
+    mv -f "$1" "$2"
+}
+
+if [ ! -e "$folder/ca.key" ]; then
+    [ "$kind" = server ] || fail "$folder has no authority; run docker/certificates.sh server NAME on the main machine first"
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$work/ca.key" -out "$work/ca.crt" \
+        -days "$authority_days" -sha256 -subj "/CN=tipcflow $(openssl rand -hex 4)" \
+        -addext "keyUsage=critical,keyCertSign,cRLSign" 2>/dev/null
+    chmod 400 "$work/ca.key"
+    put "$work/ca.crt" "$folder/ca.crt"
+    mv "$work/ca.key" "$folder/ca.key"
+fi
+lasts "$folder/ca.crt" || fail "the authority ends soon; move $folder away and make all certificates again"
+
+case $kind in
+server)
+    names=
+    for name; do
+        if [[ $name =~ ^[0-9.]+$ || $name == *:* ]]; then names+=",IP:$name"; else names+=",DNS:$name"; fi
+    done
+    if lasts "$folder/server.crt" && [ "$(cat "$folder/server.names" 2>/dev/null)" = "$*" ]; then
+        echo "kept $folder/server.crt"
+        exit
+    fi
+    sign "$1" "extendedKeyUsage=serverAuth" "subjectAltName=${names#,}"
+    put "$work/key" "$folder/server.key"
+    put "$work/crt" "$folder/server.crt"
+    echo "$*" >"$folder/server.names"
+    echo "wrote $folder/server.crt for $*; restart postgres, redis and proxy"
+    ;;
+worker)
+    [ $# -eq 1 ] || usage
+    main=$(cut -d' ' -f1 "$folder/server.names")
+    bundle=$folder/$1
+    mkdir -p "$bundle/.secrets"
+    if lasts "$bundle/.secrets/client_crt"; then
+        echo "kept the certificate of $1"
+    else
+        sign "$1" "extendedKeyUsage=clientAuth"
+        put "$work/key" "$bundle/.secrets/client_key"
+        put "$work/crt" "$bundle/.secrets/client_crt"
+        echo "wrote the certificate of $1"
+    fi
+    for name in "${shared[@]}"; do
+        [ -s "$secrets/$name" ] || fail "$secrets/$name is missing; run docker/env.sh first"
+        cp "$secrets/$name" "$work/secret"
+        put "$work/secret" "$bundle/.secrets/$name"
+    done
+    cp "$folder/ca.crt" "$work/ca"
+    put "$work/ca" "$bundle/.secrets/ca_crt"
+    [ -e "$bundle/.env" ] || printf 'MAIN_HOST=%s\nWORKER_HOST=%s\nTIPCFLOW_SECRETS=./.secrets\n' "$main" "$1" >"$bundle/.env"
+    echo "copy $bundle/.env and $bundle/.secrets to the checkout on $1"
+    ;;
+*) usage ;;
+esac

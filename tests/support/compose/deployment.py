@@ -1,0 +1,170 @@
+"""A deployment of docker-compose.yaml from a copy of the checkout, with the toy suite."""
+
+import base64
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.support.certify import ROOT
+from tests.support.compose.engine import Engine
+from tests.support.compose.local import free_port
+
+# Params files of the toy suite: trainings of a second, and of some 40 seconds.
+FAST, SLOW = "train_infer_python", "train_slow"
+_STEP_S = 4
+SCALE = {"worker": 2, "scheduler": 2, "triggerer": 2}
+AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer", "worker")
+_TIPCFLOW = Path(sys.executable).with_name("tipcflow")
+_AUTHORITIES = Path("/usr/local/share/ca-certificates")
+
+
+class Deployment:
+    """The containers of one or more compose files, from a folder of their own.
+
+    Attributes:
+        folder: the checkout.
+        project: prefix of all names of the engine.
+        port: of Airflow on this machine.
+    """
+
+    def __init__(self, engine: Engine, folder: Path, project: str, *files: str) -> None:
+        self.engine, self.folder, self.project = engine, folder, project
+        self.files = files or ("docker-compose.yaml",)
+        self.port = free_port()
+
+    def checkout(self) -> None:
+        """Copy what git tracks, add the toy suite, and leave out Paddle, which it does not use."""
+        names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+        for name in names.stdout.splitlines():
+            if not name.startswith(("tests/", "benchmarks/", "docs/")) and (ROOT / name).is_file():
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.folder / name)
+        suite = self.folder / "examples" / "toy"
+        shutil.copytree(ROOT / "tests/support/toy_suite", suite, ignore=shutil.ignore_patterns("__pycache__"))
+        params = suite / "test_tipc/configs/toy"
+        text = (params / f"{FAST}.txt").read_text()
+        slow = text.replace("norm_train:train.py", f"norm_train:train.py --step-time={_STEP_S}")
+        (params / f"{SLOW}.txt").write_text(slow)
+        content = {"name": "toy", "folder": "examples/toy", "dialects": ["models/template"], "framework": ""}
+        content |= {"seed_argument": "--seed={seed}", "deterministic": True}
+        (self.folder / "configs/suites/toy.yaml").write_text(yaml.safe_dump(content))
+        env = {**os.environ, "TIPCFLOW_CONFIG_DIR": str(self.folder / "configs")}
+        command = [_TIPCFLOW, "import", suite, "--suite", "toy"]
+        subprocess.run(command, env=env, check=True, capture_output=True, timeout=120)
+        (self.folder / "requirements/node-cpu.txt").write_text("# The toy suite needs no packages.\n")
+        subprocess.run(["chmod", "-R", "a+rX", self.folder], check=True)
+
+    def configure(self, **settings: str) -> None:
+        """Write secrets and settings; network and port differ from the defaults, as next to another one."""
+        words = {"NODE_NETWORK": "10.213.78", "AIRFLOW_PORT": str(self.port), **settings}
+        if certificates := sorted(_AUTHORITIES.glob("*.crt")):
+            text = "".join(path.read_text() for path in certificates)
+            words["CA_CERTIFICATE"] = base64.b64encode(text.encode()).decode()
+        file = self.folder / ".env"
+        file.touch(mode=0o600)
+        file.write_text("".join(f"{name}={value}\n" for name, value in words.items()))
+        subprocess.run([self.folder / "docker/env.sh"], check=True, capture_output=True, timeout=60)
+
+    def secret(self, name: str) -> str:
+        return (self.folder / ".secrets" / name).read_text().strip()
+
+    def compose(self, *words: str, timeout: float = 300, check: bool = True) -> str:
+        """Run docker-compose with the demo nodes; returns its output."""
+        files = [part for file in self.files for part in ("--file", file)]
+        command = ["docker-compose", *files, "--project-name", self.project, "--profile", "demo", *words]
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.engine.env,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert not check or done.returncode == 0, (
+            f"{' '.join(command)}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        )
+        return done.stdout
+
+    def up(self, **scale: int) -> None:
+        """Start all services; returns when compose does."""
+        chosen = [f"--scale={name}={count}" for name, count in scale.items()]
+        self.compose("up", "--detach", *chosen, timeout=600)
+
+    def containers(self, service: str = "") -> list[str]:
+        """IDs of the containers, of one service or of all."""
+        return self.compose("ps", "--quiet", *([service] if service else [])).split()
+
+    def health(self, container: str) -> str:
+        template = "{{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}"
+        return self.engine.run("inspect", "--format", template, container)
+
+    def until(self, condition: Callable[[], Any], what: str, seconds: float = 240) -> Any:
+        end = time.monotonic() + seconds
+        while not (found := condition()):
+            assert time.monotonic() < end, f"waited {seconds:g} s for {what}\n{self.compose('ps')}"
+            time.sleep(0.5)
+        return found
+
+    def until_healthy(self, *services: str) -> None:
+        for service in services or AIRFLOW:
+            for container in self.containers(service):
+                self.until(lambda one=container: self.health(one) == "healthy", f"a healthy {service}")
+
+    def kill(self, service: str) -> None:
+        """End all containers of a service with SIGKILL from outside; the engine starts them again."""
+        for container in self.containers(service):
+            os.kill(int(self.engine.run("inspect", "--format", "{{.State.Pid}}", container)), 9)
+
+    def trigger(self, params: str) -> "subprocess.Popen[str]":
+        """Start `tipcflow trigger --wait` as user `ci`."""
+        env = {**os.environ, "TIPCFLOW_AIRFLOW_URL": f"http://127.0.0.1:{self.port}"}
+        env |= {"TIPCFLOW_AIRFLOW_USER": "ci", "TIPCFLOW_AIRFLOW_PASSWORD": self.secret("airflow_ci_password")}
+        command = [_TIPCFLOW, "trigger", f"toy/toy/{params}", "--cluster", "compose", "--unpause", "--wait"]
+        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def certify(self, params: str = FAST, seconds: float = 400) -> str:
+        """Run a chain to its end, which must be `pass`; returns the run's ID."""
+        return self.passed(self.trigger(params), seconds)
+
+    def passed(self, process: "subprocess.Popen[str]", seconds: float = 400) -> str:
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        finally:
+            process.kill()
+        assert process.returncode == 0, output
+        return self.verdicts()[0][0]
+
+    def tipcflow(self, *words: str, timeout: float = 120) -> str:
+        """Run `tipcflow` in a container of a worker."""
+        return self.inside("worker", "tipcflow", *words, timeout=timeout)
+
+    def inside(self, service: str, *words: str, timeout: float = 120, check: bool = True) -> str:
+        """Run a command in the first container of a service."""
+        return self.engine.run("exec", self.containers(service)[0], *words, timeout=timeout, check=check)
+
+    def sql(self, text: str) -> list[list[str]]:
+        """Rows of the metrics database."""
+        words = ["psql", "--username=postgres", "--dbname=tipcflow", "--no-align", "--tuples-only", "--command"]
+        return [line.split("|") for line in self.inside("postgres", *words, text).splitlines()]
+
+    def verdicts(self) -> list[list[str]]:
+        """All runs, the newest first: ID, chain, status."""
+        return self.sql("SELECT id, chain, status FROM runs ORDER BY created_at DESC")
+
+    def training_attempts(self, run: str) -> int:
+        ((count,),) = self.sql(
+            f"SELECT count(*) FROM attempts JOIN steps USING (run, step) WHERE run = '{run}' AND kind = 'train'"
+        )
+        return int(count)
+
+    def is_training(self) -> bool:
+        """Whether both nodes train."""
+        find = ["pgrep", "--full", "train.py.*--step-time"]
+        return all(self.inside(node, *find, check=False) for node in ("node-1", "node-2"))

@@ -1,0 +1,135 @@
+"""A container engine for docker-compose, with networks; images are kept between runs, in .tipcflow/compose."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.certify import ROOT
+from tests.support.compose import rootfs
+
+KEPT = ROOT / ".tipcflow" / "compose"
+PROGRAMS = ("dockerd", "docker", "docker-compose", "iptables")
+WAIT_S = 120.0
+# All containers together are one control group, to which the kernel would give the share of one process.
+_GROUP, _SHARES = "tipcflow-compose", "8192"
+_CPU = Path("/sys/fs/cgroup/cpu")
+_SERVICES, _PYTHON = "tipcflow-test-services:1", "tipcflow-test-python:1"
+_DEBIAN = "tipcflow-test-debian:1"
+
+
+def missing() -> str:
+    """Why there can be no engine here; '' if there can."""
+    if os.geteuid() != 0:
+        return "only root can start a container engine"
+    absent = [name for name in PROGRAMS if not shutil.which(name)]
+    return f"not installed: {', '.join(absent)}" if absent else rootfs.missing()
+
+
+class Engine:
+    """A running engine.
+
+    Attributes:
+        env: environment of commands that use it.
+    """
+
+    def __init__(self, socket: str) -> None:
+        self.env: Mapping[str, str] = {**os.environ, "DOCKER_HOST": socket, "DOCKER_BUILDKIT": "0"}
+
+    def run(self, *words: str | Path, timeout: float = 120, check: bool = True) -> str:
+        """Run `docker`; returns its output, without error messages."""
+        done = subprocess.run(
+            ["docker", *words], env=self.env, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        assert not check or done.returncode == 0, f"docker {' '.join(map(str, words))}\n{done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    def images(self) -> dict[str, str]:
+        """Make the base images; returns the variables of docker-compose.yaml that name them."""
+        if not self._has(_DEBIAN):
+            self._make_debian()
+        for image, make in ((_PYTHON, self._make_python), (_SERVICES, self._make_services)):
+            if not self._has(image):
+                make(image)
+        names = dict.fromkeys(("POSTGRES_IMAGE", "REDIS_IMAGE", "NGINX_IMAGE"), _SERVICES)
+        return {**names, "PYTHON_IMAGE": _PYTHON}
+
+    def _has(self, image: str) -> bool:
+        return bool(self.run("images", "--quiet", image))
+
+    def _make_debian(self) -> None:
+        importing = subprocess.Popen(["docker", "import", "-", _DEBIAN], env=self.env, stdin=subprocess.PIPE)
+        assert importing.stdin is not None
+        rootfs.write_debian(importing.stdin)
+        importing.stdin.close()
+        assert importing.wait(1200) == 0
+
+    def _make_python(self, image: str) -> None:
+        with tempfile.TemporaryDirectory(dir=KEPT) as folder:
+            rootfs.install_pip(KEPT / "pip", ROOT / "requirements/build.txt")
+            with Path(folder, "python.tar").open("wb") as file:
+                rootfs.write_python(file, KEPT / "pip")
+            self._build(image, Path(folder), "python.Dockerfile")
+
+    def _make_services(self, image: str) -> None:
+        with tempfile.TemporaryDirectory(dir=KEPT) as folder:
+            shutil.copy(Path(__file__).parent / "docker-entrypoint.sh", folder)
+            self._build(image, Path(folder), "services.Dockerfile")
+
+    def _build(self, image: str, folder: Path, dockerfile: str) -> None:
+        shutil.copy(Path(__file__).parent / dockerfile, folder / "Dockerfile")
+        self.run("build", "--build-arg", f"BASE={_DEBIAN}", "--tag", image, folder, timeout=1200)
+
+
+@contextmanager
+def compose_engine() -> Iterator[Engine]:
+    """Start an engine, and stop it at the end; its images are kept."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    # Names of sockets are short.
+    folder = Path(tempfile.mkdtemp(prefix="tipc-compose-", dir="/tmp"))
+    socket = f"unix://{folder}/socket"
+    words = [
+        "dockerd",
+        "--data-root",
+        f"{KEPT}/data",
+        "--exec-root",
+        f"{folder}/exec",
+        "--pidfile",
+        f"{folder}/pid",
+    ]
+    words += ["-H", socket, "--shutdown-timeout=5", *_control_group()]
+    with (KEPT / "dockerd.log").open("wb") as log:
+        daemon = subprocess.Popen(words, stdout=log, stderr=log)
+    engine = Engine(socket)
+    try:
+        end = time.monotonic() + WAIT_S
+        while subprocess.run(["docker", "version"], env=engine.env, capture_output=True, check=False).returncode:
+            if daemon.poll() is not None or time.monotonic() > end:
+                raise AssertionError((KEPT / "dockerd.log").read_text()[-2000:])
+            time.sleep(0.2)
+        yield engine
+    finally:
+        daemon.terminate()
+        daemon.wait(WAIT_S)
+        subprocess.run(["umount", folder / "exec" / "netns" / "default"], capture_output=True, check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _control_group() -> list[str]:
+    """Options that keep containers in the control group of the tests, which may have a low priority.
+
+    Only where control groups have version 1: a group of version 2 with processes has no groups below it.
+    """
+    if not (_CPU / "cpu.shares").exists():
+        return []
+    lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    own = next(path for _, controllers, path in lines if "cpu" in controllers.split(","))
+    group = f"{own.rstrip('/')}/{_GROUP}"
+    folder = _CPU / group.lstrip("/")
+    folder.mkdir(exist_ok=True)
+    (folder / "cpu.shares").write_text(_SHARES)
+    return [f"--cgroup-parent={group}"]

@@ -1,0 +1,304 @@
+"""docker/certificates.sh, and the servers of compose.tls.yaml with its certificates: each refuses a stranger."""
+
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import psycopg
+import pytest
+import yaml
+from tests.support import postgres
+from tests.support.compose.local import free_port, process, until
+from tests.support.programs import need
+
+pytestmark = pytest.mark.process
+
+
+class Certificates:
+    """A folder of certificates, made by the script."""
+
+    def __init__(self, root: Path, folder: Path, secrets: Path) -> None:
+        self._script, self.folder = root / "docker/certificates.sh", folder
+        self._env = {"PATH": os.environ["PATH"], "TIPCFLOW_CERTIFICATES": str(folder)}
+        self._env["TIPCFLOW_SECRETS"] = str(secrets)
+
+    def make(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run([self._script, *words], env=self._env, capture_output=True, text=True, timeout=60)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Files of the server and of worker gpu-1, by the names of the secrets."""
+        found = {
+            name: str(self.folder / name.replace("_", ".")) for name in ("ca_crt", "server_crt", "server_key")
+        }
+        return found | {name: str(self.folder / "gpu-1/.secrets" / name) for name in ("client_crt", "client_key")}
+
+
+@pytest.fixture
+def certificates(root: Path, secrets: Path, tmp_path: Path) -> Certificates:
+    need("openssl")
+    made = Certificates(root, tmp_path / "certificates", secrets)
+    for words in (("server", "localhost", "127.0.0.1"), ("worker", "gpu-1")):
+        done = made.make(*words)
+        assert done.returncode == 0, done.stderr
+    return made
+
+
+def openssl(*words: str) -> str:
+    return subprocess.run(["openssl", *words], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_certificates_are_of_one_authority_and_end_in_time(certificates: Certificates) -> None:
+    files = certificates.files
+    for name, purpose in (("server_crt", "sslserver"), ("client_crt", "sslclient")):
+        check = openssl("verify", "-purpose", purpose, "-x509_strict", "-CAfile", files["ca_crt"], files[name])
+        assert check.strip().endswith("OK")
+        other = {"sslserver": "sslclient", "sslclient": "sslserver"}[purpose]
+        refused = ["openssl", "verify", "-purpose", other, "-CAfile", files["ca_crt"], files[name]]
+        assert subprocess.run(refused, capture_output=True, timeout=60).returncode != 0
+        # Browsers refuse more than 398 days.
+        assert subprocess.run(
+            ["openssl", "x509", "-in", files[name], "-noout", "-checkend", str(398 * 24 * 3600)],
+            stdout=subprocess.DEVNULL,
+        ).returncode
+    names = openssl("x509", "-in", files["server_crt"], "-noout", "-ext", "subjectAltName")
+    assert "DNS:localhost, IP Address:127.0.0.1" in names
+
+
+def test_only_the_owner_reaches_keys_and_root_alone_reads_the_authority(certificates: Certificates) -> None:
+    folder = certificates.folder
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "ca.key").stat().st_mode & 0o777 == 0o400
+    assert Path(certificates.files["client_key"]).stat().st_mode & 0o777 == 0o444
+    assert (folder / "gpu-1/.secrets").stat().st_mode & 0o777 == 0o700
+    assert not list(folder.glob(".new*"))
+
+
+def test_worker_gets_the_secrets_that_its_file_names(certificates: Certificates, root: Path) -> None:
+    given = {path.name for path in (certificates.folder / "gpu-1/.secrets").iterdir()}
+    config = yaml.safe_load((root / "compose.worker.yaml").read_text())
+    assert given == set(config["secrets"]) == set(config["services"]["worker"]["secrets"])
+    assert not given & {"airflow_fernet_key", "airflow_jwt_secret", "postgres_password"}
+    env = (certificates.folder / "gpu-1/.env").read_text()
+    assert env == "MAIN_HOST=localhost\nWORKER_HOST=gpu-1\nTIPCFLOW_SECRETS=./.secrets\n"
+
+
+def test_second_call_keeps_valid_certificates(certificates: Certificates) -> None:
+    before = {path: path.read_bytes() for path in certificates.folder.rglob("*") if path.is_file()}
+    for words in (("server", "localhost", "127.0.0.1"), ("worker", "gpu-1")):
+        assert certificates.make(*words).stdout.startswith("kept ")
+    assert {path: path.read_bytes() for path in certificates.folder.rglob("*") if path.is_file()} == before
+    assert certificates.make("server", "tipc.example.com").stdout.startswith("wrote ")
+    changed = {path.name for path in before if path.read_bytes() != before[path]}
+    assert changed == {"server.crt", "server.key", "server.names"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("worker", "gpu-2"), "no authority; run docker/certificates.sh server"),
+        (("server", "a b"), "not a host name or address: a b"),
+        (("server", "../x"), "not a host name"),
+        (("server",), "Usage:"),
+    ],
+)
+def test_wrong_calls_are_refused(
+    root: Path, secrets: Path, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = Certificates(root, tmp_path / "none", secrets).make(*words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def command(root: Path, service: str, certificates: Certificates) -> list[str]:
+    """A service's command in compose.tls.yaml, with files of this machine."""
+    words = yaml.safe_load((root / "compose.tls.yaml").read_text())["services"][service]["command"]
+    return [certificates.files.get(word.removeprefix("/run/secrets/"), word) for word in words]
+
+
+def test_redis_requires_a_certificate_of_other_machines(
+    certificates: Certificates, root: Path, tmp_path: Path
+) -> None:
+    need("redis-server")
+    (tmp_path / "word").write_text("s3cretword")
+    environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD_FILE": str(tmp_path / "word")}
+    port, files = free_port(), certificates.files
+    words = [str(port) if word == "6380" else word for word in command(root, "redis", certificates)]
+    words += ["--port", str(free_port()), "--bind", "127.0.0.1", "--dir", str(tmp_path)]
+    with process("sh", root / "docker/redis.sh", *words, env=environ, stdout=subprocess.DEVNULL):
+        shown = ["--cert", files["client_crt"], "--key", files["client_key"]]
+
+        def ask(*more: str) -> str:
+            ask_tls = [
+                "redis-cli",
+                "-p",
+                str(port),
+                "-h",
+                "localhost",
+                "--tls",
+                "--cacert",
+                files["ca_crt"],
+                *more,
+                "ping",
+            ]
+            env = {"PATH": os.environ["PATH"], "REDISCLI_AUTH": "s3cretword"}
+            return subprocess.run(ask_tls, env=env, capture_output=True, text=True, timeout=20).stdout
+
+        until(lambda: "PONG" in ask(*shown))
+        assert "PONG" not in ask()
+
+
+def test_postgres_requires_a_certificate_of_other_machines(
+    certificates: Certificates, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = dict(re.findall(r"-c (\w+)=(\S+)", (root / "docker/postgres_tls.sh").read_text()))
+    assert options.pop("hba_file") == "/pg_hba.conf"
+    # This machine is in the network of the server: `samenet` would let it in without a certificate.
+    rules = (root / "docker/pg_hba.conf").read_text().splitlines()
+    (tmp_path / "hba").write_text("".join(f"{line}\n" for line in rules if "samenet" not in line))
+    files, port = certificates.files, free_port()
+    monkeypatch.setenv("PGPORT", str(port))  # of the server and of its clients
+    with postgres.lent(
+        *(files[name] for name in ("ca_crt", "server_crt", "server_key")), tmp_path / "hba"
+    ) as lent:
+        paths = {Path(path).name.replace(".", "_"): str(path) for path in lent}
+        settings = {name: paths.get(Path(path).name.replace(".", "_"), path) for name, path in options.items()}
+        settings |= {"hba_file": paths["hba"], "listen_addresses": "127.0.0.1"}
+        assert len(settings) == 7
+        with postgres.running(settings=[f"{name}={value}" for name, value in settings.items()]) as server:
+            with psycopg.connect(server.url("postgres"), autocommit=True) as admin:
+                admin.execute("ALTER ROLE tipcflow PASSWORD 's3cretword'")
+                admin.execute("CREATE DATABASE tipcflow")
+            check_clients(port, files, tmp_path / "client.key")
+
+
+def check_clients(port: int, files: Mapping[str, str], key: Path) -> None:
+    """Only a client with a certificate and the password gets in."""
+    base = f"postgresql://tipcflow:s3cretword@localhost:{port}/tipcflow?sslmode=verify-full"
+    url = f"{base}&sslrootcert={files['ca_crt']}"
+    shutil.copy(files["client_key"], key)
+    key.chmod(0o600)
+    shown = f"&sslcert={files['client_crt']}&sslkey={key}"
+    with psycopg.connect(url + shown) as connection:
+        used = connection.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+        assert used.fetchone() == (True,)
+    with pytest.raises(psycopg.OperationalError, match="valid client certificate"):
+        psycopg.connect(url)
+    with pytest.raises(psycopg.OperationalError, match=r"no pg_hba\.conf entry"):
+        psycopg.connect(url.replace("verify-full", "disable"))
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(url.replace("s3cretword", "guess") + shown)
+
+
+@pytest.fixture
+def api_server() -> Iterator[int]:
+    """A server that returns the headers that it gets; its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({**dict(self.headers), "path": self.path}).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def proxy(certificates: Certificates, root: Path, tmp_path: Path, api_server: int) -> Iterator[str]:
+    """nginx with docker/nginx.conf, whose addresses and files are those of this machine."""
+    nginx, port = need("nginx", "nginx-light"), free_port()
+    text = (root / "docker/nginx.conf").read_text()
+    for old, new in {
+        "listen 8443": f"listen 127.0.0.1:{port}",
+        "api-server:8080": f"127.0.0.1:{api_server}",
+        "/tmp/": f"{tmp_path}/",
+        **{f"/run/secrets/{name}": path for name, path in certificates.files.items()},
+    }.items():
+        assert old in text or "client" in old
+        text = text.replace(old, new)
+    (tmp_path / "nginx.conf").write_text(text)
+    words = [
+        nginx,
+        "-c",
+        tmp_path / "nginx.conf",
+        "-g",
+        "daemon off; user root;" if os.geteuid() == 0 else "daemon off;",
+    ]
+    subprocess.run([*words, "-t"], check=True, capture_output=True, timeout=60)
+    with process(*words):
+        address = f"https://localhost:{port}"
+        until(lambda: get(certificates, f"{address}/"))
+        yield address
+
+
+def get(certificates: Certificates, address: str, *, shown: bool = False, **headers: str) -> dict[str, Any]:
+    """The headers that the api-server got, {} if nothing responds."""
+    context = ssl.create_default_context(cafile=certificates.files["ca_crt"])
+    if shown:
+        context.load_cert_chain(certificates.files["client_crt"], certificates.files["client_key"])
+    try:
+        with urlopen(Request(address, headers=headers), context=context, timeout=20) as response:
+            found: dict[str, Any] = json.load(response)
+            return found
+    except HTTPError:
+        raise
+    except OSError:
+        return {}
+
+
+def test_users_need_no_certificate_and_cannot_forge_their_address(certificates: Certificates, proxy: str) -> None:
+    forged = {"X-Forwarded-For": "192.0.2.9", "X-Forwarded-Proto": "http"}
+    got = get(certificates, f"{proxy}/certification/?a=b", **forged)
+    assert got["path"] == "/certification/?a=b"
+    assert got["X-Forwarded-For"] == "127.0.0.1"
+    assert got["X-Forwarded-Proto"] == "https"
+    assert got["Host"] == proxy.removeprefix("https://")
+
+
+@pytest.mark.parametrize("path", ["/execution/x", "//execution/x", "/%65xecution/x", "/a/../execution/x"])
+def test_execution_api_requires_a_certificate(certificates: Certificates, proxy: str, path: str) -> None:
+    with pytest.raises(HTTPError, match="403"):
+        get(certificates, f"{proxy}{path}")
+    assert get(certificates, f"{proxy}{path}", shown=True)["path"] == path
+
+
+def test_worker_settings_are_airflows(root: Path, tmp_path: Path, certificates: Certificates) -> None:
+    env = {"PATH": os.environ["PATH"]}
+    files = ["--env-file", str(certificates.folder / "gpu-1/.env"), "--file", "compose.worker.yaml"]
+    done = subprocess.run(
+        [need("docker-compose"), *files, "config"], cwd=root, env=env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    worker: Mapping[str, Any] = yaml.safe_load(done.stdout)["services"]["worker"]
+    main = yaml.safe_load((root / "docker-compose.yaml").read_text())["services"]["worker"]
+    same = ("command", "healthcheck", "stop_grace_period")
+    assert {key: worker[key] for key in same} == {key: main[key] for key in same} | {"stop_grace_period": "2m0s"}
+    environment = worker["environment"]
+    assert environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "https://localhost:443/execution/"
+    assert environment["AIRFLOW_BROKER_URL"] == "rediss://:{REDIS_PASSWORD}@localhost:6380/0"
+    assert environment["PGSSLMODE"] == "verify-full"
+    # The SDK reads these names at its import.
+    client = Path(
+        sys.prefix, "lib", f"python3.{sys.version_info[1]}", "site-packages/airflow/sdk/api/client.py"
+    ).read_text()
+    for option in ("ssl_cert", "client_ssl_cert", "client_ssl_key"):
+        assert f'conf.get("api", "{option}"' in client
+        assert f"AIRFLOW__API__{option.upper()}" in environment
