@@ -224,7 +224,9 @@ def api_server() -> Iterator[int]:
 @pytest.fixture
 def proxy(certificates: Certificates, root: Path, tmp_path: Path, api_server: int) -> Iterator[str]:
     """nginx with docker/nginx.conf, whose addresses and files are those of this machine."""
-    nginx, port = need("nginx", "nginx-light"), free_port()
+    nginx, port = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), free_port()
+    if nginx is None:  # part of an image
+        pytest.skip("nginx is not installed (Debian: apt-get install nginx-light)")
     text = (root / "docker/nginx.conf").read_text()
     for old, new in {
         "listen 8443": f"listen 127.0.0.1:{port}",
