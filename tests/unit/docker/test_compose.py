@@ -48,7 +48,7 @@ def _folder_of(package: str) -> Path:
 def compose(root: Path, env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [need("docker-compose"), "--env-file", str(env_file), "-f", "docker-compose.yaml", *arguments]
     clean = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-    return subprocess.run(command, cwd=root, env=clean, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=root, env=clean, capture_output=True, text=True, timeout=240)
 
 
 @pytest.fixture(scope="session")
