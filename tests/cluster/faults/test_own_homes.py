@@ -148,23 +148,23 @@ def test_worker_without_the_store_is_an_infra_failure(workers: Workers, monkeypa
     workers.do(2, "finish")
     assert workers.run.status is Status.INFRA_FAILURE
     assert "are not on this machine" in workers.run.reason
-    assert "all workers must share one TIPCFLOW_HOME, or use one TIPCFLOW_STORE" in workers.run.reason
+    assert "all workers must share one" in workers.run.reason
 
 
 def test_lost_and_damaged_objects_are_an_infra_failure(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     workers.resolve(1, monkeypatch)
     workers.do(1, "acquire")
     workers.steps(1)
-    objects = sorted(path for path in (workers.store / "runs").rglob("main.log*"))
-    objects[0].unlink()
-    whole = objects[1].read_bytes()
-    objects[1].write_bytes(gzip.compress(b"other") if objects[1].suffix == ".gz" else whole[:-1])
+    logs = (workers.store / "runs").rglob("main.log*")
+    lost, damaged, *_ = sorted(path for path in logs if path.stat().st_size)
+    lost.unlink()
+    whole = damaged.read_bytes()
+    damaged.write_bytes(gzip.compress(b"other") if damaged.suffix == ".gz" else whole[:-1])
     workers.do(2, "finish")
     assert workers.run.status is Status.INFRA_FAILURE
     assert "1 of " in workers.run.reason
     assert "fetched files are neither on this machine nor in the object store" in workers.run.reason
     assert "1 fetched file was changed after the step" in workers.run.reason
-    assert "is damaged" in workers.run.reason
 
 
 def test_store_that_dies_during_the_run_is_an_infra_failure(
