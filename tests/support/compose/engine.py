@@ -18,8 +18,7 @@ WAIT_S = 120.0
 # All containers together are one control group, to which the kernel would give the share of one process.
 _GROUP, _SHARES = "tipcflow-compose", "8192"
 _CPU = Path("/sys/fs/cgroup/cpu")
-_SERVICES, _PYTHON = "tipcflow-test-services:1", "tipcflow-test-python:1"
-_DEBIAN = "tipcflow-test-debian:1"
+_BASE, _SERVICES = "tipcflow-test-base:1", "tipcflow-test-services:1"
 
 
 def missing() -> str:
@@ -50,39 +49,24 @@ class Engine:
 
     def images(self) -> dict[str, str]:
         """Make the base images; returns the variables of docker-compose.yaml that name them."""
-        if not self._has(_DEBIAN):
-            self._make_debian()
-        for image, make in ((_PYTHON, self._make_python), (_SERVICES, self._make_services)):
-            if not self._has(image):
-                make(image)
+        if not self._has(_BASE):
+            self._make_base()
+        if not self._has(_SERVICES):
+            folder = Path(__file__).parent
+            self.run("build", "--build-arg", f"BASE={_BASE}", "--tag", _SERVICES, folder, timeout=900)
         names = dict.fromkeys(("POSTGRES_IMAGE", "REDIS_IMAGE", "NGINX_IMAGE"), _SERVICES)
-        return {**names, "PYTHON_IMAGE": _PYTHON}
+        return {**names, "PYTHON_IMAGE": _BASE}
 
     def _has(self, image: str) -> bool:
         return bool(self.run("images", "--quiet", image))
 
-    def _make_debian(self) -> None:
-        importing = subprocess.Popen(["docker", "import", "-", _DEBIAN], env=self.env, stdin=subprocess.PIPE)
+    def _make_base(self) -> None:
+        rootfs.install_pip(KEPT / "pip", ROOT / "requirements/build.txt")
+        importing = subprocess.Popen(["docker", "import", "-", _BASE], env=self.env, stdin=subprocess.PIPE)
         assert importing.stdin is not None
-        rootfs.write_debian(importing.stdin)
+        rootfs.write_image(importing.stdin, KEPT / "pip")
         importing.stdin.close()
         assert importing.wait(1200) == 0
-
-    def _make_python(self, image: str) -> None:
-        with tempfile.TemporaryDirectory(dir=KEPT) as folder:
-            rootfs.install_pip(KEPT / "pip", ROOT / "requirements/build.txt")
-            with Path(folder, "python.tar").open("wb") as file:
-                rootfs.write_python(file, KEPT / "pip")
-            self._build(image, Path(folder), "python.Dockerfile")
-
-    def _make_services(self, image: str) -> None:
-        with tempfile.TemporaryDirectory(dir=KEPT) as folder:
-            shutil.copy(Path(__file__).parent / "docker-entrypoint.sh", folder)
-            self._build(image, Path(folder), "services.Dockerfile")
-
-    def _build(self, image: str, folder: Path, dockerfile: str) -> None:
-        shutil.copy(Path(__file__).parent / dockerfile, folder / "Dockerfile")
-        self.run("build", "--build-arg", f"BASE={_DEBIAN}", "--tag", image, folder, timeout=1200)
 
 
 @contextmanager

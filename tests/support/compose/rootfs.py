@@ -1,4 +1,4 @@
-"""File systems of base images from this machine's packages: no registry, and almost no network."""
+"""The file system of a base image from this machine's packages: no registry, and almost no network."""
 
 import io
 import os
@@ -33,10 +33,12 @@ _OMITTED = (
     "etc/hostname",
     "etc/mtab",
 )
-_EMPTY = (
-    "tmp", "proc", "sys", "dev", "run", "root", "home", "var/tmp", "var/log", "var/cache/apt/archives/partial",
-    "var/lib/apt/lists/partial",
-)  # fmt: skip
+# Empty folders and their modes.
+_MADE = {
+    "tmp": 0o1777, "var": 0o755, "var/tmp": 0o1777, "proc": 0o755, "sys": 0o755, "dev": 0o755, "run": 0o755,
+    "root": 0o700, "home": 0o755, "var/log": 0o755,
+    "var/cache/apt/archives/partial": 0o755, "var/lib/apt/lists/partial": 0o755,
+}  # fmt: skip
 _LINKS = ("bin", "sbin", "lib", "lib64")
 _DOCUMENTATION = ("/usr/share/doc/", "/usr/share/man/", "/usr/share/locale/", "/usr/share/info/")
 # Newer than that of some interpreters, which refuse the extras in requirements/scheduler.txt.
@@ -51,23 +53,28 @@ def missing() -> str:
     return f"not installed: {', '.join(absent)}" if absent else ""
 
 
-def write_debian(file: IO[bytes]) -> None:
-    """Write the files of the packages and of what they need as a tar archive."""
+def write_image(file: IO[bytes], pip: Path) -> None:
+    """Write a tar archive with the packages, and in usr/local this interpreter and its environment.
+
+    Args:
+        pip: what `install_pip` installed.
+    """
     paths = {_real(path) for path in _package_files()} | set(_alternatives())
     with tarfile.open(fileobj=file, mode="w|") as tar:
         for name in _LINKS:
             tar.add(f"/{name}", name, recursive=False)
-        for name in _EMPTY:
+        for name, mode in _MADE.items():
             folder = tarfile.TarInfo(name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if name.endswith("tmp") else 0o755
+            folder.type, folder.mode = tarfile.DIRTYPE, mode
             tar.addfile(folder)
         for name in _WHOLE:
             tar.add(f"/{name}", name, filter=lambda entry: None if entry.name.startswith(_OMITTED) else entry)
-        added = {f"/{name}" for name in (*_EMPTY, *_LINKS)}
+        added = {f"/{name}" for name in (*_MADE, *_LINKS)}
         for path in sorted(paths - added):
             # Links may dangle.
-            if os.path.lexists(path) and not path.lstrip("/").startswith(_WHOLE):
+            if os.path.lexists(path) and not path.lstrip("/").startswith((*_WHOLE, "usr/local")):
                 tar.add(path, path.lstrip("/"), recursive=False)
+        _write_python(tar, pip)
 
 
 def install_pip(folder: Path, build: Path) -> None:
@@ -80,22 +87,26 @@ def install_pip(folder: Path, build: Path) -> None:
     Path(f"{folder}.new").rename(folder)
 
 
-def write_python(file: IO[bytes], pip: Path) -> None:
-    """Write this interpreter with pip and the packages of this environment as a tar archive.
-
-    They are those of requirements/, so that pip finds every pinned package installed.
-    """
+def _write_python(tar: tarfile.TarFile, pip: Path) -> None:
+    """Add the interpreter, pip and the packages of requirements/: pip finds every pinned package installed."""
     base, own = Path(sys.base_prefix), Path(sys.prefix)
     version = f"python3.{sys.version_info[1]}"
     packages = f"lib/{version}/site-packages"
-    with tarfile.open(fileobj=file, mode="w|") as tar:
-        tar.add(base / "bin" / version, f"bin/{version}")
-        tar.add(base / "lib", "lib", filter=lambda entry: None if f"{packages}/" in entry.name else _used(entry))
-        for folder in (own / packages, pip):
-            tar.add(folder, packages, filter=_used)
-        for script in sorted((own / "bin").iterdir()):
-            if script.is_file() and not script.is_symlink():
-                _add_script(tar, script, version)
+    tar.add(base / "bin" / version, f"usr/local/bin/{version}")
+    tar.add(
+        base / "lib", "usr/local/lib", filter=lambda entry: None if f"{packages}/" in entry.name else _used(entry)
+    )
+    for source in (own / packages, pip):
+        for path in sorted(source.iterdir()):
+            tar.add(path, f"usr/local/{packages}/{path.name}", filter=_used)
+    for script in sorted((own / "bin").iterdir()):
+        if script.is_file() and not script.is_symlink():
+            _add_script(tar, script, version)
+    for name in ("python", "python3"):
+        link = tarfile.TarInfo(f"usr/local/bin/{name}")
+        link.type, link.linkname = tarfile.SYMTYPE, version
+        tar.addfile(link)
+    _add_file(tar, "usr/local/bin/pip", b'#!/bin/sh\nexec python -m pip "$@"\n')
 
 
 def _add_script(tar: tarfile.TarFile, script: Path, version: str) -> None:
@@ -104,7 +115,12 @@ def _add_script(tar: tarfile.TarFile, script: Path, version: str) -> None:
     if not text.startswith(f"#!{sys.prefix}/bin/python".encode()):
         return
     text = f"#!/usr/local/bin/{version}\n".encode() + text.partition(b"\n")[2]
-    entry = tarfile.TarInfo(f"bin/{script.name}")
+    _add_file(tar, f"usr/local/bin/{script.name}", text)
+
+
+def _add_file(tar: tarfile.TarFile, name: str, text: bytes) -> None:
+    """Add a program."""
+    entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(text), 0o755
     tar.addfile(entry, io.BytesIO(text))
 
