@@ -1,10 +1,15 @@
-"""Connects triggers to nodes through Airflow connections and the SSH provider's asynchronous hook."""
+"""Connects triggers to nodes: by Airflow connections and the SSH provider's asynchronous hook, or by `exec`."""
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Node
+from tipcflow.transport.async_base import AsyncTransport
+from tipcflow.transport.async_local import AsyncLocalTransport
+from tipcflow.transport.asyncssh_adapter import AsyncSshTransport
 from tipcflow.transport.ssh_errors import DroppedError, dropped, explain
 from tipcflow_operators.airflow.connect import connection_route
 
@@ -17,8 +22,22 @@ TIMEOUT_S = 30
 logging.getLogger("asyncssh").setLevel(logging.WARNING)
 
 
-async def connect_async(node: Node) -> "asyncssh.SSHClientConnection":
-    """Connect to a node by its Airflow connection, once.
+@asynccontextmanager
+async def connect_async(node: Node) -> AsyncIterator[AsyncTransport]:
+    """Connect to a node for the duration of the context; once, without retries.
+
+    Raises:
+        InfraError: the login failed; the same messages as `tipcflow_operators.airflow.connect`.
+    """
+    if node.exec is not None or (node.slurm is not None and node.slurm.local):
+        yield AsyncLocalTransport(node)
+        return
+    async with await _ssh(node) as connection:
+        yield AsyncSshTransport(node, connection)
+
+
+async def _ssh(node: Node) -> "asyncssh.SSHClientConnection":
+    """Connect to a node by its Airflow connection.
 
     Raises:
         InfraError: the login failed; the same messages as `tipcflow_operators.airflow.connect`.

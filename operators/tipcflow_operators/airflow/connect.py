@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import InfraError, Node
 from tipcflow.transport import Transport
+from tipcflow.transport.connect import connect as connect_directly
 from tipcflow.transport.ssh_errors import Route, patient_login
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ logging.getLogger("paramiko").setLevel(logging.WARNING)
 
 
 def connect(node: Node, hook: "SSHHook | None" = None) -> Transport:
-    """Connect to a node by its Airflow connection.
+    """Connect to a node by its Airflow connection; to a container or pod by the `exec` of its engine.
 
     Args:
         node: its `connection` is the id of the connection.
@@ -29,6 +30,8 @@ def connect(node: Node, hook: "SSHHook | None" = None) -> Transport:
         InfraError: the connection does not exist or disables host key verification, or the login fails. The
             message names the node and the connection.
     """
+    if node.exec is not None:
+        return connect_directly(node, timeout=TIMEOUT_S)
     from tipcflow.transport.paramiko_adapter import ParamikoTransport
 
     hook = hook_of(node.connection, node.name) if hook is None else checked(hook, node.name)

@@ -12,6 +12,7 @@ from tipcflow.execute.allocation.client import login_node
 from tipcflow.execute.allocation.hold import waiting_message
 from tipcflow.remote.slurm import commands
 from tipcflow.remote.slurm.output import jobs_in, position_in
+from tipcflow.transport import Completed
 from tipcflow_operators.airflow.async_connect import connect_async
 from tipcflow_operators.countdown import Countdown
 from tipcflow_operators.triggers.waits import SETTLE_S
@@ -68,10 +69,14 @@ class AllocationTrigger(BaseTrigger):
 
     async def _waits(self) -> str:
         """Return what the run waits for; '' if its job does not wait any more."""
-        async with await connect_async(login_node(self.cluster)) as connection:
-            done = await connection.run(commands.find(self.job_name), check=True)
-            waiting = [job for job in jobs_in(str(done.stdout)) if job.is_waiting]
+        async with connect_async(login_node(self.cluster)) as transport:
+            done = await transport.run(commands.find(self.job_name), check=True)
+            waiting = [job for job in jobs_in(_text(done)) if job.is_waiting]
             if not waiting:
                 return ""
-            queue = await connection.run(commands.pending(self.cluster))
-        return waiting_message(self.cluster, waiting[0], position_in(str(queue.stdout), waiting[0].id))
+            queue = await transport.run(commands.pending(self.cluster))
+        return waiting_message(self.cluster, waiting[0], position_in(_text(queue), waiting[0].id))
+
+
+def _text(done: Completed) -> str:
+    return done.stdout.decode("utf-8", "replace")

@@ -5,6 +5,7 @@ import json
 import random
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any, NamedTuple, Self
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -16,7 +17,6 @@ from tipcflow.domain.run.job_event import JobEnd, JobGone, JobHang, JobLog, JobT
 from tipcflow.execute.job.listening import progress_event
 from tipcflow.execute.progress import Kind, Listener
 from tipcflow.remote import commands
-from tipcflow.remote.slurm.commands import on_node
 from tipcflow.remote.stillness import Stalled, Stillness
 from tipcflow_operators.airflow.async_connect import connect_async
 from tipcflow_operators.airflow.events import TaskLog, listener
@@ -214,9 +214,9 @@ class JobTrigger(BaseTrigger):
     @staticmethod
     async def _query(node: Node, command: str, within_s: float) -> str:
         async with asyncio.timeout(within_s):
-            async with await connect_async(node) as connection:
-                done = await connection.run(on_node(node, command))
-        return str(done.stdout)
+            async with connect_async(node) as transport:
+                done = await transport.run(command)
+        return done.stdout.decode("utf-8", "replace")
 
     @property
     def _waits_for_trainers(self) -> bool:
@@ -243,19 +243,19 @@ class JobTrigger(BaseTrigger):
         """Watch for `seconds`, or until the servers may have to end; return whether the job has ended."""
         self._stillness.begin_watch()
         watch = commands.watch(self.node, self.job, seconds=seconds, resume=self.resume)
-        command = on_node(self.node, watch)
-        async with await connect_async(self.node) as connection:
-            process = await connection.create_process(command, stdin=-3, encoding=None)
-            async with process:
-                has_output = False
-                while line := await asyncio.wait_for(process.stdout.readline(), self.silence_s):
-                    has_output = True
-                    if self._take(json.loads(line), listen):
-                        return True
-                    if self._waits_for_trainers:
-                        return False
-                if not has_output:
-                    raise ConnectionError("the node's runner sent no data")
+        has_output = False
+        async with (
+            connect_async(self.node) as transport,
+            aclosing(transport.lines(watch, silence_s=self.silence_s)) as lines,
+        ):
+            async for line in lines:
+                has_output = True
+                if self._take(json.loads(line), listen):
+                    return True
+                if self._waits_for_trainers:
+                    return False
+        if not has_output:
+            raise ConnectionError("the node's runner sent no data")
         return False
 
     def _take(self, message: dict[str, Any], listen: Listener) -> bool:
@@ -284,6 +284,6 @@ class JobTrigger(BaseTrigger):
 
     async def _stop(self, node: Node, job: str) -> None:
         async with asyncio.timeout(STOP_S):
-            async with await connect_async(node) as connection:
+            async with connect_async(node) as transport:
                 command = commands.stop(node, job, "stopped from Airflow", StoppedBy.USER)
-                await connection.run(on_node(node, command), check=True)
+                await transport.run(command, check=True)

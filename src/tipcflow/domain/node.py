@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from tipcflow.domain.base import Frozen, Record
+from tipcflow.domain.exec_target import ExecTarget
 
 # Name of an environment variable that a shell can export.
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -189,13 +190,14 @@ class NodeSettings(Frozen):
 
 
 class Node(NodeSettings):
-    """One host of a cluster: reachable by SSH, or part of a Slurm allocation.
+    """One host of a cluster: reachable by SSH, part of a Slurm allocation, or a running container or pod.
 
     Attributes:
         address: the IP address for the other nodes, passed to `--ips`.
         connection: the Airflow connection ID; the CLI uses `ssh` instead. Both are those of the login node if the
             node is part of an allocation.
         slurm: its place in a Slurm allocation; None for a node that is reached directly.
+        exec: the running container or pod that the node is; None for a host. It replaces `ssh` and `connection`.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)
@@ -203,10 +205,23 @@ class Node(NodeSettings):
     connection: str = ""
     ssh: SshTarget = SshTarget()
     slurm: SlurmStep | None = None
+    exec: ExecTarget | None = None
+
+    @model_validator(mode="after")
+    def _reached_one_way(self) -> Self:
+        if self.exec is None:
+            return self
+        if self.connection or self.ssh != SshTarget():
+            raise ValueError("`exec` replaces `ssh` and `connection`: a node has one of them")
+        if self.container is not None:
+            raise ValueError("a node with `exec` is a container itself: `container` is not supported")
+        return self
 
     @property
     def open_port(self) -> int:
-        """Return the port that accepts connections of the other nodes: that of sshd, or of slurmd."""
+        """Return the port that accepts connections of the other nodes, that of sshd or slurmd; 0 if none does."""
+        if self.exec is not None:
+            return 0
         return (self.slurm.port if self.slurm else self.ssh.port) or 22
 
 

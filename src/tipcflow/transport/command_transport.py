@@ -30,13 +30,13 @@ class CommandTransport(ABC):
 
     def run(self, command: str, *, input: bytes | None = None, timeout: float = 60.0) -> Completed:  # noqa: A002
         """Run a command to its end; `timeout` limits the whole command, seconds."""
-        return self._run(self._on_node(command), io.BytesIO(input or b""), timeout)
+        return self._run(self.on_node(command), io.BytesIO(input or b""), timeout)
 
     def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644, timeout: float = 300.0) -> None:
         """Write a file on the node atomically."""
         command = commands.write_file(remote, mode=mode, seconds=timeout + 30)
         with io.BytesIO(data) if isinstance(data, bytes) else data.open("rb") as source:
-            done = self._run(self._on_node(command), source, timeout)
+            done = self._run(self.on_node(command), source, timeout)
         if done.exit_code:
             raise self._failed(f"cannot write {remote}", done.stderr)
 
@@ -50,7 +50,7 @@ class CommandTransport(ABC):
         timeout: float = 300.0,
     ) -> bytes:
         """Return a file's bytes, or write them to `local` atomically."""
-        command = self._on_node(commands.read_file(remote, offset=offset, limit=limit))
+        command = self.on_node(commands.read_file(remote, offset=offset, limit=limit))
         if local is None:
             sink = io.BytesIO()
             self._check_read(remote, self._run(command, io.BytesIO(), timeout, sink))
@@ -72,7 +72,7 @@ class CommandTransport(ABC):
         with local.open("ab") as file:
             offset = file.tell()
             if offset < limit:
-                command = self._on_node(commands.read_file(remote, offset=offset, limit=limit - offset))
+                command = self.on_node(commands.read_file(remote, offset=offset, limit=limit - offset))
                 self._check_read(remote, self._run(command, io.BytesIO(), timeout, file))
 
     def get_many(
@@ -84,7 +84,7 @@ class CommandTransport(ABC):
             return {}
         local.mkdir(parents=True, exist_ok=True)
         incoming = local / ".incoming"
-        command = self._on_node(pack_files(root, wanted, limit=limit))
+        command = self.on_node(pack_files(root, wanted, limit=limit))
         try:
             with incoming.open("wb") as file:
                 done = self._run(command, io.BytesIO(), timeout, file)
@@ -136,14 +136,14 @@ class CommandTransport(ABC):
     ) -> Completed:
         """Run a command where the connection leads, with stdin from `source` and stdout to `sink`, if any."""
 
-    def _on_node(self, command: str) -> str:
+    def on_node(self, command: str) -> str:
         """Return the command that runs `command` on the node, given where the connection leads."""
         try:
             return slurm.on_node(self.node, command)
         except ValueError as error:
             raise InfraError(str(error), node=self.node.name) from error
 
-    def _of_step(self, code: int, stderr: bytes) -> bytes:
+    def own_stderr(self, code: int, stderr: bytes) -> bytes:
         """Return what a command printed to stderr, without the messages of Slurm about its exit code.
 
         Raises:

@@ -12,8 +12,12 @@ def connect(node: Node, *, timeout: float = 10.0) -> Transport:
 
     Raises:
         InfraError: unreachable, connection refused, unknown or changed host key, login refused, Slurm
-            allocation lost: one message each.
+            allocation lost, container or pod not running: one message each.
     """
+    if node.exec is not None:
+        from tipcflow.transport import exec_adapter
+
+        return exec_adapter.connect(node, timeout=timeout)
     if node.slurm is not None and node.slurm.local:
         from tipcflow.transport import local_adapter
 

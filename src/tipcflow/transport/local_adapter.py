@@ -7,9 +7,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import IO
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from typing import IO, ClassVar
 
 from tipcflow.domain import Node
 from tipcflow.domain.numbers.units import limit, size
@@ -23,8 +24,6 @@ LINE_LIMIT = 4 << 20
 OUTPUT_LIMIT = 64 << 20
 # From SIGTERM, with which srun ends its step, to SIGKILL.
 KILL_AFTER_S = 3.0
-# As in a login session by SSH: neither an allocation, nor an environment of this process reaches the nodes.
-_KEPT = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "SLURM_CONF", "TZ", "USER")
 
 
 def connect(node: Node) -> "LocalTransport":
@@ -41,6 +40,18 @@ def connect(node: Node) -> "LocalTransport":
 class LocalTransport(CommandTransport):
     """See `tipcflow.transport.base.Transport`."""
 
+    # As in a login session by SSH: neither an allocation, nor an environment of this process reaches the nodes.
+    environment: ClassVar[tuple[str, ...]] = (
+        "HOME",
+        "LANG",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "SLURM_CONF",
+        "TZ",
+        "USER",
+    )
+
     @contextmanager
     def stream(
         self,
@@ -52,11 +63,16 @@ class LocalTransport(CommandTransport):
     ) -> Iterator[Iterator[bytes]]:
         """Run a command and yield its output lines; `timeout` is its maximum silence, `first` the maximum time
         until the first output, seconds."""
-        with _process(self._on_node(command), io.BytesIO(input)) as process:
+        with self._process(self.on_node(command), io.BytesIO(input)) as process:
             yield self._lines(process, timeout, first)
 
     def close(self) -> None:
         """Do nothing: every command is a process of its own."""
+
+    def _process(
+        self, command: str, source: io.BufferedIOBase, unreadable: list[OSError] | None = None
+    ) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        return _process(command, source, unreadable, kept=self.environment)
 
     def _lines(self, process: subprocess.Popen[bytes], timeout: float, first: float) -> Iterator[bytes]:
         errors, rest = bytearray(), b""
@@ -67,17 +83,24 @@ class LocalTransport(CommandTransport):
                 raise self._error(f"the command printed a line of more than {size(LINE_LIMIT)}")
         code = self._code(process, timeout)
         if code:
-            raise self._failed(f"the command ended with {code}", self._of_step(code, bytes(errors)))
+            raise self._failed(f"the command ended with {code}", self.own_stderr(code, bytes(errors)))
         if rest:
             yield rest
 
     def _run(
         self, command: str, source: io.BufferedIOBase, timeout: float, sink: io.BufferedIOBase | None = None
     ) -> Completed:
+        done = self._run_here(command, source, timeout, sink)
+        return replace(done, stderr=self.own_stderr(done.exit_code, done.stderr))
+
+    def _run_here(
+        self, command: str, source: io.BufferedIOBase, timeout: float, sink: io.BufferedIOBase | None = None
+    ) -> Completed:
+        """Run a command on this machine; its stderr is as the command printed it."""
         until = time.monotonic() + timeout
         output, errors = sink or io.BytesIO(), bytearray()
         unreadable: list[OSError] = []
-        with _process(command, source, unreadable) as process:
+        with self._process(command, source, unreadable) as process:
             for piece in self._pieces(process, errors, timeout, until=until):
                 output.write(piece)
                 if sink is None and output.tell() > OUTPUT_LIMIT:
@@ -86,7 +109,7 @@ class LocalTransport(CommandTransport):
         if unreadable:
             raise unreadable[0]
         text = output.getvalue() if sink is None and isinstance(output, io.BytesIO) else b""
-        return Completed(code, text, self._of_step(code, bytes(errors)))
+        return Completed(code, text, bytes(errors))
 
     def _pieces(
         self,
@@ -129,10 +152,10 @@ class LocalTransport(CommandTransport):
 
 @contextmanager
 def _process(
-    command: str, source: io.BufferedIOBase, unreadable: list[OSError] | None = None
+    command: str, source: io.BufferedIOBase, unreadable: list[OSError] | None, *, kept: Collection[str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command with that stdin; end it, and its children, with the context."""
-    env = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")}
+    """Run a command with that stdin and environment; end it, and its children, with the context."""
+    env = {name: value for name, value in os.environ.items() if name in kept or name.startswith("LC_")}
     process = subprocess.Popen(
         ["/bin/sh", "-c", command],
         stdin=subprocess.PIPE,

@@ -57,7 +57,7 @@ class ParamikoTransport(CommandTransport):
     ) -> Iterator[Iterator[bytes]]:
         """Run a command and yield its output lines; `timeout` is the maximum silence of the node, `first` the
         maximum time until the first output, seconds."""
-        channel = self._open(self._on_node(command), timeout)
+        channel = self._open(self.on_node(command), timeout)
         try:
             yield self._lines(channel, input, timeout, first)
         finally:
@@ -146,7 +146,7 @@ class ParamikoTransport(CommandTransport):
             if unreadable:
                 raise unreadable[0]
         text = output.getvalue() if sink is None and isinstance(output, io.BytesIO) else b""
-        return Completed(code, text, self._of_step(code, bytes(errors)))
+        return Completed(code, text, self.own_stderr(code, bytes(errors)))
 
     def _lines(self, channel: paramiko.Channel, source: bytes, timeout: float, first: float) -> Iterator[bytes]:
         errors, rest = bytearray(), b""
@@ -160,7 +160,7 @@ class ParamikoTransport(CommandTransport):
                 raise self._error(f"the remote command printed a line of more than {size(LINE_LIMIT)}")
         code = self._exit_code(channel, time.monotonic() + timeout)
         if code:
-            raise self._failed(f"the remote command ended with {code}", self._of_step(code, bytes(errors)))
+            raise self._failed(f"the remote command ended with {code}", self.own_stderr(code, bytes(errors)))
         if rest:
             yield rest
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import time
-from types import SimpleNamespace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from tipcflow.domain import Cluster, Node, SlurmSource, SlurmStep
+from tipcflow.transport import Completed
 from tipcflow_operators.triggers import allocation as triggers
 from tipcflow_operators.triggers.allocation import AllocationTrigger
 
@@ -37,24 +39,19 @@ class Login:
         self.states = list(states)
         self.nodes: list[Node] = []
 
-    async def connect(self, node: Node) -> "Login":
+    @asynccontextmanager
+    async def connect(self, node: Node) -> AsyncIterator["Login"]:
         self.nodes.append(node)
-        return self
+        yield self
 
-    async def __aenter__(self) -> "Login":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-    async def run(self, command: str, **_: Any) -> SimpleNamespace:
+    async def run(self, command: str, **_: Any) -> Completed:
         if "--states=PENDING" in command:
-            return SimpleNamespace(stdout="5\n7\n")
+            return Completed(0, b"5\n7\n", b"")
         assert "--name=tipc-mine-1" in command
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         if isinstance(state, Exception):
             raise state
-        return SimpleNamespace(stdout=state)
+        return Completed(0, state.encode(), b"")
 
 
 def fired(

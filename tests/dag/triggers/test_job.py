@@ -3,7 +3,8 @@
 import asyncio
 import json
 import threading
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from tipcflow.domain import Node
 from tipcflow.execute.events import read_events
 from tipcflow.execute.progress import Kind
 from tipcflow.remote import commands
+from tipcflow.transport import Completed
+from tipcflow.transport.async_base import AsyncTransport
+from tipcflow.transport.asyncssh_adapter import AsyncSshTransport
 from tipcflow_operators.airflow import async_connect
 from tipcflow_operators.triggers import job as triggers
 from tipcflow_operators.triggers.job import JobTrigger
@@ -38,18 +42,15 @@ def requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str
         def __init__(self, node: Node) -> None:
             self.node = node
 
-        async def run(self, command: str, **_: Any) -> None:
+        async def run(self, command: str, **_: Any) -> Completed:
             messages.append((self.node.name, command))
+            return Completed(0, b"", b"")
 
+    @asynccontextmanager
     async def connection(node: Node) -> Any:
         if node.name == "b":
             raise OSError("no route")
-
-        @asynccontextmanager
-        async def line() -> Any:
-            yield Line(node)
-
-        return line()
+        yield Line(node)
 
     monkeypatch.setattr(triggers, "connect_async", connection)
     return messages
@@ -145,22 +146,6 @@ def test_a_trigger_of_an_earlier_version_is_understood() -> None:
     assert JobTrigger(**fields).peers_every_s == 240.0
 
 
-class Process:
-    """A watch on a node, which prints these events and ends."""
-
-    def __init__(self, events: list[dict[str, Any]]) -> None:
-        self.stdout, self._lines = self, iter([json.dumps(event).encode() for event in events])
-
-    async def __aenter__(self) -> "Process":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-    async def readline(self) -> bytes:
-        return next(self._lines, b"")
-
-
 def fired_by(
     trigger: JobTrigger, monkeypatch: pytest.MonkeyPatch, *watches: list[dict[str, Any]]
 ) -> dict[str, Any]:
@@ -168,15 +153,13 @@ def fired_by(
     left = iter(watches)
 
     class Line:
-        async def create_process(self, *_: Any, **__: Any) -> Process:
-            return Process(next(left))
+        async def lines(self, *_: Any, **__: Any) -> AsyncGenerator[bytes, None]:
+            for event in next(left):
+                yield json.dumps(event).encode()
 
+    @asynccontextmanager
     async def connection(_: Node) -> Any:
-        @asynccontextmanager
-        async def line() -> Any:
-            yield Line()
-
-        return line()
+        yield Line()
 
     async def first() -> TriggerEvent:
         return await asyncio.wait_for(anext(trigger.run()), 60)
@@ -267,15 +250,20 @@ def test_the_ssh_provider_is_imported_in_a_thread(monkeypatch: pytest.MonkeyPatc
         def __init__(self, **_: Any) -> None:
             pass
 
-        async def get_conn(self) -> str:
-            return "connection"
+        async def get_conn(self) -> Any:
+            return nullcontext("connection")
 
     def imported() -> type[Hook]:
         threads.append(threading.current_thread())
         return Hook
 
     monkeypatch.setattr(async_connect, "_hook_class", imported)
-    assert asyncio.run(async_connect.connect_async(NODES[0])) == "connection"
+
+    async def connected() -> AsyncTransport:
+        async with async_connect.connect_async(NODES[0]) as transport:
+            return transport
+
+    assert isinstance(asyncio.run(connected()), AsyncSshTransport)
     assert threads
     assert threads[0] is not threading.main_thread()
 

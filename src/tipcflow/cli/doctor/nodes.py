@@ -38,9 +38,7 @@ def _inspect(node: Node, cluster: Cluster) -> list[Finding]:
         session.prepare()
         login = f"{node.address}, workspace {node.workspace}"
         findings.append(Finding(where=where, what="login", ok=True, found=login))
-        peers = {
-            peer.name: f"{peer.address}:{peer.ssh.port or 22}" for peer in cluster.nodes if peer.name != node.name
-        }
+        peers = {peer.name: f"{peer.address}:{peer.open_port}" for peer in cluster.nodes if peer.name != node.name}
         facts = session.facts(peers)
     except InfraError as error:
         return [*findings, of_error(where, "container" if findings and node.container else "login", error)]

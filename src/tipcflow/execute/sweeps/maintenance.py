@@ -83,4 +83,5 @@ def known_clusters(upkeep: Upkeep) -> list[Cluster]:
 
 def place_of(node: Node) -> tuple[str, str, str]:
     """Return the identity of a node across clusters: address, login and workspace."""
-    return node.address, node.connection or node.ssh.model_dump_json(), node.workspace
+    reached = node.exec.model_dump_json() if node.exec else node.connection or node.ssh.model_dump_json()
+    return node.address, reached, node.workspace

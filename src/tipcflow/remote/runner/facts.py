@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
@@ -17,6 +18,7 @@ from .framework import libraries, software
 
 LIMIT_S = 5.0  # time limit for all facts together
 PEER_S = 2.0
+SSH_PORT = 22
 GPU_FIELDS = ("name", "uuid", "memory.total", "driver_version", "compute_cap")
 
 
@@ -130,13 +132,15 @@ def engines() -> Json:
 
 def unreachable(name: str, address: str, port: int) -> str:
     """Return why a peer is unreachable, '' if it is reachable: by ping, if installed, and by TCP to its ssh
-    port."""
+    port. Port 0: the peer has no sshd; that it refuses the connection shows that it is reachable."""
     host, colon, own = address.rpartition(":")
     if colon and own.isdigit() and host.count(":") != 1:
         address, port = host.strip("[]"), int(own)
     try:
-        socket.create_connection((address, port), timeout=PEER_S).close()
+        socket.create_connection((address, port or SSH_PORT), timeout=PEER_S).close()
     except OSError as error:
+        if not port and error.errno == errno.ECONNREFUSED:
+            return ""
         reason = error.strerror or str(error)
     else:
         return ""

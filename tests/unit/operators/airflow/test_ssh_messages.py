@@ -75,7 +75,12 @@ def test_the_triggerer_explains_a_refused_connection(stack: ExitStack, monkeypat
     host, port = closed_port(stack)
     monkeypatch.setenv("AIRFLOW_CONN_SSH_A", f"ssh://ci@{host}:{port}")
     node = Node(name="a", address=host, python="/usr/bin/python3", workspace="/w", connection="ssh_a")
+
+    async def connect() -> None:
+        async with connect_async(node):
+            pass
+
     with pytest.raises(InfraError) as caught:
-        asyncio.run(connect_async(node))
+        asyncio.run(connect())
     assert caught.value.message == f"node a: {host} refuses connections: no SSH server is running there"
     assert caught.value.passing

@@ -1,0 +1,106 @@
+"""The files for Kubernetes: their fields exist, and they agree with the settings of other installations.
+
+No test has a Kubernetes cluster or Helm. `kubernetes_fields.json` has what the schemas of Kubernetes 1.37,
+Volcano, JobSet and Airflow's chart 1.22 say about the fields that are used (tools/kubernetes_fields.py).
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tipcflow.domain import Node
+from tipcflow.domain.exec_target import KubernetesExec
+
+ROOT = Path(__file__).parents[3]
+MANIFESTS = ROOT / "docker" / "kubernetes"
+FIELDS = json.loads(Path(__file__).with_name("kubernetes_fields.json").read_text())
+TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+def documents(name: str) -> list[Any]:
+    return list(yaml.safe_load_all((MANIFESTS / name).read_text()))
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from leaves(below, f"{path}.{key}")
+    elif isinstance(value, list):
+        for below in value:
+            yield from leaves(below, f"{path}.*")
+    else:
+        yield path, value
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in MANIFESTS.glob("*.yaml")))
+def test_fields_have_the_types_of_the_schemas(name: str) -> None:
+    for document in documents(name):
+        kind = f"{document['apiVersion']} {document['kind']}" if "apiVersion" in document else "values"
+        for path, value in leaves(document):
+            assert TYPES[type(value)] in FIELDS[kind].get(path, ()), f"{kind}{path}: {value!r}"
+
+
+def test_chart_has_the_settings_of_other_installations() -> None:
+    config = documents("values.yaml")[0]["config"]
+    lines = (ROOT / "configs" / "airflow.env").read_text().splitlines()
+    for line in lines:
+        if not line.startswith("AIRFLOW__"):
+            continue
+        name, _, value = line.partition("=")
+        section, option = name.removeprefix("AIRFLOW__").lower().split("__")
+        if option not in {"executor", "parallelism"}:
+            assert config[section][option] == value, name
+
+
+def test_no_file_contains_a_secret() -> None:
+    values = documents("values.yaml")[0]
+    assert not {"fernetKey", "jwtSecret", "apiSecretKey", "webserverSecretKey"} & values.keys()
+    assert all(name.endswith("SecretName") for name in values["data"])
+    kinds = {document["kind"] for path in MANIFESTS.glob("[!v]*.yaml") for document in documents(path.name)}
+    assert "Secret" not in kinds
+
+
+def test_workers_may_run_commands_in_pods_of_nodes_only() -> None:
+    by_kind = {document["kind"]: document for document in documents("access.yaml")}
+    assert {rule["resources"][0]: rule["verbs"] for rule in by_kind["Role"]["rules"]} == {
+        "pods": ["get"],
+        "pods/exec": ["create", "get"],
+    }
+    account = by_kind["RoleBinding"]["subjects"][0]["name"]
+    values = documents("values.yaml")[0]
+    assert {values[part]["serviceAccount"]["name"] for part in ("workers", "triggerer")} == {account}
+
+
+def pods(document: Any) -> dict[str, Any]:
+    """kubectl's name of each pod -> its template."""
+    spec, name = document["spec"], document["metadata"]["name"]
+    if document["kind"] == "StatefulSet":
+        return {f"{name}-{number}": spec["template"] for number in range(spec["replicas"])}
+    if document["kind"] == "JobSet":
+        return {
+            f"job/{name}-{job['name']}-{number}": job["template"]["spec"]["template"]
+            for job in spec["replicatedJobs"]
+            for number in range(job["replicas"])
+        }
+    return {
+        f"{name}-{task['name']}-{number}": task["template"]
+        for task in spec["tasks"]
+        for number in range(task["replicas"])
+    }
+
+
+@pytest.mark.parametrize("name", ["nodes.yaml", "nodes-volcano.yaml", "nodes-jobset.yaml"])
+def test_nodes_are_two_pods_that_adopt_jobs_and_hold_no_credentials(name: str) -> None:
+    made = pods(documents(name)[-1])
+    assert len(made) == 2
+    for pod, template in made.items():
+        spec = template["spec"]
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["containers"][0]["command"][0] == "tini"
+        target = KubernetesExec(kind="kubernetes", pod=pod, namespace="tipcflow-nodes", container="node")
+        workspace = spec["containers"][0]["volumeMounts"][0]["mountPath"]
+        Node(name="a", address="10.0.0.1", python="/usr/bin/python3", workspace=workspace, exec=target)
