@@ -1,17 +1,18 @@
 """Paddle's launcher with `--master` trains what it trains with `--ips`: on two nodes with two ranks each."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 from tests.support import certify
+from tests.support.samples.site import sample_site
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import StepKind
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
+SUITE = "mobilenet_v3_small"
 PARAMS = "test_tipc/configs/mobilenet_v3_small/train_fleet_infer_python.txt"
 
 
@@ -21,14 +22,8 @@ def site(
 ) -> certify.Site:
     """The sample suite, one epoch and the training alone; the cluster `newer` starts it with `--master`."""
     monkeypatch.setattr(certify, "DEADLINE_S", 600)
-    site = certify.Site(tmp_path, make_nodes(python=node_python))
-    made = ("lite_data", "images", "output", "log", "pretrain_models", "__pycache__")
-    sample = certify.ROOT / "examples" / "mobilenet_v3_small"
-    shutil.copytree(sample, tmp_path / "sample", ignore=shutil.ignore_patterns(*made))
-    suite = yaml.safe_load((certify.ROOT / "configs" / "suites" / "mobilenet_v3_small.yaml").read_text())
-    suite.update(name="sample", folder=str(tmp_path / "sample"))
-    (site.configs / "suites" / "sample.yaml").write_text(yaml.safe_dump(suite))
-    params = tmp_path / "sample" / PARAMS
+    site = sample_site(tmp_path, make_nodes(python=node_python), SUITE)
+    params = site.suite / PARAMS
     text = params.read_text().replace("lite_train_lite_infer=5", "lite_train_lite_infer=1")
     text = text.replace("eval:train.py --test-only", "eval:null").replace(
         "norm_export:tools", "norm_export:null\n#"
@@ -41,7 +36,7 @@ def site(
 
 def losses(site: certify.Site, cluster: str) -> tuple[str, dict[tuple[object, ...], float]]:
     """The training's command on the first node, and every rank's losses."""
-    outcome = site.run(params=PARAMS, suite="sample", cluster=cluster)
+    outcome = site.run(params=PARAMS, suite=SUITE, cluster=cluster)
     with site.store() as store:
         train = next(step for step in store.plans.get(outcome.run.id).steps if step.kind is StepKind.TRAIN)
         assert store.steps.statuses(outcome.run.id)[train.id][0] == "pass", outcome.output
