@@ -2,7 +2,7 @@
 
 import shlex
 
-from tipcflow.domain.exec_target import DockerExec, ExecTarget, KubernetesExec
+from tipcflow.domain import DockerExec, ExecTarget, KubernetesExec
 
 ENDED = b"tipcflow: the command ended with "
 """Beginning of the last line on stderr of a command that ended; without it, the engine or the connection failed.

@@ -2,8 +2,7 @@
 
 import io
 
-from tipcflow.domain import InfraError, Node
-from tipcflow.domain.exec_target import DockerExec, KubernetesExec
+from tipcflow.domain import DockerExec, InfraError, KubernetesExec, Node
 from tipcflow.remote.exec_command import exec_command, skips_tls, split_end
 from tipcflow.transport.command_transport import last_line
 from tipcflow.transport.local_adapter import LocalTransport

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tipcflow.domain import Node
-from tipcflow.domain.exec_target import KubernetesExec
+from tipcflow.domain import KubernetesExec, Node
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "docker" / "kubernetes"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.expected.golden import assert_golden
 
-from tipcflow.domain.exec_target import DockerExec, ExecTarget, KubernetesExec
+from tipcflow.domain import DockerExec, ExecTarget, KubernetesExec
 from tipcflow.remote.exec_command import exec_command, skips_tls, split_end
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "remote"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.domain import InfraError, Node
-from tipcflow.domain.exec_target import DockerExec, ExecTarget, KubernetesExec
+from tipcflow.domain import DockerExec, ExecTarget, InfraError, KubernetesExec, Node
 from tipcflow.transport.async_local import AsyncLocalTransport
 from tipcflow.transport.connect import connect
 
