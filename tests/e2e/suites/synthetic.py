@@ -7,6 +7,8 @@ import tarfile
 import zipfile
 from collections.abc import Mapping
 
+import numpy as np
+
 
 def archive(files: Mapping[str, bytes]) -> bytes:
     """Return a tar archive of files."""
@@ -86,3 +88,53 @@ def facades() -> bytes:
     names = ("train/1.jpg", "train/2.jpg", "test/1.jpg")
     # PPM: OpenCV decodes by content, not by file name.
     return archive({f"facades/{name}": b"P6 512 256 255\n" + source.randbytes(3 * 512 * 256) for name in names})
+
+
+def coco() -> bytes:
+    """Return an archive like coco_tipc.tar of PaddleDetection: images of noise with two boxes each, 80 classes."""
+    source, width, height = random.Random(7), 320, 240
+    files: dict[str, bytes] = {}
+    categories = [{"id": number, "name": f"class {number}", "supercategory": "all"} for number in range(1, 81)]
+    for kind, count in (("train", 8), ("val", 2), ("test", 2)):
+        names = [f"{number:012}.jpg" for number in range(count)]
+        for name in names:
+            # A PPM: readers decode by content, not by file name.
+            pixels = source.randbytes(3 * width * height)
+            files[f"coco_tipc/{kind}2017/{name}"] = f"P6 {width} {height} 255\n".encode() + pixels
+        if kind == "test":
+            continue
+        images = [
+            {"id": number, "file_name": name, "height": height, "width": width}
+            for number, name in enumerate(names)
+        ]
+        boxes = [_box(2 * image + place, image, place) for image in range(count) for place in range(2)]
+        labels = {"images": images, "annotations": boxes, "categories": categories}
+        files[f"coco_tipc/annotations/instances_{kind}2017.json"] = json.dumps(labels).encode()
+    return archive(files)
+
+
+def _box(number: int, image: int, place: int) -> dict[str, object]:
+    left, top, width, height = 20 + 30 * place, 30, 100, 90
+    corners = [left, top, left + width, top, left + width, top + height, left, top + height]
+    return {
+        "id": number + 1,
+        "image_id": image,
+        "category_id": 1 + (image + place) % 4,
+        "bbox": [left, top, width, height],
+        "area": width * height,
+        "iscrowd": 0,
+        "segmentation": [corners],
+    }
+
+
+def skeletons() -> tuple[bytes, bytes]:
+    """Return data and labels like FSD_train_data.npy of PaddleVideo: four skeletons in 300 of 400 frames."""
+    data = np.zeros((4, 3, 400, 25, 1), "float32")
+    data[:, :, :300] = np.random.default_rng(7).random((4, 3, 300, 25, 1))
+    return _npy(data), _npy(np.arange(4, dtype="int64"))
+
+
+def _npy(values: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> bytes:
+    with io.BytesIO() as buffer:
+        np.save(buffer, values)
+        return buffer.getvalue()

@@ -1,8 +1,9 @@
 """Public suites, unmodified, through `tipcflow run` and the suite files of the repository.
 
-`TIPC_SUITES` names a folder with clones `models`, `PaddleClas`, `PaddleGAN`, `PaddleRec` and `PaddleSeg`, and with
-AutoLog in its folder `autolog` (`pip install --target`); those of other suites only if their dialects are to be
-compared. Without it the tests are skipped: the suites are not part of this repository.
+`TIPC_SUITES` names a folder with clones `models`, `PaddleClas`, `PaddleDetection`, `PaddleGAN`, `PaddleRec`,
+`PaddleSeg` and `PaddleVideo`, and with AutoLog in its folder `autolog` (`pip install --target`); those of other
+suites only if their dialects are to be compared. Without the variable the tests are skipped: the suites are not
+part of this repository.
 Data is synthetic where a script downloads it; a folder on the nodes replaces the server. If there is a folder
 `wheels`, pip installs packages from there only.
 """
@@ -13,12 +14,14 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.suites.public_site import FLEET, IMAGENET, MOBILENET, STEP6, SUITES, WEIGHTS, PublicSite, changed
-from tests.e2e.suites.synthetic import archive, facades, imagenet, supervisely
+from tests.e2e.suites.synthetic import archive, coco, facades, imagenet, skeletons, supervisely
 from tests.support.certify import MODE, TIPCFLOW
 
 from tipcflow.domain import Status
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(3600)]
+PICODET = "test_tipc/configs/picodet/picodet_s_320_coco_lcnet_train_infer_python.txt"
+STGCN = "test_tipc/configs/STGCN/train_infer_python.txt"
 
 
 def test_step6_is_certified_on_one_node(public: PublicSite) -> None:
@@ -77,6 +80,62 @@ def test_paddlegan_trains_and_exports(public: PublicSite) -> None:
     assert outcome.run.status is Status.FAILED, outcome.output
     assert re.search(r"infer_cpu.*Cannot open file \S+inference\.pdmodel", outcome.run.reason), outcome.output
     assert re.search(r"loss\.finite train \d+ losses, all finite", outcome.output), outcome.output
+
+
+def test_paddledetection_trains_and_writes_weights_elsewhere(public: PublicSite, tmp_path: Path) -> None:
+    _serve_detection(public)
+    # One of two equal trainings.
+    public.clones["PaddleDetection"] = changed(
+        "PaddleDetection", tmp_path, [(PICODET, "gpu_list:0|0,1\n", "gpu_list:0\n")]
+    )
+    outcome = public.run("PaddleDetection", PICODET)
+    assert outcome.run.status is Status.FAILED, outcome.output
+    # The code writes to save_dir; the script reads from the folder with the model's name below.
+    folder = r"norm_train_gpus_0_autocast_null_nodes_1/picodet_s_320_coco_lcnet"
+    assert re.search(rf"exited with 0 but did not write \S+/{folder}/model_final\.pdparams", outcome.run.reason)
+    assert "loss.finite train 16 losses, all finite" in outcome.output
+
+
+def test_paddledetection_is_evaluated_and_exported(public: PublicSite, tmp_path: Path) -> None:
+    """The weights are where the script expects them, and the executor is that of enable_memory_optim."""
+    _serve_detection(public)
+    edits = (
+        (PICODET, "gpu_list:0|0,1\n", "gpu_list:0\n"),
+        (PICODET, "model_name:picodet_s_320_coco_lcnet\n", "model_name:.\n"),
+        ("deploy/python/infer.py", "    config.enable_memory_optim()\n", "    config.enable_new_executor()\n{}"),
+    )
+    public.clones["PaddleDetection"] = changed("PaddleDetection", tmp_path, edits)
+    outcome = public.run("PaddleDetection", PICODET)
+    assert outcome.run.status is Status.FAILED, outcome.output
+    # The code leaves oneDNN at Paddle's default, on, also for `--enable_mkldnn=False`.
+    assert re.search(
+        r"/infer_cpu/\S+: exit code 1 on node a: NotImplementedError: .*Attribute", outcome.run.reason
+    )
+    with public.store() as store:
+        facts = store.history.facts(outcome.run.id)
+    passed = {step.rpartition("/")[2] for step, status in facts.step_status.items() if status is Status.PASS}
+    assert passed >= {"train", "eval", "export"}, outcome.output
+    assert {"AP", "AP50"} <= {sample.metric for sample in facts.measurements}
+
+
+def _serve_detection(public: PublicSite) -> None:
+    """Serve the data that prepare.sh of PaddleDetection downloads in any mode with training."""
+    base = "https://paddledet.bj.bcebos.com/data/tipc"
+    public.serve(f"{base}/coco_tipc.tar", coco())
+    for name in ("wider", "spine_coco", "mot"):
+        public.serve(f"{base}/{name}_tipc.tar", archive({f"{name}_tipc/README": b""}))
+    # The pretrained weights come from a network.
+    public.configure("PaddleDetection", arguments={"train": "pretrain_weights=null"})
+
+
+def test_paddlevideo_requires_a_gpu(public: PublicSite) -> None:
+    for name, data in zip(("data", "label"), skeletons(), strict=True):
+        public.serve(f"https://videotag.bj.bcebos.com/Data/FSD_train_{name}.npy", data)
+    public.configure("PaddleVideo", slots={"batch": "2"})
+    outcome = public.run("PaddleVideo", STGCN)
+    # paddlevideo/tasks/train.py always sets the device gpu.
+    assert outcome.run.status is Status.INFRA_FAILURE, outcome.output
+    assert "PaddlePaddle is not compiled with CUDA" in outcome.run.reason, outcome.output
 
 
 def test_paddleclas_runs_unmodified(public: PublicSite) -> None:
