@@ -51,6 +51,6 @@ def test_samples_of_the_runner_are_parsed() -> None:
 
 
 def test_metrics_have_unit_direction_and_family() -> None:
-    assert (metric("ips").unit, metric("ips").better, metric("ips").family) == ("images/s", "higher", "speed")
+    assert (metric("ips").unit, metric("ips").better, metric("ips").family) == ("samples/s", "higher", "speed")
     assert (metric("CELoss").better, metric("CELoss").family) == ("lower", "quality"), "a loss by its name"
     assert (metric("loss_scale").unit, metric("loss_scale").better) == ("", "none")
