@@ -16,9 +16,6 @@ from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.masking import mask
 from tipcflow.domain.numbers.units import limit
-from tipcflow.execute.objects.copies import copied
-from tipcflow.execute.objects.object_store import MissingObjectError, object_store
-from tipcflow.execute.source.cache import FRESH_S
 
 OBJECTS = "wheels"
 KEY = "--framework-wheel"
@@ -79,6 +76,10 @@ def fetch_wheel(
         ConfigError: no such file, not a wheel, it has another hash, or its host is not allowed.
         InfraError: the server cannot be reached, or refuses; or the object store does.
     """
+    # `tipcflow trigger` checks addresses without the extra `run`.
+    from tipcflow.execute.objects.object_store import object_store
+    from tipcflow.execute.source.cache import FRESH_S
+
     build = _fetched(source, sha256, home=home, only_names=only_names, hosts=hosts)
     if (objects := object_store()) is not None:
         objects.keep(_object(build), _place(home, build), fresh_s=FRESH_S)
@@ -156,6 +157,9 @@ def kept_wheel(home: Path, build: FrameworkBuild) -> Path:
         InfraError: not found: neither TIPCFLOW_HOME nor TIPCFLOW_STORE is shared by all workers, or it was removed
             too early; or the object store cannot be reached.
     """
+    from tipcflow.execute.objects.copies import copied
+    from tipcflow.execute.objects.object_store import MissingObjectError, object_store
+
     path = _place(home, build)
     if path.is_file():
         return path
