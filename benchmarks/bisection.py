@@ -24,6 +24,7 @@ from tipcflow.bisect import (
     Search,
     Touches,
     error_of_levels,
+    level_outcomes,
     log_failures,
     log_levels,
     prior_probabilities,
@@ -69,9 +70,13 @@ def of_levels(source: random.Random, commits: int, distance: float, how: str) ->
         search = Search(commits + 1, lambda measured, versions: log_known(measured, versions, levels))
         return found(search, {0: [0.0], commits: [distance]}, run, change)
     earlier = [source.gauss(0.0, 1.0) for _ in range(EARLIER)]
-    noise = Noise(stdev(earlier), EARLIER) if how == "unknown noise" else Noise()
-    search = Search(commits + 1, lambda measured, versions: log_levels(measured, versions, noise))
     ends = {0: [run(0), run(0)], commits: [run(commits), run(commits)]}
+    noise = Noise.of(earlier, ends[0]) if how == "unknown noise" else Noise()
+    search = Search(
+        commits + 1,
+        lambda measured, versions: log_levels(measured, versions, noise),
+        outcomes=lambda measured, posterior, place: level_outcomes(measured, posterior, place, noise),
+    )
     return found(search, ends, run, change)
 
 
@@ -126,6 +131,8 @@ def table(kind: str, cases: list[tuple[int, float]], trials: int, seed: int) -> 
                 "ratio": runs / bound,
                 "right": right,
                 "claimed": None if math.isnan(claimed) else claimed,
+                "trials": trials,
+                "runs_error": stdev(trial[0] for trial in several) / math.sqrt(trials),
             }
             rows.append(row)
             print(_line(row), flush=True)
@@ -219,6 +226,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--seed", type=int, default=20261123)
+    parser.add_argument("--only", default="", help="only rules whose name contains this")
     wanted = parser.parse_args()
     print(_head("shift / noise"))
     rows = table("level", [(32, 3.0), (64, 3.0), (64, 5.0), (128, 2.0)], wanted.trials, wanted.seed)

@@ -23,7 +23,6 @@ Prints a table and writes benchmarks/results/replay.json.
 import argparse
 import gzip
 import json
-import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+import optimum
 from rules import RULES
 from run import otava
 
@@ -163,20 +163,6 @@ def stepped(stretch: Stretch, times: float, source: random.Random) -> Series:
     return Series("s", "ns", False, tuple(points))
 
 
-def optimum(times: float) -> float:
-    """Mean delay of a two-sided CUSUM with everything known (Siegmund's approximation), in points."""
-
-    def length(drift: float, limit: float) -> float:
-        at = limit + 1.166
-        return (math.exp(-2 * drift * at) + 2 * drift * at - 1) / (2 * drift * drift)
-
-    wanted, low, high = 2 * YEAR / FALSE_PER_YEAR, 0.0, 50.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if length(-times / 2, middle) < wanted else (low, middle)
-    return max(1.0, length(times / 2, high))
-
-
 def averaged(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The means of rows of figures; a mean delay only of rounds that found a step."""
     made: dict[str, Any] = {}
@@ -232,7 +218,10 @@ def main() -> None:
     judges = {name: judge for name, judge in judges.items() if args.only in name}
     noise = sorted(one.sigma / one.level for one in quiet)
     print(f"{len(series)} series, {len(quiet)} quiet stretches, noise {noise[0]:.1%} to {noise[-1]:.1%}")
-    print("optimum delay: " + ", ".join(f"{times:g} sigma {optimum(times):.2f}" for times in TIMES))
+    print(
+        "optimum delay: "
+        + ", ".join(f"{times:g} sigma {optimum.delay(times, FALSE_PER_YEAR):.2f}" for times in TIMES)
+    )
     head = "".join(f"{f'{times:g} sigma: soon/within/delay':>30}" for times in TIMES)
     print(f"{'per series-year':32}{'alerts':>8}{'gone':>7}{head}")
     rows = {}

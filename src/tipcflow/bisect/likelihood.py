@@ -1,4 +1,5 @@
-"""The fit of each position of a change to the measurements: the likelihoods of a bisection.
+"""The fit of each position of a change to the measurements: the likelihoods of a bisection, and what to expect of
+another measurement.
 
 Versions are in order, 0 is good and the last one is bad. Hypothesis `k` is that version `k` brought the
 change: all versions before `k` have the good level, `k` and all later ones the bad level.
@@ -7,11 +8,30 @@ change: all versions before `k` have the good level, `k` and all later ones the 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from statistics import fmean, median
+from typing import Self
 
 # Earlier runs count as at most this many measurements of the noise: they may be of another time.
 _MOST_EARLIER = 10
+# Fewer earlier runs do not determine the noise.
+_LEAST_EARLIER = 5
+# Median of |difference of two runs| over the standard deviation of one.
+_OF_STEPS = 0.9539
+# Earlier runs are of the good level if its measurements are within this many standard errors of them.
+_SAME_LEVEL = 2.0
 # Noise of a metric that repeats exactly, relative to the difference of the levels: a deviation still is one.
 _EXACT = 1e-6
+
+# Standard deviations from a level and probability of the results that represent a normal distribution
+# (Gauss-Hermite quadrature with five points).
+_NORMAL = (
+    (-2.85697, 0.011257),
+    (-1.35563, 0.222076),
+    (0.0, 0.533333),
+    (1.35563, 0.222076),
+    (2.85697, 0.011257),
+)
 
 # Prior probability of a failure that always occurs, and the share of its runs that end otherwise.
 _STEADY, _OTHERWISE = 0.7, 0.005
@@ -19,15 +39,42 @@ _STEADY, _OTHERWISE = 0.7, 0.005
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise between runs, estimated from earlier runs.
+    """The noise between runs, and the good level, estimated from earlier runs.
 
     Attributes:
         sd: standard deviation of a run, in the unit of the measurements.
         runs: number of runs that it was computed from; 0 for unknown noise.
+        level: mean of these runs, if they are of the good level; None if that is unknown.
     """
 
     sd: float = 0.0
     runs: int = 0
+    level: float | None = None
+
+    @classmethod
+    def of(cls, earlier: Sequence[float], good: Sequence[float]) -> Self:
+        """Return the noise of earlier runs, from differences of successive runs: an earlier change of the level is
+        not noise.
+
+        Args:
+            earlier: values of other accepted runs, oldest first.
+            good: measurements of the good version.
+        """
+        if len(earlier) < _LEAST_EARLIER:
+            return cls()
+        sd = median(abs(after - before) for before, after in pairwise(earlier)) / _OF_STEPS
+        if not good:
+            return cls(sd, len(earlier))
+        recent = earlier[-_MOST_EARLIER:]
+        level = fmean(recent)
+        error = sd * math.sqrt(1 / len(recent) + 1 / len(good))
+        is_same = abs(fmean(good) - level) <= _SAME_LEVEL * error
+        return cls(sd, len(earlier), level if is_same else None)
+
+    @property
+    def good_runs(self) -> int:
+        """Number of measurements of the good level that the earlier runs count as."""
+        return 0 if self.level is None else min(self.runs, _MOST_EARLIER)
 
     @property
     def degrees(self) -> int:
@@ -64,31 +111,92 @@ def log_known(measured: Mapping[int, Sequence[float]], versions: int, levels: Le
 def log_levels(measured: Mapping[int, Sequence[float]], versions: int, noise: Noise) -> list[float]:
     """Return the log likelihood of each hypothesis 1 … versions-1 for unknown levels and noise.
 
-    Both levels have flat priors, and the variance the scaled inverse chi-squared prior of `noise`; integrated
-    over all three, the likelihood of measurements in two groups is
+    The bad level has a flat prior, the good one too or that of the earlier runs, and the variance the scaled
+    inverse chi-squared prior of `noise`; integrated over all three, the likelihood of two groups is
 
         n_good^-1/2 n_bad^-1/2 (S + s)^(-(d + n - 2) / 2)
 
     with the sum of squares `S` within the groups, and `d` degrees of freedom and the sum of squares `s` of earlier
-    runs. Source: the marginal likelihood of a normal model with two means and one variance (Gelman et al.,
-    Bayesian Data Analysis, chapter 3).
+    runs. Earlier runs of the good level count in its group, all with the value `noise.level`: their scatter is in
+    `s`. Source: the marginal likelihood of a normal model with two means and one variance (Gelman et al., Bayesian
+    Data Analysis, chapter 3).
 
     Args:
         measured: version -> its measurements; version 0 and the last one have at least one each.
     """
-    values = [(version, value) for version, several in sorted(measured.items()) for value in several]
-    count, degrees = len(values), noise.degrees
-    ends = (sum(measured[0]) / len(measured[0]), sum(measured[versions - 1]) / len(measured[versions - 1]))
-    least = (_EXACT * (abs(ends[1] - ends[0]) or abs(ends[0]) or 1.0)) ** 2
-    earlier = degrees * noise.sd**2 + least
-    power = (degrees + count - 2) / 2
-    logs = []
-    for k in range(1, versions):
-        good = [value for version, value in values if version < k]
-        bad = [value for version, value in values if version >= k]
-        within = _squares(good) + _squares(bad)
-        logs.append(-power * math.log(earlier + within) - 0.5 * math.log(len(good) * len(bad)))
-    return logs
+    groups = _Groups(measured, versions, noise)
+    power = groups.freedom / 2
+    return [
+        -power * math.log(groups.earlier + groups.within(k)) - 0.5 * math.log(groups.good[k] * groups.bad(k))
+        for k in range(1, versions)
+    ]
+
+
+def level_outcomes(
+    measured: Mapping[int, Sequence[float]], posterior: Sequence[float], place: int, noise: Noise
+) -> list[tuple[float, float]]:
+    """Return possible results of another measurement, with their probabilities.
+
+    They represent two normal distributions around the levels, which are averages over the hypotheses.
+
+    Args:
+        measured: version -> its measurements; version 0 and the last one have at least one each.
+        posterior: probability of each hypothesis 1 … versions-1.
+        place: the version to measure.
+    """
+    groups = _Groups(measured, len(posterior) + 1, noise)
+    hypotheses = list(enumerate(posterior, 1))
+    good = math.fsum(mass * groups.good_sums[k] / groups.good[k] for k, mass in hypotheses)
+    bad = math.fsum(mass * groups.bad_sum(k) / groups.bad(k) for k, mass in hypotheses)
+    squares = math.fsum(mass * groups.within(k) for k, mass in hypotheses)
+    sd = math.sqrt((groups.earlier + squares) / max(1, groups.freedom))
+    is_bad = math.fsum(posterior[:place])
+    sides = ((good, 1 - is_bad), (bad, is_bad))
+    return [
+        (groups.origin + level + off * sd, side * mass)
+        for level, side in sides
+        for off, mass in _NORMAL
+        if side > 0
+    ]
+
+
+class _Groups:
+    """Measurements by hypothesis: those before version `k` are good, the others bad.
+
+    Values are deviations from `origin`, between the ends: sums of squares of nearly equal values are exact.
+
+    Attributes:
+        earlier: sum of squares that the earlier runs contribute.
+        good, good_sums: for each `k`, number and sum of the good measurements.
+        freedom: degrees of freedom of all squares.
+    """
+
+    def __init__(self, measured: Mapping[int, Sequence[float]], versions: int, noise: Noise) -> None:
+        first, last = (math.fsum(measured[end]) / len(measured[end]) for end in (0, versions - 1))
+        least = (_EXACT * (abs(last - first) or abs(first) or 1.0)) ** 2
+        self.origin = (first + last) / 2
+        self.earlier = noise.degrees * noise.sd**2 + least
+        values = [[value - self.origin for value in measured.get(place, ())] for place in range(versions)]
+        known = noise.good_runs
+        level = 0.0 if noise.level is None else noise.level - self.origin
+        self.good = list(accumulate(map(len, values), initial=known))
+        self.good_sums = list(accumulate(map(math.fsum, values), initial=known * level))
+        squares = (math.fsum(value * value for value in several) for several in values)
+        self._squares = math.fsum([known * level * level, *squares])
+        self.freedom = noise.degrees + self.good[-1] - known - (1 if known else 2)
+
+    def bad(self, k: int) -> int:
+        """Number of bad measurements."""
+        return self.good[-1] - self.good[k]
+
+    def bad_sum(self, k: int) -> float:
+        """Sum of the bad measurements."""
+        return self.good_sums[-1] - self.good_sums[k]
+
+    def within(self, k: int) -> float:
+        """Sum of squares within both groups."""
+        between = self.good_sums[k] ** 2 / self.good[k] + self.bad_sum(k) ** 2 / self.bad(k)
+        return max(0.0, self._squares - between)
 
 
 def log_failures(measured: Mapping[int, Sequence[float]], versions: int) -> list[float]:
@@ -109,11 +217,6 @@ def log_failures(measured: Mapping[int, Sequence[float]], versions: int) -> list
         parts = (math.log(_STEADY) + steady, math.log1p(-_STEADY) + flaky)
         logs.append(max(parts) + math.log1p(math.exp(min(parts) - max(parts))))
     return logs
-
-
-def _squares(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values)
 
 
 def _beta_binomial(outcomes: Sequence[float], failing: float, working: float) -> float:

@@ -18,7 +18,13 @@ Measured = Mapping[int, Sequence[float]]
 Likelihood = Callable[[Measured, int], list[float]]
 # Probability that a run reports the wrong side, given the measurements and the first bad version.
 ErrorRate = Callable[[Measured, int], float]
+# Possible results of another measurement and their probabilities, given the measurements, the probability of each
+# hypothesis, and the version to measure.
+Outcomes = Callable[[Measured, Sequence[float], int], list[tuple[float, float]]]
 CONFIDENCE = 0.95
+# The measurements whose information is compared: of the versions at these quantiles of the posterior, and of both
+# ends.
+_QUANTILES = (0.3, 0.4, 0.5, 0.6, 0.7)
 
 
 def _exact(measured: Measured, change: int) -> float:
@@ -69,6 +75,8 @@ class Search:
             equal weights.
         confidence: required probability of the result.
         error: of runs at the same time, which are chosen by their expected information.
+        outcomes: of another measurement; with it, a single next measurement is the one from which most information
+            is expected. None: the version in the middle of the posterior, or an end.
     """
 
     versions: int
@@ -76,6 +84,7 @@ class Search:
     weights: tuple[float, ...] = ()
     confidence: float = CONFIDENCE
     error: ErrorRate = _exact
+    outcomes: Outcomes | None = None
 
     def __post_init__(self) -> None:
         if self.versions < 2:
@@ -104,14 +113,8 @@ class Search:
         groups = [tuple(range(before + 1, after + 1)) for before, after in pairwise(places)]
         logs = self.likelihood(numbered, len(places))
         weights = self.weights or (1.0,) * self.versions
-        logs = [
-            log + math.log(math.fsum(weights[version] for version in group))
-            for log, group in zip(logs, groups, strict=True)
-        ]
-        top = max(logs)
-        masses = [math.exp(log - top) for log in logs]
-        whole = math.fsum(masses)
-        posterior = [mass / whole for mass in masses]
+        prior = [math.log(math.fsum(weights[version] for version in group)) for group in groups]
+        posterior = _posterior(logs, prior)
         ranked = sorted(zip(posterior, groups, strict=True), key=lambda pair: (-pair[0], pair[1]))
         certain = ranked[0][0] >= self.confidence
         candidates = tuple(Candidate(group, probability) for probability, group in ranked)
@@ -120,6 +123,8 @@ class Search:
         change = max(range(len(posterior)), key=lambda place: posterior[place]) + 1
         number = {version: place for place, version in enumerate(places)}
         running = [number[version] for version in active if version in number]
+        if count + len(running) == 1 and self.outcomes is not None:
+            return Assessment(candidates, certain, (places[self._most_informative(numbered, posterior, prior)],))
         error = self.error(numbered, change) if count + len(running) > 1 else 0.0
         done = [len(numbered.get(place, ())) for place in range(len(places))]
         for place in running:
@@ -127,6 +132,44 @@ class Search:
         chosen = _places(posterior, running, count, error)
         following = _with_ends(chosen, done, change)
         return Assessment(candidates, certain, tuple(places[place] for place in following))
+
+    def _most_informative(
+        self, measured: Mapping[int, Sequence[float]], posterior: Sequence[float], prior: Sequence[float]
+    ) -> int:
+        """Return the place after whose measurement the posterior has the smallest expected entropy.
+
+        Both levels are known by their measurements only: a measurement of an end may be worth more than one of a
+        place in the middle of the posterior.
+        """
+        assert self.outcomes is not None
+        before = [0.0, *accumulate(posterior)]
+        last = len(posterior)
+        middles = [min(range(last + 1), key=lambda p: (abs(before[p] - at), p)) for at in _QUANTILES]
+        entropies: dict[int, float] = {}
+        for place in dict.fromkeys((*middles, 0, last)):
+            entropies[place] = math.fsum(
+                probability
+                * _entropy(
+                    _posterior(
+                        self.likelihood({**measured, place: [*measured.get(place, ()), value]}, last + 1), prior
+                    )
+                )
+                for value, probability in self.outcomes(measured, posterior, place)
+            )
+        return min(entropies, key=lambda place: entropies[place])
+
+
+def _posterior(logs: Sequence[float], prior: Sequence[float]) -> list[float]:
+    """Return the probability of each hypothesis."""
+    both = [log + known for log, known in zip(logs, prior, strict=True)]
+    top = max(both)
+    masses = [math.exp(log - top) for log in both]
+    whole = math.fsum(masses)
+    return [mass / whole for mass in masses]
+
+
+def _entropy(posterior: Sequence[float]) -> float:
+    return -math.fsum(mass * math.log(mass) for mass in posterior if mass > 0)
 
 
 def _places(posterior: Sequence[float], active: Sequence[int], count: int, error: float) -> list[int]:

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from tipcflow.bisect import Levels, Noise, log_failures, log_levels
+from tipcflow.bisect import Levels, Noise, level_outcomes, log_failures, log_levels
 from tipcflow.bisect.likelihood import log_known
 
 
@@ -51,6 +51,30 @@ def test_earlier_runs_determine_the_noise() -> None:
         return abs(logs[0] - logs[3])
 
     assert doubt(Noise(0.05, 20)) > 2 * doubt(Noise(1.0, 20))
+
+
+def test_earlier_runs_of_the_good_level_count_as_its_measurements() -> None:
+    """0.5 is nearer to the good level of the earlier runs, and to the bad one by the ends alone."""
+    measured, noise = {0: [-0.4], 2: [0.5], 4: [1.2]}, Noise(0.3, 11)
+    alone, more = log_levels(measured, 5, noise), log_levels(measured, 5, Noise(0.3, 11, level=0.1))
+    assert alone[0] > alone[3]
+    assert more[3] > more[0]
+
+
+@pytest.mark.parametrize(("good", "level"), [([1.0, 1.1], 1.05), ([2.0, 2.1], None)])
+def test_level_of_earlier_runs_is_used_if_the_good_version_agrees(good: list[float], level: float | None) -> None:
+    noise = Noise.of([1.0, 1.1] * 10, good)
+    assert (noise.runs, noise.sd) == (20, pytest.approx(0.105, abs=0.001))
+    assert noise.level == (None if level is None else pytest.approx(level))
+    assert Noise.of([1.0] * 4, good) == Noise()
+
+
+def test_outcomes_have_the_mean_of_both_levels() -> None:
+    """The place is bad with probability 0.3: the expected result is 30 % of the way to the bad level."""
+    measured = {0: [10.0, 12.0], 4: [20.0, 22.0]}
+    outcomes = level_outcomes(measured, [0.1, 0.2, 0.3, 0.4], 2, Noise())
+    assert math.fsum(probability for _, probability in outcomes) == pytest.approx(1, abs=1e-5)
+    assert math.fsum(value * probability for value, probability in outcomes) == pytest.approx(14, abs=0.01)
 
 
 def test_known_levels_give_the_likelihood_ratio() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tipcflow.bisect import Levels, Noise, Search, log_failures, log_levels
+from tipcflow.bisect import Levels, Noise, Search, level_outcomes, log_failures, log_levels
 from tipcflow.bisect.likelihood import log_known
 
 
@@ -16,13 +16,22 @@ def exact(measured: dict[int, Sequence[float]], versions: int) -> list[float]:
     return log_levels(measured, versions, Noise())
 
 
+def informed(versions: int, noise: Noise) -> Search:
+    """A search that measures the version from which most information is expected."""
+    return Search(
+        versions,
+        lambda measured, places: log_levels(measured, places, noise),
+        outcomes=lambda measured, posterior, place: level_outcomes(measured, posterior, place, noise),
+    )
+
+
 @pytest.mark.slow
 @settings(deadline=None, max_examples=60)
-@given(st.integers(1, 200), st.data())
-def test_search_without_noise_is_binary(later: int, data: st.DataObject) -> None:
+@given(st.integers(1, 100), st.booleans(), st.data())
+def test_search_without_noise_is_binary(later: int, expects: bool, data: st.DataObject) -> None:
     change = data.draw(st.integers(1, later))
     measured: dict[int, list[float]] = {0: [1.0], later: [2.0]}
-    search, runs = Search(later + 1, exact), 0
+    search, runs = informed(later + 1, Noise()) if expects else Search(later + 1, exact), 0
     while not (assessment := search.assess(measured)).certain:
         (version,) = assessment.next
         measured.setdefault(version, []).append(2.0 if version >= change else 1.0)
@@ -64,7 +73,7 @@ def trial(source: random.Random, later: int, distance: float, *, known: bool) ->
         search = Search(later + 1, lambda measured, versions: log_known(measured, versions, levels))
         measured = {0: [0.0], later: [distance]}
     else:
-        search = Search(later + 1, lambda measured, versions: log_levels(measured, versions, Noise(1.0, 11)))
+        search = informed(later + 1, Noise(1.0, 11))
         measured = {0: [run(0), run(0)], later: [run(later), run(later)]}
     runs = 0
     while not (assessment := search.assess(measured)).certain and runs < 300:
@@ -88,9 +97,11 @@ def test_the_result_is_as_probable_as_claimed(known: bool) -> None:
 
 def test_a_level_that_is_less_known_than_the_version_is_measured_again() -> None:
     """The change is the last version: only the runs of that version show its level."""
-    search = Search(9, lambda measured, versions: log_levels(measured, versions, Noise(1.0, 11)))
-    assessment = search.assess({0: [0.0] * 6, 7: [0.0, 0.5], 8: [2.2]})
-    assert assessment.next == (8,)
+    noise = Noise(1.0, 11)
+    measured = {0: [0.0] * 6, 7: [0.0, 0.5], 8: [2.2]}
+    simple = Search(9, lambda known, versions: log_levels(known, versions, noise))
+    for search in (simple, informed(9, noise)):
+        assert search.assess(measured).next == (8,)
 
 
 def test_weights_come_first() -> None:

@@ -15,6 +15,7 @@ from tipcflow.bisect import (
     Search,
     error_of_failures,
     error_of_levels,
+    level_outcomes,
     log_failures,
     log_levels,
     prior_probabilities,
@@ -215,6 +216,9 @@ class Bisection:
             weights=(1.0, *self.priors),
             confidence=self.confidence,
             error=error_of_failures if is_failure else error_of_levels,
+            outcomes=None
+            if is_failure
+            else lambda m, posterior, place: level_outcomes(m, posterior, place, noise),
         )
         count = max(1, self.parallel - len(active))
         assessment = search.assess(values, skipped=measured.skipped, count=count, active=active)

@@ -3,14 +3,9 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
-from statistics import median
 
 from tipcflow.bisect import Noise
 from tipcflow.domain import Run
-
-# Fewer earlier runs do not determine the noise.
-_LEAST_NOISE = 5
 
 
 @dataclass
@@ -46,8 +41,4 @@ class Measured:
             earlier = [math.log(value) for value in self.noise_values]
         else:
             scaled, earlier = self.values, self.noise_values
-        if len(earlier) < _LEAST_NOISE:
-            return scaled, Noise()
-        # Of differences between successive runs: an earlier change of the level is not noise.
-        steps = [abs(after - before) for before, after in pairwise(earlier)]
-        return scaled, Noise(sd=median(steps) / 0.9539, runs=len(earlier))
+        return scaled, Noise.of(earlier, scaled.get(0, ()))
