@@ -25,6 +25,8 @@ from tipcflow.execute.verdict import judge as judgement
 from tipcflow.report import verify
 from tipcflow.store import Store
 
+pytestmark = pytest.mark.slow
+
 RULES, REFERENCES = Policy(name="mine"), References(suite="sample")
 LOG, LARGE, WEIGHTS = "node-a/logs/main.log", "node-a/logs/large.log", "node-b/files/model.pdparams"
 TEXT = "loss 1.0\n" * (LEAST // 9 + 1)

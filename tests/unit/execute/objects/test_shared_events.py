@@ -13,6 +13,8 @@ from tipcflow.execute.objects import object_store, shared_events
 from tipcflow.execute.objects.shared_events import MOST, end_of, machine
 from tipcflow.execute.progress import Event, Kind
 
+pytestmark = pytest.mark.slow
+
 LARGE = 10**6
 
 
