@@ -3,14 +3,17 @@
 import logging
 import re
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import InstrumentedAttribute
 
 from tipcflow.domain import run_id_of
 from tipcflow_operators.airflow.internals import DagRun, create_session
 
+T = TypeVar("T")
 _FORM = re.compile(r"^(\d{8}t\d{6})-.+-[0-9a-f]{8}$")
 _log = logging.getLogger(__name__)
 
@@ -40,23 +43,22 @@ def dag_run_path(run_id: str) -> str:
 
 def dag_run_state(dag_id: str, dag_run_id: str) -> str:
     """Return the state of a DAG run in Airflow, '' if there is none."""
-    query = select(DagRun.state).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)
-    try:
-        with create_session() as session:
-            state = session.execute(query).scalar_one_or_none()
-    except SQLAlchemyError as error:
-        _log.warning("cannot look up DAG run %s of %s in Airflow's database: %s", dag_run_id, dag_id, error)
-        return ""
+    state = _value_of(DagRun.state, dag_id, dag_run_id)
     return str(getattr(state, "value", state or ""))
 
 
 def run_of_dag_run(dag_id: str, dag_run_id: str) -> str:
     """Return the id that the run of a DAG run has; '' if there is no such DAG run."""
-    query = select(DagRun.run_after).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)
+    run_after = _value_of(DagRun.run_after, dag_id, dag_run_id)
+    return run_id_of(dag_id, dag_run_id, run_after) if run_after else ""
+
+
+def _value_of(column: InstrumentedAttribute[T], dag_id: str, dag_run_id: str) -> T | None:
+    """Return a column of a DAG run; None if there is no such DAG run or Airflow's database cannot be read."""
+    query = select(column).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)
     try:
         with create_session() as session:
-            run_after = session.execute(query).scalar_one_or_none()
+            return session.execute(query).scalar_one_or_none()
     except SQLAlchemyError as error:
         _log.warning("cannot look up DAG run %s of %s in Airflow's database: %s", dag_run_id, dag_id, error)
-        return ""
-    return run_id_of(dag_id, dag_run_id, run_after) if run_after else ""
+        return None

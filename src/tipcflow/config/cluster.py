@@ -153,6 +153,7 @@ def _with_variables(cluster: Cluster, path: Path) -> Cluster:
     """Replace environment variables in the addresses of nodes."""
 
     def value(match: re.Match[str]) -> str:
+        """Return the variable's value or its default; ConfigError if it has neither."""
         name, default = match.groups()
         text = os.environ.get(name) or default
         if not text:
