@@ -46,20 +46,23 @@ class SearchOperator(BaseOperator):
         """Start or continue the search; defer while a run is active."""
         return self._go_on(context, None, [])
 
-    def resume(self, context: Context, event: dict[str, Any], since: int, places: list[int]) -> dict[str, str]:
+    def resume(
+        self, context: Context, event: dict[str, Any], since: int, places: list[int], started: int = 1
+    ) -> dict[str, str]:
         """Continue after a run has ended.
 
         Args:
             since: number of runs before the task started.
             places: indices of the versions of the runs since then.
+            started: number of runs that were started last, at the same time.
         """
         ended = DagRunPayload.of(event)
         with tipcflow_errors_fail_task():
             if ended.is_late:
                 raise InfraError(f"DAG run {ended.run_id} of {CERTIFY} did not end within {limit(DEADLINE_S)}")
-        return self._go_on(context, since, places)
+        return self._go_on(context, since, places, started)
 
-    def _go_on(self, context: Context, since: int | None, places: list[int]) -> dict[str, str]:
+    def _go_on(self, context: Context, since: int | None, places: list[int], started: int = 1) -> dict[str, str]:
         from tipcflow.store import Store
 
         with tipcflow_errors_fail_task(), Store.open_in_task() as store:
@@ -72,17 +75,18 @@ class SearchOperator(BaseOperator):
                 bisection = _bisection(store, context, request)
                 own = _own(children, since, places)
                 progress = self._advance(store, context, request, bisection, own, since)
+                self._log_values(bisection, own[-started:], is_first=len(children) == since)
                 if progress.next is None:
                     return self._finish(store, context, request, bisection, progress, own)
-                self._log_progress(bisection, progress, own, is_first=len(children) == since)
                 waits = len(children) + 1
-                places = places[: len(children) - since]
-                places += self._start(context, request, bisection, progress, len(children))
+                following = self._start(context, request, bisection, progress, len(children))
+                places, started = [*places[: len(children) - since], *following], len(following)
             until = store.now() + DEADLINE_S
         child = _child(context, waits)
         self.log.info("waiting for %s of %s", child, CERTIFY)
         trigger = DagRunTrigger(dag_id=CERTIFY, run_id=child, until=until)
-        return self.defer(trigger=trigger, method_name="resume", kwargs={"since": since, "places": places})
+        state = {"since": since, "places": places, "started": started}
+        return self.defer(trigger=trigger, method_name="resume", kwargs=state)
 
     def _advance(
         self,
@@ -109,23 +113,22 @@ class SearchOperator(BaseOperator):
             _keep(store, context, request, result)
             raise error from None
 
-    def _log_progress(
-        self, bisection: "Bisection", progress: "Progress", own: Sequence[tuple[int, Run]], *, is_first: bool
-    ) -> None:
-        from tipcflow.execute.bisection.text import measure_line, opening, prior_line, value_line
+    def _log_values(self, bisection: "Bisection", last: Sequence[tuple[int, Run]], *, is_first: bool) -> None:
+        """Log what is searched, or the values of the last runs."""
+        from tipcflow.execute.bisection.text import opening, prior_line, value_line
 
         if is_first:
             for line in filter(None, (opening(bisection), prior_line(bisection))):
                 self.log.info("%s", line)
-        elif own:
-            self.log.info("%s", value_line(bisection, own[-1][1]))
-        self.log.info("%s", measure_line(bisection, progress))
+        for place, run in last if not is_first else ():
+            self.log.info("%s", value_line(bisection, run, place))
 
-    @staticmethod
     def _start(
-        context: Context, request: BisectRequest, bisection: "Bisection", progress: "Progress", done: int
+        self, context: Context, request: BisectRequest, bisection: "Bisection", progress: "Progress", done: int
     ) -> list[int]:
         """Start runs of the next versions; return the indices of these versions."""
+        from tipcflow.execute.bisection.text import measure_line
+
         parent = context["dag_run"]
         assert progress.next is not None
         places = [progress.next, *progress.others][: request.parallel]
@@ -134,6 +137,7 @@ class SearchOperator(BaseOperator):
         suite_commit = _versions(context).suite_commit
         for number, place in enumerate(places, done + 1):
             version = bisection.versions[place]
+            self.log.info("%s", measure_line(bisection, progress, place, ahead=number - done - 1))
             dag_runs.start(
                 CERTIFY,
                 _child(context, number),
@@ -153,10 +157,8 @@ class SearchOperator(BaseOperator):
         own: Sequence[tuple[int, Run]],
     ) -> dict[str, str]:
         """Log and store the result."""
-        from tipcflow.execute.bisection.text import document_of, found_lines, value_line
+        from tipcflow.execute.bisection.text import document_of, found_lines
 
-        if own:
-            self.log.info("%s", value_line(bisection, own[-1][1]))
         for line in found_lines(bisection, progress):
             self.log.info("%s", line)
         result = document_of(bisection, progress)

@@ -160,6 +160,25 @@ def test_parallel_runs_are_awaited_before_the_next_ones(world: World) -> None:
     assert world.places == [8, 8, 0, 0]
 
 
+def test_log_names_the_runs_that_are_active_at_the_same_time(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.conf = {"parallel": 2}
+    world.check()
+    waits = world.go_on()
+    world.end(waits, lambda place: 1.2)
+    second = world.go_on(waits)
+    capsys.readouterr()
+    world.go_on(world.end(second, lambda place: 1.25))
+    bad, good = world.commits[8][:8], world.commits[0][:8]
+    log = capsys.readouterr().out
+    positions = [
+        log.index(words)
+        for words in (f"  {bad}: 1.2 (", f"  {bad}: 1.25 (", f"run 3: {good} 'Change 0' (the good end)", "run 4: ")
+    ]
+    assert positions == sorted(positions)
+
+
 def test_slower_build_is_found_and_a_broken_one_skipped(world: World) -> None:
     world.conf = {"builds": ["# nightly", *BUILDS], "suite_ref": "HEAD~1", "good": "", "bad": ""}
     assert [version for version, *_ in world.check()["builds"]] == [f"3.{number}" for number in range(COMMITS)]
