@@ -38,6 +38,8 @@ ROLES = {
     "tipcflow_reader": "METRICS_READER_PASSWORD",
 }
 POSTGRES_FILE = "pgpass"
+# In the format of `airflow connections export`.
+CONNECTIONS_FILE = "connections.json"
 # The key of a worker on another machine (compose.worker.yaml). PostgreSQL refuses keys that others may read.
 CLIENT_KEY, CLIENT_KEY_FILE = "CLIENT_KEY", "client.key"
 # Errors of a mounted file, a read-only file system, and a folder of another user.
@@ -82,7 +84,9 @@ def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRET
         _keep(environ, home / POSTGRES_FILE, "".join(roles), "PGPASSFILE")
     if key := environ.pop(CLIENT_KEY, ""):
         _keep(environ, home / CLIENT_KEY_FILE, f"{key}\n", "PGSSLKEY")
-    _add_nodes(environ)
+    if connections := _add_nodes(environ):
+        # For the CLI in this container (`docker-compose exec`), which does not have this process's environment.
+        _keep(environ, home / CONNECTIONS_FILE, json.dumps(connections) + "\n", "TIPCFLOW_CONNECTIONS_FILE")
     for name in files:
         environ.pop(name, None)
 
@@ -110,21 +114,24 @@ def _filled(value: str, files: MutableMapping[str, str]) -> str:
     return value
 
 
-def _add_nodes(environ: MutableMapping[str, str]) -> None:
-    """Make Airflow connections of the nodes of the profile `demo`, if their login key is there."""
+def _add_nodes(environ: MutableMapping[str, str]) -> dict[str, dict[str, object]]:
+    """Make Airflow connections of the nodes of the profile `demo`, if their login key is there; return them."""
     key = environ.pop(LOGIN_KEY, "")
     if not key:
-        return
+        return {}
     private = f"{key.rstrip()}\n" if key.startswith("-----") else base64.b64decode(key, validate=True).decode()
     network = environ.get("NODE_NETWORK") or NETWORK
+    made: dict[str, dict[str, object]] = {}
     for name, (host, host_key) in NODES.items():
         connection = _connection(network + host, private, environ.pop(host_key))
-        environ[f"AIRFLOW_CONN_TIPCFLOW_{name.upper()}"] = connection
+        environ[f"AIRFLOW_CONN_TIPCFLOW_{name.upper()}"] = json.dumps(connection)
+        made[f"tipcflow_{name}"] = connection
+    return made
 
 
-def _connection(address: str, private_key: str, host_key: str) -> str:
+def _connection(address: str, private_key: str, host_key: str) -> dict[str, object]:
     extra = {"private_key": private_key, "host_key": host_key, "no_host_key_check": "false"}
-    return json.dumps({"conn_type": "ssh", "host": address, "port": 22, "login": "tipcflow", "extra": extra})
+    return {"conn_type": "ssh", "host": address, "port": 22, "login": "tipcflow", "extra": extra}
 
 
 def _keep(environ: MutableMapping[str, str], path: Path, text: str, variable: str) -> None:

@@ -10,8 +10,8 @@ from tipcflow.domain import Node
 from tipcflow.transport.async_base import AsyncTransport
 from tipcflow.transport.async_local import AsyncLocalTransport
 from tipcflow.transport.asyncssh_adapter import AsyncSshTransport
+from tipcflow.transport.connections import connection_route
 from tipcflow.transport.ssh_errors import DroppedError, dropped, explain
-from tipcflow_operators.airflow.connect import connection_route
 
 if TYPE_CHECKING:
     import asyncssh

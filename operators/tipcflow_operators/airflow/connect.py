@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import InfraError, Node
 from tipcflow.transport import Transport
 from tipcflow.transport.connect import connect as connect_directly
-from tipcflow.transport.ssh_errors import Route, patient_login
+from tipcflow.transport.connections import connection_route
+from tipcflow.transport.ssh_errors import patient_login
 
 if TYPE_CHECKING:
     from airflow.providers.ssh.hooks.ssh import SSHHook
@@ -41,6 +42,7 @@ def connect(node: Node, hook: "SSHHook | None" = None) -> Transport:
         where=f"{hook.username or 'the default user'}@{hook.remote_host}:{hook.port or 22}",
         host=hook.remote_host,
         credentials=hook.key_file or "",
+        timeout_s=TIMEOUT_S,
     )
     transport = patient_login(lambda: ParamikoTransport(hook.get_conn(), node), route, patience_s=PATIENCE_S)
     try:
@@ -49,29 +51,6 @@ def connect(node: Node, hook: "SSHHook | None" = None) -> Transport:
         transport.close()
         raise
     return transport
-
-
-def connection_route(
-    node: Node, connection: str, *, where: str, host: str, credentials: str = "", timeout_s: float = TIMEOUT_S
-) -> Route:
-    """How a login by an Airflow connection reaches a node.
-
-    Args:
-        connection: the connection's id.
-        where, host, credentials, timeout_s: as in `Route`.
-    """
-    return Route(
-        node=node.name,
-        where=where,
-        host=host,
-        timeout_s=timeout_s,
-        known_in=f"Airflow connection {connection} or known_hosts",
-        credentials=credentials,
-        fix_address=f"see host of the Airflow connection {connection}",
-        fix_login=f"see login and key of the Airflow connection {connection}, and that user's authorized_keys",
-        fix_unknown_key=f"check the key on the node, then set it as `host_key` of connection {connection}",
-        fix_changed_key=f"find out why; if the node was reinstalled, put its new key into connection {connection}",
-    )
 
 
 def hook_of(connection: str, node: str) -> "SSHHook":

@@ -125,6 +125,8 @@ class Settings(BaseSettings):
             '' for every host.
         signing_key: PEM file with the Ed25519 private key that signs certificates; None: they are not signed.
         store: URL of the object store of files that several machines need; None: they share `home`.
+        connections_file: JSON file with Airflow connections of nodes, for the CLI on a machine of Airflow; None:
+            only the variables `AIRFLOW_CONN_<ID>` are read.
         store_cache_mb: maximum size of copies of its files on this machine, 10^6 bytes.
     """
 
@@ -152,6 +154,9 @@ class Settings(BaseSettings):
     signing_key: Annotated[Path | None, BeforeValidator(_file)] = Field(default=None, description="a PEM file")
     store: Annotated[str, AfterValidator(_store_url)] | None = Field(
         default=None, description="file:///absolute/folder or s3://bucket/folder"
+    )
+    connections_file: Annotated[Path | None, BeforeValidator(_file)] = Field(
+        default=None, description="a file of `airflow connections export`"
     )
     store_cache_mb: int = Field(default=STORE_CACHE_MB, ge=1, description="a whole number of at least 1")
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import paramiko
 
 from tipcflow.domain import Node
+from tipcflow.transport.connections import connection_route, connection_target
 from tipcflow.transport.ssh_errors import Route, UnknownHostKeyError, explain, patient_login
 from tipcflow.transport.target import Target, resolve
 
@@ -35,7 +36,7 @@ def connect_client(
     Raises:
         InfraError: names the node, the problem and the fix.
     """
-    target = resolve(node, config_file=config_file)
+    target = connection_target(node) or resolve(node, config_file=config_file)
     route = _route(node, target, timeout)
     return patient_login(lambda: _connect_once(target, route), route, patience_s=patience)
 
@@ -48,15 +49,18 @@ def _connect_once(target: Target, route: Route) -> paramiko.SSHClient:
     client.set_missing_host_key_policy(_Reject())
     _load_known_hosts(client, target, route)
     sock = _open(target, timeout)
+    searches = target.agent and not (target.identity_files or target.private_key)
     keys: Any = list(target.identity_files) or None  # paramiko accepts a list, its stubs do not
     try:
         client.connect(
             target.key_name,  # with an open socket it only selects the host key
             port=22,
             username=target.user,
+            password=target.password or None,
+            pkey=target.private_key,
             key_filename=keys,
-            look_for_keys=target.agent and not target.identity_files,
-            allow_agent=target.agent,
+            look_for_keys=searches,
+            allow_agent=target.agent and not target.private_key,
             sock=sock,
             timeout=2 * timeout,  # for the key exchange, which starts with the banner
             banner_timeout=timeout,
@@ -83,6 +87,9 @@ def _open(target: Target, timeout: float) -> Any:
 
 
 def _load_known_hosts(client: paramiko.SSHClient, target: Target, route: Route) -> None:
+    if target.host_key is not None:
+        client.get_host_keys().add(target.key_name, target.host_key.get_name(), target.host_key)
+        return
     for file in target.known_hosts:
         try:
             client.load_system_host_keys(file)
@@ -93,6 +100,12 @@ def _load_known_hosts(client: paramiko.SSHClient, target: Target, route: Route) 
 
 
 def _route(node: Node, target: Target, timeout: float) -> Route:
+    if target.connection:
+        credentials = ", ".join(target.identity_files)
+        where, host = str(target), target.host
+        return connection_route(
+            node, target.connection, where=where, host=host, credentials=credentials, timeout_s=timeout
+        )
     name, file = target.key_name, target.known_hosts[0]
     return Route(
         node=node.name,

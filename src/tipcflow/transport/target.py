@@ -2,7 +2,7 @@
 
 import getpass
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ class Target:
         known_hosts: files with known host keys.
         key_name: name of the host key in these files.
         proxy: command whose stdin and stdout are the connection, '' for TCP.
+        connection: ID of the Airflow connection from which all of this is; '' for the cluster file.
+        host_key: of the connection, instead of those in `known_hosts`.
+        password, private_key: of the connection.
     """
 
     host: str
@@ -33,6 +36,10 @@ class Target:
     known_hosts: tuple[str, ...]
     key_name: str
     proxy: str
+    connection: str = ""
+    host_key: paramiko.PKey | None = field(default=None, repr=False)
+    password: str = field(default="", repr=False)
+    private_key: paramiko.PKey | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host}:{self.port}"

@@ -80,7 +80,7 @@ def test_run_that_waits_starts_between_pairs_not_within_one(airflow_with_version
     other = scheduler.start(DAG)
     ended = scheduler.ended(search, seconds=900)
     assert ended.state == "failed", "B is worse"
-    assert "worse: 1 of 1 metrics" in scheduler.log(ended, "verdict")
+    assert "worse: 1 of 1 metrics" in scheduler.log(ended, "compare")
     assert scheduler.run_of(scheduler.ended(other)).status is Status.PASS
     with scheduler.site.store() as store:
         runs = store.runs.newest(limit=50)

@@ -21,6 +21,9 @@ from tests.support.compose.local import free_port, process
 from tests.support.programs import need
 from tests.support.sshd import make_sshd_folder
 
+from tipcflow.domain import Node
+from tipcflow.transport.connections import connection_target
+
 
 @pytest.fixture
 def given(env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path) -> dict[str, str]:
@@ -168,7 +171,7 @@ def test_environment_of_processes_readable_by_tasks_has_no_secret(root: Path, gi
 
 
 def test_nodes_become_connections_with_their_host_keys(
-    env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path
+    env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ = {name: env[name] for name in ("NODE_LOGIN_KEY", "NODE_1_HOST_KEY_PUB", "NODE_2_HOST_KEY_PUB")}
     for _ in range(2):  # a container that is restarted finds its files
@@ -179,6 +182,13 @@ def test_nodes_become_connections_with_their_host_keys(
     assert (made["conn_type"], made["host"], made["login"]) == ("ssh", "10.213.77.12", "tipcflow")
     assert made["extra"]["host_key"] == env["NODE_2_HOST_KEY_PUB"]
     assert made["extra"]["private_key"] == env["NODE_LOGIN_KEY"]
+    exported = tmp_path / entrypoint.CONNECTIONS_FILE
+    assert exported.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setenv("TIPCFLOW_CONNECTIONS_FILE", str(exported))
+    node = Node(name="a", address="10.0.0.1", connection="tipcflow_node_2", python="/python", workspace="/w")
+    target = connection_target(node)
+    assert target is not None
+    assert (str(target), target.private_key is None) == ("tipcflow@10.213.77.12:22", False)
     left = {**environ, "NODE_NETWORK": "10.9.8"}
     # As in a .env of version 0.1.
     left["NODE_LOGIN_KEY"] = base64.b64encode(env["NODE_LOGIN_KEY"].encode()).decode()
