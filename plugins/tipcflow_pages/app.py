@@ -5,6 +5,7 @@ from functools import cache
 from fastapi import Depends, FastAPI, HTTPException
 
 from tipcflow_pages import api, chain, compare, from_airflow, metrics, pages, run_files, series, start_ab
+from tipcflow_pages.actions import stop
 from tipcflow_pages.overviews import alerts, builds, chains, decisions, fleet, pulls, scaling, versions
 from tipcflow_pages.web import assets
 from tipcflow_pages.web.access import may_read
@@ -35,6 +36,7 @@ def create_app() -> FastAPI:
         chain,
         compare,
         start_ab,
+        stop,
         series,
         chains,
         builds,

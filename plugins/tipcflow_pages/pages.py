@@ -12,6 +12,9 @@ from tipcflow.domain.run.drains import DoubtfulDocument
 from tipcflow.execute.comparison.predecessors import predecessors_of
 from tipcflow.store.queries.pages import ChainOrder, Listed, RunFilter
 from tipcflow.store.schema import RUN_WORDS
+from tipcflow_operators.airflow.internals import GetUserDep
+from tipcflow_pages.actions.stop import can_stop
+from tipcflow_pages.data.dag_run import find_dag_run, state_and_owner
 from tipcflow_pages.data.data import SettingsDep, StoreDep, run_data
 from tipcflow_pages.views.neighbours import collect_context
 from tipcflow_pages.views.run_view import RunView
@@ -86,13 +89,15 @@ def runs(request: Request, store: StoreDep, chosen: FiltersDep, page: Page = 1) 
 
 
 @router.get("/runs/{run_id}")
-def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep) -> Response:
+def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep, user: GetUserDep) -> Response:
     """Return the page of a run."""
     data = run_data(store, run_id)
+    names = find_dag_run(run_id) if data.run.status is None else None
     view = RunView(data, collect_context(store, data, chosen.home), predecessors_of(store, data.run))
     more: dict[str, Any] = {
         "alerts": store.tracked_alerts.of_run(run_id),
         "bisection": store.documents.get(run_id, BisectionDocument),
+        "stoppable": names is not None and can_stop(user, state_and_owner(*names)[1]),
         "doubtful": store.documents.get(run_id, DoubtfulDocument),
     }
     return html(request, "run.html", title=run_id, view=view, **more)

@@ -7,15 +7,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
+# A script: `airflow db migrate`.
+MIGRATE = "import sys; from airflow.__main__ import main; sys.argv = ['airflow', 'db', 'migrate']; main()"
 PLUGINS = Path(__file__).parents[2] / "plugins"
-START_S = 120.0
+START_S = 240.0
 USER, PASSWORD = "reader", "s3cret-word"
 # May start DAG runs.
 OPERATOR = "operator"
@@ -28,9 +30,9 @@ class ApiServer:
     url: str
     log: Path
 
-    def token(self, user: str = USER) -> str:
+    def token(self, user: str = USER, password: str = PASSWORD) -> str:
         """A bearer token by the login form's own route."""
-        result = httpx.post(f"{self.url}/auth/token", json={"username": user, "password": PASSWORD})
+        result = httpx.post(f"{self.url}/auth/token", json={"username": user, "password": password}, timeout=60)
         return str(result.raise_for_status().json()["access_token"])
 
 
@@ -56,16 +58,24 @@ def _environment(folder: Path, home: Path, port: int) -> dict[str, str]:
 
 
 @contextmanager
-def running(folder: Path, home: Path) -> Iterator[ApiServer]:
-    """Start a server whose pages read from `home`; it is stopped afterwards."""
-    (folder / "dags").mkdir(parents=True)
+def running(
+    folder: Path, home: Path, more: Mapping[str, str] | None = None, set_up: str = MIGRATE
+) -> Iterator[ApiServer]:
+    """Start a server whose pages read from `home`; it is stopped afterwards.
+
+    Args:
+        more: environment of the server, also of the script `set_up`, which runs before it.
+    """
+    (folder / "dags").mkdir(parents=True, exist_ok=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = _environment(folder, home, port)
+    environment = _environment(folder, home, port) | dict(more or {})
     airflow = Path(sys.executable).with_name("airflow")
-    migrate = [airflow, "db", "migrate"]
-    subprocess.run(migrate, env=environment, check=True, capture_output=True, timeout=START_S)
+    done = subprocess.run(
+        [sys.executable, "-c", set_up], env=environment, capture_output=True, text=True, timeout=2 * START_S
+    )
+    assert done.returncode == 0, f"{done.returncode}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
     server = ApiServer(f"http://127.0.0.1:{port}", folder / "log")
     with server.log.open("wb") as log:
         child = subprocess.Popen(

@@ -14,24 +14,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-    from airflow.api_fastapi.core_api.datamodels.dag_run import TriggerDAGRunPostBody
-    from airflow.api_fastapi.core_api.routes.public.dag_run import trigger_dag_run
+    from airflow.api_fastapi.core_api.datamodels.dag_run import DAGRunPatchBody, TriggerDAGRunPostBody
+    from airflow.api_fastapi.core_api.routes.public.dag_run import patch_dag_run, trigger_dag_run
     from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
     from airflow.api_fastapi.logging.decorators import action_logging
     from airflow.executors.local_executor import LocalExecutor
     from airflow.models.connection import Connection
     from airflow.models.dagbag import DBDagBag
     from airflow.models.dagrun import DagRun
+    from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder
     from airflow.sdk.definitions.mappedoperator import MappedOperator
     from airflow.sdk.definitions.param import ParamsDict
     from airflow.sdk.execution_time.comms import TriggerDagRun
     from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS, RuntimeTaskInstance
+    from airflow.utils.providers_configuration_loader import providers_configuration_loaded
     from airflow.utils.session import create_session
     from airflow.utils.state import TaskInstanceState
+    from werkzeug.security import check_password_hash
 
 __all__ = [
     "SUPERVISOR_COMMS",
     "Connection",
+    "DAGRunPatchBody",
     "DBDagBag",
     "DagAccessEntity",
     "DagRun",
@@ -46,9 +50,13 @@ __all__ = [
     "WorkloadTracking",
     "action_logging",
     "argument_of",
+    "check_password_hash",
     "clears_of",
     "create_session",
+    "get_application_builder",
     "get_auth_manager",
+    "patch_dag_run",
+    "providers_configuration_loaded",
     "requires_access_dag",
     "tries_of",
     "trigger_dag_run",
@@ -65,9 +73,17 @@ _MODULES = {
     # a script in the browser; these are the parts of that route.
     "DBDagBag": "airflow.models.dagbag",
     "TriggerDAGRunPostBody": "airflow.api_fastapi.core_api.datamodels.dag_run",
+    # Pages: stop of a DAG run. Public replacement: `PATCH /api/v2/dags/ID/dagRuns/ID`, which knows no owners.
+    "DAGRunPatchBody": "airflow.api_fastapi.core_api.datamodels.dag_run",
+    "patch_dag_run": "airflow.api_fastapi.core_api.routes.public.dag_run",
     "action_logging": "airflow.api_fastapi.logging.decorators",
     "requires_access_dag": "airflow.api_fastapi.core_api.security",
     "trigger_dag_run": "airflow.api_fastapi.core_api.routes.public.dag_run",
+    # `tipcflow access`: roles and users of the FAB provider. Public replacement: its REST API, which requires a
+    # running api-server and the login of an admin, who does not exist yet.
+    "check_password_hash": "werkzeug.security",
+    "get_application_builder": "airflow.providers.fab.auth_manager.cli_commands.utils",
+    "providers_configuration_loaded": "airflow.utils.providers_configuration_loader",
     # Webhook: a connection's secret, read in the api-server. Public replacement: none, `BaseHook` is for tasks.
     "Connection": "airflow.models.connection",
     # Pages: DAG run of a run ID. Public replacement: `GET /api/v2/dags/~/dagRuns` with a login of its own.

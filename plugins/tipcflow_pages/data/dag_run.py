@@ -15,17 +15,25 @@ from tipcflow_operators.airflow.internals import DagRun, create_session
 
 T = TypeVar("T")
 _FORM = re.compile(r"^(\d{8}t\d{6})-.+-[0-9a-f]{8}$")
+# Confirm runs are started by tasks: their owner is that of the run that they confirm.
+_CONFIRM, _CONFIRMS = "confirm", "confirms"
 _log = logging.getLogger(__name__)
 
 
 def dag_run_path(run_id: str) -> str:
-    """Return the UI path of a run's DAG run; '' if there is none or Airflow has deleted it.
+    """Return the UI path of a run's DAG run; '' if there is none or Airflow has deleted it."""
+    names = find_dag_run(run_id)
+    return f"dags/{quote(names[0])}/runs/{quote(names[1])}" if names else ""
+
+
+def find_dag_run(run_id: str) -> tuple[str, str] | None:
+    """Return DAG ID and DAG run ID of a run; None if there is none or Airflow has deleted it.
 
     A run's id starts with the second of the DAG run's `run_after` and ends with a hash of DAG ID and DAG run ID.
     """
     form = _FORM.match(run_id)
     if form is None:
-        return ""
+        return None
     second = datetime.strptime(form[1], "%Y%m%dt%H%M%S").replace(tzinfo=UTC)
     query = select(DagRun.dag_id, DagRun.run_id, DagRun.run_after)
     query = query.where(DagRun.run_after >= second, DagRun.run_after < second + timedelta(seconds=1))
@@ -34,17 +42,31 @@ def dag_run_path(run_id: str) -> str:
             candidates = session.execute(query).all()
     except SQLAlchemyError as error:
         _log.warning("cannot look up the DAG run of %s in Airflow's database: %s", run_id, error)
-        return ""
+        return None
     for dag_id, dag_run_id, run_after in candidates:
         if run_id_of(dag_id, dag_run_id, run_after) == run_id:
-            return f"dags/{quote(dag_id)}/runs/{quote(dag_run_id)}"
-    return ""
+            return dag_id, dag_run_id
+    return None
 
 
 def dag_run_state(dag_id: str, dag_run_id: str) -> str:
     """Return the state of a DAG run in Airflow, '' if there is none."""
     state = _value_of(DagRun.state, dag_id, dag_run_id)
     return str(getattr(state, "value", state or ""))
+
+
+def state_and_owner(dag_id: str, dag_run_id: str) -> tuple[str, str]:
+    """Return the state of a DAG run, '' if there is none, and the user who has started it, '' for none."""
+    query = select(DagRun.state, DagRun.triggering_user_name, DagRun.conf)
+    query = query.where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)
+    with create_session() as session:
+        row = session.execute(query).one_or_none()
+    if row is None:
+        return "", ""
+    state, owner, conf = row
+    if dag_id == _CONFIRM and (parent := find_dag_run(str((conf or {}).get(_CONFIRMS, "")))):
+        owner = state_and_owner(*parent)[1] if parent[0] != _CONFIRM else ""
+    return str(getattr(state, "value", state)), str(owner or "")
 
 
 def run_of_dag_run(dag_id: str, dag_run_id: str) -> str:

@@ -127,6 +127,7 @@ class Settings(BaseSettings):
         store: URL of the object store of files that several machines need; None: they share `home`.
         connections_file: JSON file with Airflow connections of nodes, for the CLI on a machine of Airflow; None:
             only the variables `AIRFLOW_CONN_<ID>` are read.
+        roles: YAML file with users and their roles; for `tipcflow access apply`.
         store_cache_mb: maximum size of copies of its files on this machine, 10^6 bytes.
     """
 
@@ -151,6 +152,7 @@ class Settings(BaseSettings):
     log_limit_mb: int = Field(default=LOG_LIMIT_MB, ge=1, description="a whole number of at least 1")
 
     wheel_hosts: str = Field(default="", description="host names separated by commas")
+    roles: Annotated[Path | None, BeforeValidator(_file)] = Field(default=None, description="a YAML file")
     signing_key: Annotated[Path | None, BeforeValidator(_file)] = Field(default=None, description="a PEM file")
     store: Annotated[str, AfterValidator(_store_url)] | None = Field(
         default=None, description="file:///absolute/folder or s3://bucket/folder"

@@ -353,6 +353,15 @@ COMMANDS = (
         },
     ),
     LazyCommand(
+        "access",
+        "tipcflow.cli.access.command:app",
+        _ADMINISTER,
+        "Give users of Airflow their roles.",
+        "tipcflow access apply",
+        {"apply": "tipcflow access apply --file roles.yaml", "list": "tipcflow access list"},
+        extra="logins",
+    ),
+    LazyCommand(
         "github",
         "tipcflow.cli.github.doctor:app",
         _ADMINISTER,

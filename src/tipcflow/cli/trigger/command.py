@@ -193,11 +193,11 @@ def _follow(airflow: "Airflow", runs: Sequence["Watched"], *, timeout_s: float, 
 def _stop(airflow: "Airflow", dag_run: "DagRun") -> None:
     from tipcflow.cli.trigger.selection import CONFIRM_DAG
 
-    airflow.set_state(dag_run.dag_id, dag_run.run_id, "failed", deadline_s=_STOP_S)
+    airflow.stop(dag_run.dag_id, dag_run.run_id, deadline_s=_STOP_S)
     facts = airflow.certification(dag_run.run, deadline_s=_STOP_S)
     if facts and facts.confirming and facts.confirming.dag_run_id:
         # Only the teardown task is left, and Airflow does not stop teardown tasks.
-        airflow.set_state(CONFIRM_DAG, facts.confirming.dag_run_id, "failed", deadline_s=_STOP_S)
+        airflow.stop(CONFIRM_DAG, facts.confirming.dag_run_id, deadline_s=_STOP_S)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 DISTRIBUTIONS = packages_distributions()
 OURS = {"tipcflow", "devcluster", "tipcflow_operators", "tipcflow_pages"}
 # Module of a requirement of a requirement -> the module of the latter.
-PARTS = {"markupsafe": "jinja2", "pydantic_core": "pydantic", "starlette": "fastapi"}
+PARTS = {"markupsafe": "jinja2", "pydantic_core": "pydantic", "starlette": "fastapi", "werkzeug": "airflow"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,4 @@
+"""`tipcflow access`: users of Airflow and their roles.
+
+Public: nothing.
+"""

@@ -1,0 +1,4 @@
+"""Roles of users, and the file that gives roles to users.
+
+Public: `roles`, `users`.
+"""

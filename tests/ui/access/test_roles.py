@@ -1,0 +1,132 @@
+"""Roles of users on Airflow's real api-server, with its real FAB provider on PostgreSQL."""
+
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.support import postgres
+from tests.ui import server
+from tests.ui.access import roles
+
+from tipcflow.airflow_api import Airflow, RunState
+from tipcflow.domain import ConfigError
+from tipcflow.store import Store
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+DAGS = """
+from airflow.sdk import DAG
+from airflow.providers.standard.operators.empty import EmptyOperator
+
+for name in ("toy", "maintenance"):
+    with DAG(name, schedule=None):
+        EmptyOperator(task_id="one")
+"""
+SET_UP = """
+import os, sys
+from importlib import import_module
+from pathlib import Path
+main = import_module("airflow.__main__").main
+for words in (["db", "migrate"], ["dags", "reserialize"]):
+    sys.argv = ["airflow", *words]
+    main()
+from tipcflow_operators.access.command import main as store_access
+for _ in range(2):
+    assert store_access(Path(os.environ["TIPCFLOW_ROLES"])) == 0
+"""
+# Every login: user and role have one name.
+PASSWORDS = {name: secrets.token_hex(16) for name in (*roles.LOGINS, "ci2")}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.ApiServer]:
+    folder, home = tmp_path_factory.mktemp("airflow") / "home", tmp_path_factory.mktemp("home")
+    Store.open(f"sqlite:///{home / 'tipcflow.db'}").close()
+    (folder / "dags").mkdir(parents=True)
+    (folder / "dags/toy.py").write_text(DAGS)
+    with postgres.running() as database:
+        url = database.create().replace("postgresql:", "postgresql+psycopg2:")
+        more = {
+            "AIRFLOW__CORE__AUTH_MANAGER": "tipcflow_operators.access.manager.RolesAuthManager",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": url,
+            "TIPCFLOW_ROLES": str(roles_file(home)),
+        }
+        with server.running(folder, home, more, SET_UP) as running:
+            yield running
+
+
+def roles_file(home: Path) -> Path:
+    users = {}
+    for name, password in PASSWORDS.items():
+        (home / f"{name}_password").write_text(password + "\n")
+        users[name] = {"roles": [name.rstrip("2")], "password_file": f"{name}_password"}
+    path = home / "roles.yaml"
+    path.write_text(json.dumps({"users": users}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokens(served: server.ApiServer) -> dict[str, str]:
+    return {name: served.token(name, password) for name, password in PASSWORDS.items()}
+
+
+@pytest.fixture(scope="module")
+def runs(served: server.ApiServer, tokens: dict[str, str]) -> dict[str, str]:
+    """DAG runs of `ci` and `admin`."""
+    made = {"run": "ci", "other": "admin"}
+    for name, login in made.items():
+        body = {"dag_run_id": name, "logical_date": None, "conf": {}}
+        asked(served, "POST", "/api/v2/dags/toy/dagRuns", tokens[login], body)
+    return {name: name for name in made}
+
+
+def asked(served: server.ApiServer, method: str, path: str, token: str, body: Any = None) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.request(method, f"{served.url}{path}", json=body, headers=headers, timeout=60)
+
+
+def test_every_role_may_do_its_part(
+    served: server.ApiServer, tokens: dict[str, str], runs: dict[str, str]
+) -> None:
+    """One test, because the requests change Airflow: those that are refused come first in each row."""
+    differing = {}
+    for row in roles.TABLE:
+        path = row.path.format(**runs)
+        body = json.loads(json.dumps(row.body).replace("{run}", "run"))
+        found = [asked(served, row.method, path, tokens[name], body) for name in roles.LOGINS]
+        statuses = " ".join(str(response.status_code) for response in found)
+        if statuses != row.statuses:
+            differing[row.method, row.path] = (statuses, row.statuses, found[-1].text[:300])
+    assert differing == {}
+
+
+def test_ci_stops_its_own_runs_only(served: server.ApiServer, tokens: dict[str, str]) -> None:
+    with Airflow(served.url, token=tokens["ci"]) as ci, Airflow(served.url, token=tokens["ci2"]) as other:
+        ci.trigger("toy", {}, "own")
+        other.trigger("toy", {}, "others")
+        ci.stop("toy", "own")
+        assert ci.dag_run("toy", "own").state is RunState.FAILED
+        with pytest.raises(ConfigError, match="stopping a run of ci2 requires the role operator"):
+            ci.stop("toy", "others")
+        assert ci.dag_run("toy", "others").state is RunState.QUEUED
+        with pytest.raises(ConfigError, match="the run has ended"):
+            ci.stop("toy", "own")
+        with pytest.raises(ConfigError, match="has no run nothing"):
+            ci.stop("toy", "nothing")
+    with Airflow(served.url, token=tokens["operator"]) as operator:
+        operator.stop("toy", "others")
+        assert operator.dag_run("toy", "others").state is RunState.FAILED
+
+
+@pytest.mark.parametrize("password", ["", "wrong", "admin"])
+def test_a_wrong_password_is_refused(served: server.ApiServer, password: str) -> None:
+    with pytest.raises(httpx.HTTPStatusError, match=r"40[01]"):
+        served.token("admin", password)
+
+
+def test_no_password_is_in_the_log(served: server.ApiServer, tokens: dict[str, str]) -> None:
+    text = served.log.read_text()
+    assert not [name for name, password in PASSWORDS.items() if password in text]
