@@ -6,7 +6,7 @@ from fastapi import Depends, FastAPI, HTTPException
 
 from tipcflow_pages import api, chain, compare, from_airflow, metrics, pages, run_files, series, start_ab
 from tipcflow_pages.actions import stop
-from tipcflow_pages.overviews import alerts, builds, chains, decisions, fleet, pulls, scaling, versions
+from tipcflow_pages.overviews import alerts, audit, builds, chains, decisions, fleet, pulls, scaling, versions
 from tipcflow_pages.web import assets
 from tipcflow_pages.web.access import may_read
 from tipcflow_pages.web.errors import handlers
@@ -43,6 +43,7 @@ def create_app() -> FastAPI:
         alerts,
         fleet,
         decisions,
+        audit,
         versions,
         pulls,
         scaling,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow.models.connection import Connection
     from airflow.models.dagbag import DBDagBag
     from airflow.models.dagrun import DagRun
+    from airflow.models.log import Log
     from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder
     from airflow.sdk.definitions.mappedoperator import MappedOperator
     from airflow.sdk.definitions.param import ParamsDict
@@ -41,6 +42,7 @@ __all__ = [
     "DagRun",
     "GetUserDep",
     "LocalExecutor",
+    "Log",
     "MappedOperator",
     "ParamsDict",
     "RuntimeTaskInstance",
@@ -89,6 +91,8 @@ _MODULES = {
     # Pages: DAG run of a run ID. Public replacement: `GET /api/v2/dags/~/dagRuns` with a login of its own.
     "DagRun": "airflow.models.dagrun",
     "create_session": "airflow.utils.session",
+    # Pages: actions of users. Public replacement: `GET /api/v2/eventLogs` with a login of its own.
+    "Log": "airflow.models.log",
     # Return type of `.partial(...).expand(...)`. Public replacement: none, `airflow.sdk` has no name for it.
     "MappedOperator": "airflow.sdk.definitions.mappedoperator",
     # Params set after the tasks. Public replacement: `airflow.sdk.ParamsDict`, which Airflow's type stubs lack.

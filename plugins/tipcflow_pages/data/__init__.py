@@ -1,4 +1,4 @@
 """What the pages read: one run, its files, its events, its DAG run; nothing is written.
 
-Public: `dag_run`, `data`, `files`, `live`.
+Public: `audit_log`, `dag_run`, `data`, `files`, `live`.
 """

@@ -1,4 +1,4 @@
 """The pages of all chains, and the same as JSON and CSV.
 
-Public: `alerts`, `builds`, `chains`, `decisions`, `fleet`, `pulls`, `scaling`, `versions`.
+Public: `alerts`, `audit`, `builds`, `chains`, `decisions`, `fleet`, `pulls`, `scaling`, `versions`.
 """

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from tipcflow.config.settings import safe_url, settings
 from tipcflow.store import migrate
+from tipcflow.store.audit import Audit
 from tipcflow.store.base import Database
 from tipcflow.store.baselines import Baselines
 from tipcflow.store.engine import AWAY_S, UnreachableError, make_engine, reachable
@@ -78,7 +79,7 @@ class Store:
         self.quarantines, self.check_history = Quarantines(database), CheckHistory(database)
         self.ab_results, self.tracked_alerts = AbResults(database), TrackedAlerts(database)
         self.pulls, self.messages = PullAttempts(database), Messages(database)
-        self.locks = Locks(database)
+        self.locks, self.audit = Locks(database), Audit(database)
         self.history = History(
             database,
             runs=self.runs,

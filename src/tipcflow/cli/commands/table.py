@@ -294,6 +294,13 @@ COMMANDS = (
         },
     ),
     LazyCommand(
+        "audit",
+        "tipcflow.cli.overview.audit:audit",
+        _ADMINISTER,
+        "Show who accepted, quarantined and changed what.",
+        "tipcflow audit --days 30",
+    ),
+    LazyCommand(
         "doctor",
         "tipcflow.cli.doctor.command:doctor",
         _ADMINISTER,

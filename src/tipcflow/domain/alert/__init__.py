@@ -1,4 +1,4 @@
 """Alert: a regression of a chain, from its first bad run until its level returns.
 
-Public: `entry`.
+Public: `audit`, `entry`.
 """

@@ -7,6 +7,7 @@ from typing import Any
 
 from tipcflow.domain.numbers.units import iso
 from tipcflow.report.overview.alerts import Alerts
+from tipcflow.report.overview.audit import AuditList
 from tipcflow.report.overview.changes import Changes
 from tipcflow.report.overview.coverage import Coverage
 from tipcflow.report.overview.decisions import AbList, AbMetric, AbRow, QuarantineList, QuarantineRow
@@ -72,35 +73,34 @@ Overview = (
     | Versions
     | Pulls
     | ScalingList
+    | AuditList
 )
+
+# Overviews whose rows have the columns as attributes -> columns, and the attribute with the rows.
+_ROWS: dict[type, tuple[tuple[str, ...], str]] = {
+    Alerts: ((*_ALERT, *_ALERT_RUNS), "rows"),
+    AuditList: (("at", "who", "action", "about", "run", "text"), "entries"),
+    Changes: ((*_CHANGE, *_CHANGE_TIMES), "rows"),
+    Coverage: ((*_COVERAGE, "newest_at", "gaps", "not_run"), "chains"),
+    QuarantineList: (tuple(QuarantineRow.model_fields), "quarantines"),
+    Today: ((*_PROBLEM, *_PROBLEM_TIMES), "problems"),
+}
 
 
 def csv_of(overview: Overview) -> str:
     """Return the rows of an overview as CSV with a header; times are ISO 8601.
 
     A row is a problem, chain, change, alert, cell, node, quarantine, pair of runs, chain of an attempt, topology
-    of a scaling chain, or metric of an A/B comparison.
+    of a scaling chain, metric of an A/B comparison, or action of a user.
     """
-    if isinstance(overview, Today):
-        names: tuple[str, ...] = (*_PROBLEM, *_PROBLEM_TIMES)
-        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.problems])
-    if isinstance(overview, Coverage):
-        names = (*_COVERAGE, "newest_at", "gaps", "not_run")
-        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.chains])
-    if isinstance(overview, Changes):
-        names = (*_CHANGE, *_CHANGE_TIMES)
-        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.rows])
-    if isinstance(overview, Alerts):
-        names = (*_ALERT, *_ALERT_RUNS)
-        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.rows])
+    if listed := _ROWS.get(type(overview)):
+        names, rows = listed
+        return _csv(names, [{name: getattr(row, name) for name in names} for row in getattr(overview, rows)])
     if isinstance(overview, Matrix):
         names = ("suite", "model", overview.by, "status", "run", "started_at", "runs", "bad")
         return _csv(names, list(_cells(overview)))
     if isinstance(overview, NodesOverview):
         return _csv(_NODE, [_node(row) for row in overview.nodes])
-    if isinstance(overview, QuarantineList):
-        names = tuple(QuarantineRow.model_fields)
-        return _csv(names, [{name: getattr(row, name) for name in names} for row in overview.quarantines])
     if isinstance(overview, Versions):
         return _csv(_PAIR + _PAIR_RUNS, [_pair(row) for row in overview.pairs])
     if isinstance(overview, Pulls):
@@ -111,6 +111,7 @@ def csv_of(overview: Overview) -> str:
     if isinstance(overview, AbList):
         names = (*(name for name in AbRow.model_fields if name != "metrics"), *AbMetric.model_fields)
         return _csv(names, [row for comparison in overview.comparisons for row in _ab(comparison)])
+    assert isinstance(overview, Flaky)
     names = ("chain", "groups", "mixed", *Rate.model_fields, "newest_red", "newest_green")
     return _csv(
         names,
@@ -179,7 +180,7 @@ def _csv(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 def _cell(name: str, value: Any) -> Any:
     if value is None:
         return ""
-    if name.endswith("_at"):
+    if name == "at" or name.endswith("_at"):
         return iso(value)
     if isinstance(value, Mapping):
         return "; ".join(f"{key}: {count}" for key, count in value.items())
