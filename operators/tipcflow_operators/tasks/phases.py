@@ -203,6 +203,7 @@ class AcquireOperator(RunOperator):
             since=since,
             until=since + wait_s,
             logged=why,
+            run=ctx.run_id,
         )
         self.defer(trigger=trigger, method_name="resume", timeout=None)
 

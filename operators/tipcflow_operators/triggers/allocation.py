@@ -15,7 +15,7 @@ from tipcflow.remote.slurm.output import jobs_in, position_in
 from tipcflow.transport import Completed
 from tipcflow_operators.airflow.async_connect import connect_async
 from tipcflow_operators.countdown import Countdown
-from tipcflow_operators.triggers.waits import SETTLE_S
+from tipcflow_operators.triggers.waits import SETTLE_S, report_wait
 
 # Each query is a login; an allocation without its run is idle until the next query.
 POLL_S = 10.0
@@ -31,10 +31,14 @@ class AllocationTrigger(BaseTrigger):
         cluster: its cluster (domain.Cluster as JSON; contains no secret).
         since, until: start and end of the wait by the database's clock.
         logged: message that the task has logged already.
+        run: the run, for its events.
     """
 
-    def __init__(self, *, name: str, cluster: dict[str, Any], since: float, until: float, logged: str) -> None:
+    def __init__(
+        self, *, name: str, cluster: dict[str, Any], since: float, until: float, logged: str, run: str = ""
+    ) -> None:
         super().__init__()
+        self.run_id = run
         self.job_name = name
         self.cluster = Cluster.model_validate(cluster)
         self.since = since
@@ -43,7 +47,7 @@ class AllocationTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments, for the triggerer."""
-        fields = {"since": self.since, "until": self.until, "logged": self.logged}
+        fields = {"since": self.since, "until": self.until, "logged": self.logged, "run": self.run_id}
         cluster = self.cluster.model_dump(mode="json")
         path = "tipcflow_operators.triggers.AllocationTrigger"
         return path, {"name": self.job_name, "cluster": cluster, **fields}
@@ -62,7 +66,7 @@ class AllocationTrigger(BaseTrigger):
                 if not why:
                     break
                 if why != self.logged:
-                    self.log.info("%s", why)
+                    await report_wait(self.log, self.run_id, why)
                     self.logged = why
             await asyncio.sleep(POLL_S * random.uniform(0.7, 1.3))
         yield TriggerEvent({"since": self.since})

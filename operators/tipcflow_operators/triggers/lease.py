@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tipcflow_operators.countdown import Countdown
-from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
+from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S, report_wait
 
 # How often a task inspects nodes that block its lease.
 INSPECT_AGAIN_S = 30.0
@@ -84,7 +84,7 @@ class LeaseTrigger(BaseTrigger):
                 self.log.warning("cannot read the slot queue: %r", error)
             else:
                 if held and held != self.said:
-                    self.log.info("%s", held)
+                    await report_wait(self.log, self.run_id, held)
                     self.said = held
                 if for_task and (not self.looked or time.monotonic() - begun > INSPECT_AGAIN_S):
                     break

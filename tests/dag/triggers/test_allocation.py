@@ -4,11 +4,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tipcflow.domain import Cluster, Node, SlurmSource, SlurmStep
+from tipcflow.execute.events import latest_events
 from tipcflow.transport import Completed
 from tipcflow_operators.triggers import allocation as triggers
 from tipcflow_operators.triggers.allocation import AllocationTrigger
@@ -67,6 +69,7 @@ def fired(
         since=5.0,
         until=time.time() + seconds,
         logged="",
+        run="mine",
     )
     path, fields = made.serialize()
     assert path == "tipcflow_operators.triggers.AllocationTrigger"
@@ -89,15 +92,17 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(triggers, "Countdown", Clock)
+    monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
 
 
-def test_trigger_fires_when_the_job_has_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trigger_fires_when_the_job_has_its_nodes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     login = Login(PENDING, OSError("connection lost"), PENDING, RUNNING)
     event, trigger = fired(login, monkeypatch)
     assert event == {"since": 5.0}
     assert trigger.logged == "waiting for Slurm job 7, position 2 of 2 in partition gpu, reason Priority"
+    assert [event.text for event in latest_events(tmp_path, "mine", 4096)] == [trigger.logged]
     assert {(node.connection, node.slurm and node.slurm.login) for node in login.nodes} == {("hpc_login", True)}
 
 

@@ -10,6 +10,7 @@ import pytest
 from airflow.triggers.base import TriggerEvent
 from tests.support.stories import a_run
 
+from tipcflow.execute.events import latest_events
 from tipcflow.store import Store
 from tipcflow_operators.triggers import lease as triggers
 from tipcflow_operators.triggers.lease import LeaseTrigger
@@ -64,11 +65,12 @@ def hold(store: Store, run: str, ttl_s: float = 600, ago: float = 0) -> None:
     assert store.leases.acquire(run, [A0], owner="other", ttl_s=ttl_s, now=time.time() - ago)
 
 
-def test_lease_trigger_keeps_the_queue_place_and_fires_in_turn(store: Store) -> None:
+def test_lease_trigger_keeps_the_queue_place_and_fires_in_turn(store: Store, tmp_path: Path) -> None:
     hold(store, "holder")
     report = fired(a_trigger(), lambda: store.leases.release("holder") and None)
     assert (report["since"], report["looks"]) == (5.0, 3)
     assert report["said"].startswith("waiting for node-1 slot 0: held by run holder (weekly) since 20")
+    assert [event.text for event in latest_events(tmp_path, "mine", 4096)] == [report["said"]]
     (place,) = store.queue.places()
     assert (place.request.run, place.request.owner, place.free) == ("mine", "airflow d r", True)
 
