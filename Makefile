@@ -67,7 +67,7 @@ bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, page
 	$(BIN)/python benchmarks/detection/speed.py
 	$(BIN)/python benchmarks/bisection.py
 	$(BIN)/python benchmarks/ab_pairs.py
-	$(BIN)/python benchmarks/scale/simulate.py --nodes 100 --chains 1000 --hours 6 --at-once 100
+	$(BIN)/python benchmarks/scale/simulate.py --nodes 30 --chains 120 --at-once 27 --pulls 12 --hours 1 --mtbf-days 5
 
 lint: install ## Check style, types and the import contract
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ the queue, gets its leases, stores its steps and numbers, is judged, and release
 import argparse
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -24,9 +24,10 @@ from tipcflow.domain.run_documents import SourceDocument
 from tipcflow.execute.job.spec import slots_needed
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve import resolve as resolving
+from tipcflow.execute.resolve.moves import groups_of, move_run
 from tipcflow.execute.source.snapshot import Snapshot
 from tipcflow.execute.verdict.judge import judge_run, write_certificate
-from tipcflow.store import Store
+from tipcflow.store import Place, Store
 
 # As in the product: an Airflow task renews its lease for at least half an hour, a run that ends for two minutes.
 LEASE_S, LAST_S = 1800.0, 120.0
@@ -51,12 +52,14 @@ class Outcome:
     """What an event has led to: `waiting`, `granted`, `ended`, `lost`, `swept`.
 
     Controllers work on the events of a tick at once. `order`, a clock of all processes, is the order in which
-    slots change their run: it is read before a release and after a grant.
+    slots change their run: it is read before a release and after a grant. `candidates` are the addresses of the
+    nodes that a waiting run may get.
     """
 
     event: Event
     kind: str
     slots: Slots = ()
+    candidates: tuple[str, ...] = ()
     order: float = field(default_factory=time.monotonic)
 
 
@@ -74,6 +77,25 @@ class Timed:
         self.seconds[kind].append(time.perf_counter() - begun)
 
 
+@dataclass
+class Waiter:
+    """A run before it has its slots.
+
+    Attributes:
+        groups: addresses of nodes of which it may use any instead of another.
+        moved: address of a node of its plan -> address of the node that it waits for instead.
+    """
+
+    resolved: resolving.Resolved
+    groups: list[list[str]]
+    moved: dict[str, str] = field(default_factory=dict)
+
+    def move(self, moved: Mapping[str, str]) -> None:
+        """Remember moves: each is from the node that an earlier one has led to."""
+        origins = {after: before for before, after in self.moved.items()}
+        self.moved |= {origins.get(before, before): after for before, after in moved.items()}
+
+
 class Controller:
     """Runs events, one after the other."""
 
@@ -84,6 +106,7 @@ class Controller:
         self._store = Store.open(url, migrate=False)
         self._wanted: dict[str, Wanted] = {}
         self._slots: dict[str, Slots] = {}
+        self._waiters: dict[str, Waiter] = {}
         self.timed = Timed()
         self._now = 0.0
         # A real run also reads the files of the suite and of the cluster.
@@ -122,15 +145,18 @@ class Controller:
             resolved, plan = resolving.resolve(self._store, request, event.run, home=self._home)
         whole = resolved.policy.whole_nodes
         self._slots[event.run] = tuple(slots_needed(plan, resolved.cluster, whole_nodes=whole))
+        groups = [] if self._options.fixed else groups_of(self._store, resolved.cluster, plan)
+        self._waiters[event.run] = Waiter(resolved, groups)
         return self._poll(event)
 
     def _poll(self, event: Event) -> Outcome:
-        run, slots, now = event.run, self._slots[event.run], START + event.at
-        place = self._join(run, slots, now)
+        run, now = event.run, START + event.at
+        place = self._join(run, now)
         # Only expired leases block the run: their nodes are listed, if they are not away.
         if place.held and place.must_check_nodes:
             self._drop(place.held, event.away, now)
-            place = self._join(run, slots, now)
+            place = self._join(run, now)
+        slots = self._slots[run]
         if place.free:
             with self.timed.of("acquire"):
                 ttl_s = self._wanted[run].seconds + LEASE_S
@@ -138,12 +164,29 @@ class Controller:
                     run, slots, owner="simulated", ttl_s=ttl_s, now=now, rise_s=RISE_S
                 )
             if fence is not None:
+                waiter = self._waiters.pop(run)
+                if moved := {before: after for before, after in waiter.moved.items() if before != after}:
+                    with self.timed.of("move"):
+                        move_run(self._store, run, waiter.resolved, moved)
                 return Outcome(event, "granted", slots)
-        return Outcome(event, "waiting", slots)
+        candidates = {node for node, _ in slots}.union(*self._waiters[run].groups)
+        return Outcome(event, "waiting", slots, tuple(sorted(candidates)))
 
-    def _join(self, run: str, slots: Slots, now: float) -> Any:
+    def _join(self, run: str, now: float) -> Place:
+        waiter = self._waiters[run]
         with self.timed.of("join"):
-            return self._store.queue.join(run, slots, owner="simulated", ttl_s=WAITER_S, now=now, rise_s=RISE_S)
+            place = self._store.queue.join(
+                run,
+                self._slots[run],
+                owner="simulated",
+                ttl_s=WAITER_S,
+                now=now,
+                rise_s=RISE_S,
+                groups=waiter.groups,
+            )
+        self._slots[run] = place.request.slots
+        waiter.move(place.moved)
+        return place
 
     def _drop(self, leases: Collection[Any], away: Collection[str], now: float) -> int:
         empty = [lease for lease in leases if lease.node not in away and not lease.live(now)]

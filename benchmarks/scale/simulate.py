@@ -120,7 +120,7 @@ class Site:
         nodes = {node for node, _ in outcome.slots}
         if outcome.kind == "waiting":
             line.polls.append(at)
-            for node in nodes:
+            for node in outcome.candidates:
                 self._waiting[node][run] = None
             self._poll_when_risen(run, line, at)
         elif outcome.kind == "granted":
@@ -136,8 +136,8 @@ class Site:
 
     def _granted(self, run: str, line: Timeline, at: float, nodes: set[str]) -> None:
         line.granted = at
-        for node in nodes:
-            self._waiting[node].pop(run, None)
+        for waiting in self._waiting.values():
+            waiting.pop(run, None)
         for slot in line.slots:
             if self.holder.setdefault(slot, run) != run:
                 self.problems.append(f"slot {slot} was granted to {run} and {self.holder[slot]}")
@@ -262,6 +262,7 @@ def main() -> int:
     for name, value in (("pulls", 40.0), ("manual", 10.0), ("hours", 24.0), ("mtbf-days", 30.0), ("tick", 2.0)):
         parser.add_argument(f"--{name}", type=float, default=value)
     parser.add_argument("--full-every", type=int, default=10)
+    parser.add_argument("--fixed", action="store_true", help="runs do not move to other nodes while they wait")
     parser.add_argument("--report", type=float, default=60.0)
     parser.add_argument("--database", choices=("postgresql", "sqlite"), default="postgresql")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")

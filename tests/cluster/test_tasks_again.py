@@ -1,10 +1,11 @@
 """Tasks that run again after a clear, and nodes that go away while a task waits: nothing old is taken for new."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.certify import Site, wait_for
+from tests.support.stories import a_run
 from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
@@ -132,3 +133,26 @@ def test_files_of_an_earlier_attempt_are_put_aside(tasks: Tasks) -> None:
     assert not (folder / "a" / "only_of_the_first").exists()
     assert (folder.with_name(f"{folder.name}~1") / "a" / "only_of_the_first").exists()
     assert tasks.finish().status is Status.PASS
+
+
+def test_run_that_moved_completes_on_its_new_nodes(make_nodes: Callable[..., LocalNodes], tmp_path: Path) -> None:
+    nodes = make_nodes(names=tuple("abcd"))
+    tasks = Tasks(Site(tmp_path / "site", nodes))
+    tasks.resolve()
+    tasks.store.runs.create(a_run("other", cluster="local", nodes=("a", "d")))
+    held = [(node.address, 0) for node in nodes.cluster.nodes if node.name in "ad"]
+    assert tasks.store.leases.acquire("other", held, owner="test", ttl_s=600)
+    context = tasks.context().choose_nodes()
+    assert context.plan.nodes == ("c", "b")
+    assert context.acquire() == ""
+    task_phases.prepare_nodes(context)
+    for kind in ORDER:
+        result = tasks.step(kind)
+        assert {status for status, _ in result.values()} == {Status.PASS}, result
+    run = tasks.finish()
+    assert run.status is Status.PASS, run.reason
+    assert run.nodes == ("c", "b")
+    losses = tasks.store.measurements.of(run.id, metric="loss")
+    assert {(loss.node, loss.rank) for loss in losses} == {("c", 0), ("c", 1), ("b", 2), ("b", 3)}
+    tasks.store.leases.release("other")
+    assert tasks.site.left_behind() == []

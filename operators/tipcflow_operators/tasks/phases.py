@@ -150,6 +150,7 @@ class AcquireOperator(RunOperator):
         from tipcflow.execute.leases.messages import names_of
         from tipcflow.execute.run.phases import prepare_nodes
 
+        ctx = ctx.choose_nodes()
         held = ctx.acquire()
         if not held:
             trace_wait(ctx.run_id, since, ctx.now())
@@ -172,6 +173,7 @@ class AcquireOperator(RunOperator):
             names=names_of(ctx.cluster),
             said=held,
             looked=any(place.must_check_nodes for place in places),
+            groups=ctx.groups,
         )
         self.defer(trigger=trigger, method_name="resume", timeout=None)
 

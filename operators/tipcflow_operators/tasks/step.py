@@ -152,14 +152,25 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         return own_steps
 
     def _name_allocated(self, ctx: "TaskContext") -> None:
-        """Take the name of the allocated node: the task is mapped over the nodes of the first plan."""
-        if self.node is None or ctx.cluster.slurm is None:
+        """Take the name of the run's node: the task is mapped over the nodes of the first plan."""
+        if self._mapped_node is None:
             return
         from tipcflow.execute.allocation.document import AllocationDocument
+        from tipcflow.execute.resolve.moved import MovedDocument
 
-        allocation = ctx.store.documents.get(ctx.run_id, AllocationDocument)
-        if allocation is not None:
-            self.node = self._own_node = allocation.node(self.node, ctx.plan.nodes)
+        documents = ctx.store.documents.several(ctx.run_id, (MovedDocument, AllocationDocument))
+        planned = documents.get(AllocationDocument) or documents.get(MovedDocument)
+        if planned is None:
+            return
+        self.node = planned.node(self._mapped_node, ctx.plan.nodes)
+        # A connection of this operator is that of the node it was mapped over, or of Slurm's login node.
+        if ctx.cluster.slurm is not None or not self._has_own_connection:
+            self._own_node = self.node
+
+    @cached_property
+    def _mapped_node(self) -> str | None:
+        """The node that Airflow has mapped the task over; read before `node` changes."""
+        return self.node
 
     def _do(
         self,

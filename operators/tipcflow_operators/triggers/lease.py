@@ -39,6 +39,7 @@ class LeaseTrigger(BaseTrigger):
         names: node address -> name, for messages.
         said: message that the task has logged already; the name is stored by Airflow.
         looked: whether the task has just inspected the nodes and found them in use.
+        groups: addresses of nodes of which the run may use any instead of another.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class LeaseTrigger(BaseTrigger):
         names: dict[str, str],
         said: str,
         looked: bool = False,
+        groups: list[list[str]] | None = None,
     ) -> None:
         super().__init__()
         self.run_id = run
@@ -62,10 +64,11 @@ class LeaseTrigger(BaseTrigger):
         self.names = names
         self.said = said
         self.looked = looked
+        self.groups = groups or []
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments, for the triggerer."""
-        names = ("slots", "since", "until", "owner", "names", "said", "looked")
+        names = ("slots", "since", "until", "owner", "names", "said", "looked", "groups")
         fields = {name: getattr(self, name) for name in names}
         return "tipcflow_operators.triggers.LeaseTrigger", {"run": self.run_id, **fields}
 
@@ -107,7 +110,9 @@ class LeaseTrigger(BaseTrigger):
 
         slots = [(str(node), int(slot)) for node, slot in self.slots]
         with Store.open_in_task(wait_s=0) as store:
-            place = store.queue.join(self.run_id, slots, owner=self.owner, ttl_s=TASK_WAITER_S)
+            place = store.queue.join(self.run_id, slots, owner=self.owner, ttl_s=TASK_WAITER_S, groups=self.groups)
+            # The task moves the run to these nodes once it may have them.
+            self.slots = [list(slot) for slot in place.request.slots]
             if place.free:
                 return "", True
             triggers = triggers_of(store, runs_in_the_way(place))

@@ -31,7 +31,8 @@ def connection_of(node: Node) -> dict[str, object]:
         "conn_type": "ssh",
         "host": node.ssh.host,
         "port": node.ssh.port,
-        "login": node.ssh.user,
+        # With an empty login, triggers would log in as the user '', and tasks as the user of Airflow.
+        **({"login": node.ssh.user} if node.ssh.user else {}),
         "extra": {
             "key_file": node.ssh.identity_file,
             "host_key": _host_key(node),

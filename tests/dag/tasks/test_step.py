@@ -1,5 +1,6 @@
 """A step's operator is an SSHOperator: connection arguments and hooks work as Airflow users know them."""
 
+from types import SimpleNamespace as Namespace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from airflow.providers.ssh.hooks.ssh import SSHHook
 from airflow.providers.ssh.operators.ssh import SSHOperator
 
 from tipcflow.domain import InfraError, Node
+from tipcflow.execute.resolve.moved import MovedDocument
 from tipcflow_operators.airflow import connect as connecting
 from tipcflow_operators.tasks.step import StepOperator
 
@@ -64,6 +66,30 @@ def test_ssh_conn_id_replaces_the_connection_of_one_node_only(reached: list[Any]
     assert reached == [("a", "ssh_spare"), ("b", None)]
     assert task._reached_by(node("a")).connection == "ssh_spare", "the triggerer uses the same connection"
     assert task._reached_by(node("b")).connection == "ssh_b"
+
+
+class Context:
+    """Of a run that was planned on a and b, and has moved to the nodes b and c."""
+
+    run_id = "mine"
+    plan = Namespace(nodes=("b", "c"))
+    cluster = Namespace(slurm=None)
+    store = Namespace(documents=Namespace(several=lambda *_: {MovedDocument: MovedDocument(planned=("a", "b"))}))
+
+
+@pytest.mark.parametrize(("mapped", "node"), [("a", "b"), ("b", "c")])
+def test_task_of_a_run_that_moved_takes_the_node_once(mapped: str, node: str) -> None:
+    task = StepOperator(task_id="train", kind="train", node=mapped)
+    for _ in range(2):
+        task._name_allocated(Context)  # type: ignore[arg-type]
+        assert (task.node, task._own_node) == (node, node)
+
+
+def test_connection_of_an_operator_does_not_move_with_its_node(reached: list[Any]) -> None:
+    task = operator(ssh_conn_id="ssh_spare")
+    task._name_allocated(Context)  # type: ignore[arg-type]
+    task.connect(node("b"))
+    assert (task.node, reached) == ("b", [("b", None)])
 
 
 def test_a_hook_is_used_and_not_shared_between_transports(reached: list[Any]) -> None:

@@ -75,6 +75,16 @@ def test_lease_trigger_keeps_the_queue_place_and_fires_in_turn(store: Store, tmp
     assert (place.request.run, place.request.owner, place.free) == ("mine", "airflow d r", True)
 
 
+def test_lease_trigger_moves_to_a_free_node_and_fires(store: Store) -> None:
+    hold(store, "holder")
+    c0 = ("192.0.2.3", 0)
+    groups = [[node for node, _ in (A0, B0, c0)]]
+    report = fired(a_trigger(groups=groups))
+    assert report["looks"] == 1
+    (place,) = store.queue.places()
+    assert (place.request.slots, place.free) == ((B0, c0), True)
+
+
 def test_lease_trigger_waits_for_runs_ahead_in_the_queue(store: Store) -> None:
     store.queue.join("change", [B0], owner="ci", ttl_s=600)
     report = fired(a_trigger(), lambda: store.queue.leave("change") and None)

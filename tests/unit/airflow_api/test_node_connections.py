@@ -11,8 +11,8 @@ from tipcflow.domain import Cluster, ConfigError, Node, SshTarget
 KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIEaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 
-def cluster(known_hosts: Path, *, port: int = 22, host: str = "10.0.0.2") -> Cluster:
-    ssh = SshTarget(host=host, port=port, user="me", identity_file="/keys/id", known_hosts=str(known_hosts))
+def cluster(known_hosts: Path, *, port: int = 22, host: str = "10.0.0.2", user: str = "me") -> Cluster:
+    ssh = SshTarget(host=host, port=port, user=user, identity_file="/keys/id", known_hosts=str(known_hosts))
     node = Node(name="a", address=host, connection="Lab_a", ssh=ssh, python="/p", workspace="/w")
     return Cluster(name="lab", nodes=(node,))
 
@@ -40,6 +40,13 @@ def test_a_connection_names_the_key_file_and_holds_the_host_key(tmp_path: Path, 
     assert report["extra"]["key_file"] == "/keys/id"
     assert report["extra"]["host_key"] == f"ssh-ed25519 {KEY}"
     assert report["extra"]["no_host_key_check"] == "false"
+
+
+def test_connection_without_a_user_has_no_login(tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    known.write_text(f"10.0.0.2 ssh-ed25519 {KEY}\n")
+    (text,) = connections_env(cluster(known, user="")).values()
+    assert "login" not in json.loads(text)
 
 
 @pytest.mark.parametrize("line", ["", f"10.0.0.22 ssh-ed25519 {KEY}", f"[10.0.0.2]:2222 ssh-ed25519 {KEY}"])

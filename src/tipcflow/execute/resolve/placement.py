@@ -74,9 +74,9 @@ def place_nodes(
 
     kinds: dict[tuple[object, ...], list[Node]] = {}
     for node in cluster.nodes:
-        kinds.setdefault(_kind(node), []).append(node)
+        kinds.setdefault(kind_of(node), []).append(node)
     queues = {kind: iter(sorted(nodes, key=order)) for kind, nodes in kinds.items()}
-    return cluster.model_copy(update={"nodes": tuple(next(queues[_kind(node)]) for node in cluster.nodes)})
+    return cluster.model_copy(update={"nodes": tuple(next(queues[kind_of(node)]) for node in cluster.nodes)})
 
 
 def kept_part(cluster: Cluster, wanted: int) -> Cluster:
@@ -91,10 +91,11 @@ def rotated(cluster: Cluster) -> Cluster:
     """Return the cluster with its nodes in another order: of each kind the first node becomes the last."""
     kinds: dict[tuple[object, ...], list[Node]] = {}
     for node in cluster.nodes:
-        kinds.setdefault(_kind(node), []).append(node)
+        kinds.setdefault(kind_of(node), []).append(node)
     queues = {kind: iter([*nodes[1:], nodes[0]]) for kind, nodes in kinds.items()}
-    return cluster.model_copy(update={"nodes": tuple(next(queues[_kind(node)]) for node in cluster.nodes)})
+    return cluster.model_copy(update={"nodes": tuple(next(queues[kind_of(node)]) for node in cluster.nodes)})
 
 
-def _kind(node: Node) -> tuple[object, ...]:
+def kind_of(node: Node) -> tuple[object, ...]:
+    """Return what nodes have in common of which a run may use any instead of another."""
     return node.device, node.slots, node.container.model_dump_json() if node.container else ""

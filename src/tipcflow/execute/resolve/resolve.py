@@ -29,6 +29,7 @@ from tipcflow.domain.triggers import AB, BISECT
 from tipcflow.execute.node import preflight
 from tipcflow.execute.request import RequestDocument, RunRequest
 from tipcflow.execute.resolve.expects import keep_expected
+from tipcflow.execute.resolve.moved import MovedDocument
 from tipcflow.execute.resolve.placement import (
     doubtful_nodes,
     kept_part,
@@ -154,6 +155,7 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
             resolved = dataclasses.replace(resolved, cluster=cluster)
             plan = resolved.plan(run_id)
         store.plans.replace(run_id, plan)
+        store.documents.remove(run_id, MovedDocument)
         store.runs.update(
             run_id,
             chain=plan.chain,

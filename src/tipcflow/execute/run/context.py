@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RequestDocument, RunRequest
+from tipcflow.execute.resolve.moves import groups_of, may_move, move_run
 from tipcflow.execute.resolve.resolve import SETTLED, resolved_document, resolved_run
 from tipcflow.execute.verdict import confirm
 
@@ -202,6 +203,28 @@ class TaskContext:
         if self.cluster.slurm is not None:
             return []
         return slots_needed(self.plan, self.cluster, whole_nodes=self.policy.whole_nodes)
+
+    @cached_property
+    def groups(self) -> list[list[str]]:
+        """Return addresses of nodes of which the run may use any instead of another; none if they are fixed."""
+        if self.cluster.slurm is not None or not may_move(self.store, self.run_id, self.request):
+            return []
+        return groups_of(self.store, self.cluster, self.plan)
+
+    def choose_nodes(self) -> "TaskContext":
+        """Join the queue, on other nodes if the nodes of the plan are in use; return the context with them."""
+        if not (self.slots and self.groups):
+            return self
+        place = self.store.queue.join(
+            self.run_id, self.slots, owner=self.request.owner, ttl_s=TASK_WAITER_S, groups=self.groups
+        )
+        if not place.moved:
+            return self
+        resolved = resolved_run(self.store, self.run_id, home=self.home)
+        plan = move_run(self.store, self.run_id, resolved, place.moved)
+        before = ", ".join(self.plan.nodes)
+        self.note(f"{before}: in use or reserved; the run uses {', '.join(plan.nodes)} instead")
+        return replace(self)
 
     def acquire(self, *, queue: bool = True) -> str:
         """Lease all slots of the run, all or none, without waiting; return what blocks it, '' if it has them.

@@ -4,13 +4,14 @@ A run may take slots that are free and not wanted by a request ahead of its own.
 for the first request that wants them, and slots that no earlier request wants are not left idle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import delete, insert, select, update
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import Frozen, priority_of
 from tipcflow.store.base import Part, clock
+from tipcflow.store.leases.moves import Groups, candidate_slots, moves
 from tipcflow.store.leases.rows import (
     Lease,
     LeaseRequest,
@@ -22,6 +23,7 @@ from tipcflow.store.leases.rows import (
     leases_on,
     lock,
     requests_on,
+    slots_held_by_others,
 )
 from tipcflow.store.schema import lease_requests, runs
 
@@ -38,6 +40,7 @@ class Place(Frozen):
         ahead: requests ahead that want one of the same slots, in order.
         of: number of requests that want one of these slots, including its own.
         at: time of the query by the database's clock, seconds since the epoch.
+        moved: node -> node of the request that has replaced it with this query.
     """
 
     request: LeaseRequest
@@ -45,6 +48,7 @@ class Place(Frozen):
     ahead: tuple[LeaseRequest, ...] = ()
     of: int = 1
     at: float = 0.0
+    moved: Mapping[str, str] = {}
 
     @property
     def position(self) -> int:
@@ -83,6 +87,7 @@ class LeaseQueue(Part):
         ttl_s: float,
         now: float | None = None,
         rise_s: float | None = None,
+        groups: Groups = (),
     ) -> Place:
         """Join the queue or renew the request; a known run keeps its age.
 
@@ -90,6 +95,7 @@ class LeaseQueue(Part):
             slots: (node, slot index) pairs; all are wanted, or none.
             ttl_s: seconds after which the request expires without another call.
             rise_s: time after which a request rises by one priority; None: the settings' value.
+            groups: addresses of nodes of which the run may use any: nodes that block it are replaced by free ones.
 
         Returns:
             What blocks the request. If nothing does, `Leases.acquire` gets the slots.
@@ -104,7 +110,9 @@ class LeaseQueue(Part):
             lock(connection)
             now = clock(connection) if now is None else now
             connection.execute(delete(lease_requests).where(lease_requests.c.expires_at < now - FORGET_S))
-            requests = {request.run: request for request in requests_on(connection, run_id, slots)}
+            candidates = candidate_slots(slots, groups)
+            requests = {request.run: request for request in requests_on(connection, run_id, candidates)}
+            held = leases_on(connection, slots)
             trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar_one()
             request = LeaseRequest(
                 run=run_id,
@@ -114,12 +122,20 @@ class LeaseQueue(Part):
                 created_at=requests[run_id].created_at if run_id in requests else now,
                 expires_at=now + ttl_s,
             )
+            place = _place(request, held, list(requests.values()), now, rise_s)
+            if groups and not place.free:
+                taken = slots_held_by_others(connection, run_id, candidates)
+                moved = moves(request, groups, taken, requests.values(), now, rise_s)
+                slots = sorted((moved.get(node, node), slot) for node, slot in request.slots)
+                request = request.model_copy(update={"slots": tuple(slots)})
+                place = _place(request, held, list(requests.values()), now, rise_s)
+                place = place.model_copy(update={"moved": moved})
             if run_id in requests:
                 same = lease_requests.c.run == run_id
                 connection.execute(update(lease_requests).where(same).values(**request.model_dump()))
             else:
                 connection.execute(insert(lease_requests), request.model_dump())
-            return _place(request, leases_on(connection, slots), list(requests.values()), now, rise_s)
+            return place
 
     def leave(self, run_id: str) -> bool:
         """Drop a run's request; return whether there was one."""

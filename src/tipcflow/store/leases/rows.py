@@ -94,6 +94,13 @@ def leases_on(connection: Connection, slots: Iterable[Slot]) -> list[Lease]:
     return _leases(connection, among(connection, leases.c.node, _nodes(slots)))
 
 
+def slots_held_by_others(connection: Connection, run: str, slots: Iterable[Slot]) -> set[Slot]:
+    """Return the slots that other runs hold on the nodes of these slots, also by expired leases."""
+    on_nodes = among(connection, leases.c.node, _nodes(slots))
+    rows = connection.execute(select(leases.c.node, leases.c.slot).where(leases.c.run != run, on_nodes))
+    return {(node, slot) for node, slot in rows}
+
+
 def _leases(connection: Connection, *where: ColumnElement[bool]) -> list[Lease]:
     rows = connection.execute(select(leases).where(*where).order_by(leases.c.node, leases.c.slot)).mappings()
     return [Lease.model_construct(**row) for row in rows]

@@ -191,3 +191,22 @@ def test_request_for_many_nodes_meets_all_others(queue: Queue) -> None:
     assert queue.wait("second", ("node-29", 0)).position == 2
     assert queue.take("second", ("node-29", 0)) is None
     assert queue.wait("first", *many).of == 2
+
+
+def test_waiting_run_moves_to_a_free_node_and_keeps_its_age(queue: Queue) -> None:
+    queue.take("holder", A0)
+    queue.wait("first", A0)
+    queue.wait("second", A0)
+    queue.now += 1
+    groups = [["node-a", "node-b"]]
+    place = queue.store.queue.join(
+        "second", [A0], owner="test", ttl_s=60, now=queue.now, rise_s=RISE_S, groups=groups
+    )
+    assert (place.moved, place.request.slots, place.free) == ({"node-a": "node-b"}, (B0,), True)
+    assert place.request.created_at == NOW + 3
+    again = queue.store.queue.join(
+        "first", [A0], owner="test", ttl_s=60, now=queue.now, rise_s=RISE_S, groups=groups
+    )
+    assert again.moved == {"node-a": "node-b"}, "an earlier request may take a node that a later one waits for"
+    assert not queue.take("second", B0)
+    assert queue.take("first", B0)
