@@ -23,6 +23,7 @@ LONGER_S = 15.0
 # How long sbatch may report a submission as failed before the job appears.
 APPEARS_S = 5.0
 POLL_S = 1.0
+LOGIN = "login"
 
 
 def login_node(cluster: Cluster) -> Node:
@@ -30,7 +31,7 @@ def login_node(cluster: Cluster) -> Node:
     first = cluster.nodes[0]
     local = cluster.slurm is not None and cluster.slurm.local
     return first.model_copy(
-        update={"name": "login", "address": _host(first.ssh), "slurm": SlurmStep(login=True, local=local)}
+        update={"name": LOGIN, "address": _host(first.ssh), "slurm": SlurmStep(login=True, local=local)}
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import Cluster, InfraError, Plan, SlurmStep
 from tipcflow.domain.numbers.units import limit, utc_minute
 from tipcflow.domain.run_documents import ClusterDocument
-from tipcflow.execute.allocation.client import SlurmClient
+from tipcflow.execute.allocation.client import LOGIN, SlurmClient
 from tipcflow.execute.allocation.document import AllocationDocument
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.resolve.resolve import Resolved
@@ -111,6 +111,13 @@ class Allocation:
         if not job.is_waiting:
             raise InfraError(f"Slurm job {job.id} is {job.state} before it had nodes ({job.reason})")
         return None, self._waiting(job)
+
+    def may_continue(self, error: InfraError) -> bool:
+        """Whether the run keeps waiting after an error: of Slurm, or of the login node if it has a request."""
+        if error.passing or error.node != LOGIN:
+            return error.passing
+        known = self._store.documents.get(self._run, AllocationDocument)
+        return known is not None and bool(known.job)
 
     def allocated(self, job: SlurmJob) -> Cluster:
         """Return the cluster with the nodes of the running allocation.
@@ -218,7 +225,7 @@ def try_to_hold(
         try:
             job, why = allocation.try_once()
         except InfraError as error:
-            if not error.passing:
+            if not allocation.may_continue(error):
                 raise
             return None, error.message
         if job is None:
@@ -330,7 +337,7 @@ def _await(
             if job is not None:
                 return job
         except InfraError as error:
-            if not error.passing:
+            if not allocation.may_continue(error):
                 raise
             why, pause = error.message, RETRY_EVERY_S
         if why != reported:

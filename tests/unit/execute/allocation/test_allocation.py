@@ -277,6 +277,36 @@ def test_wait_survives_an_absent_controller(login: Login, allocation: Make) -> N
     assert len(notes) == 2
 
 
+def test_wait_survives_a_login_node_that_does_not_respond(
+    login: Login, allocation: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the run has a request: before it, the cluster file or the connection may be wrong."""
+    find, silent = client.SlurmClient.find, InfraError.of_node("login", "no response within 35 s")
+    errors = [silent]
+
+    def fail_first(slurm: client.SlurmClient, name: str) -> object:
+        if errors:
+            raise errors.pop()
+        return find(slurm, name)
+
+    monkeypatch.setattr(client.SlurmClient, "find", fail_first)
+    lines: list[str] = []
+
+    def note(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 1:
+            errors.append(silent)
+        elif line == silent.message:
+            login.become("1", "RUNNING", "n[3-4]")
+
+    with allocation() as made:
+        with pytest.raises(InfraError, match="no response within 35 s"):
+            hold._await(made, wait_s=60, note=note, cancel=threading.Event())
+        job = hold._await(made, wait_s=60, note=note, cancel=threading.Event())
+    assert job.nodelist == "n[3-4]"
+    assert lines[1:] == ["node login: no response within 35 s"]
+
+
 def test_wait_ends_when_a_user_stops_the_run(login: Login, allocation: Make) -> None:
     cancel = threading.Event()
     with pytest.raises(InfraError, match="stopped while waiting"):
