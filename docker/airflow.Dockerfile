@@ -43,7 +43,7 @@ RUN chmod --recursive a+rX /opt/tipcflow
 # New volumes inherit the owner of these folders.
 RUN groupadd --gid 50000 airflow \
     && useradd --uid 50000 --gid airflow --create-home --home-dir /var/lib/airflow airflow \
-    && install --directory --owner airflow --group airflow /var/lib/airflow/logs /var/lib/tipcflow
+    && install --directory --owner airflow --group airflow /var/lib/airflow/logs /var/lib/tipcflow /var/lib/tipcflow-objects
 USER airflow
 
 ENV AIRFLOW_HOME=/var/lib/airflow \

@@ -79,6 +79,9 @@ for name in POSTGRES_PASSWORD AIRFLOW_DB_PASSWORD METRICS_DB_PASSWORD METRICS_RE
     secret "$name" word
 done
 secret AIRFLOW_FERNET_KEY fernet
+# For TIPCFLOW_STORE=s3://…, in the format of ~/.aws/config; users replace it by the login of their S3 service.
+s3_login() { printf '[default]\naws_access_key_id = tipcflow\naws_secret_access_key = %s\nregion = us-east-1\n' "$(word)"; }
+secret OBJECT_STORE s3_login
 key_pair NODE_LOGIN_KEY tipcflow
 key_pair NODE_1_HOST_KEY node-1
 key_pair NODE_2_HOST_KEY node-2

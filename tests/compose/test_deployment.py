@@ -1,9 +1,10 @@
 """docker-compose.yaml on a real engine: chains run, secrets and networks are closed, kills change no verdict."""
 
 import json
+from contextlib import ExitStack
 
 import pytest
-from tests.support.compose.deployment import AIRFLOW, FAST, SLOW, Deployment
+from tests.support.compose.deployment import AIRFLOW, FAST, SCALE, SLOW, Deployment
 from tests.support.compose.engine import Engine
 
 SERVICES = (*AIRFLOW, "postgres", "redis", "node-1", "node-2")
@@ -18,10 +19,19 @@ def test_chain_passes_directly_after_up(deployment: Deployment) -> None:
 
 def test_certificate_is_complete(deployment: Deployment) -> None:
     run = deployment.verdicts()[0][0]
+    _verify_everywhere(deployment, run)
+
+
+def _verify_everywhere(deployment: Deployment, run: str) -> None:
+    """Each worker verifies the files of both, in a home of its own."""
+    workers = deployment.containers("worker")
+    template = '{{range .Mounts}}{{if eq .Destination "/var/lib/tipcflow"}}{{.Name}}{{end}}{{end}}'
+    assert len({deployment.engine.run("inspect", "--format", template, each) for each in workers}) == 2
     lists = json.loads(deployment.tipcflow("certificate", "show", run))["files"]
-    report = deployment.tipcflow("certificate", "verify", run)
-    assert f"valid ({len(lists)} of {len(lists)} collected files checked" in report
     assert len(lists) > 10
+    for worker in workers:
+        report = deployment.engine.run("exec", worker, "tipcflow", "certificate", "verify", run)
+        assert f"valid ({len(lists)} of {len(lists)} collected files checked" in report
 
 
 def test_all_instances_become_healthy(deployment: Deployment) -> None:
@@ -31,23 +41,25 @@ def test_all_instances_become_healthy(deployment: Deployment) -> None:
 
 def test_no_secret_is_in_an_environment(deployment: Deployment, engine: Engine) -> None:
     words = {path.name: path.read_text().strip() for path in (deployment.folder / ".secrets").iterdir()}
-    # Their public halves are settings; a line that only the private key has.
+    # The public halves of keys are settings; a line that only the private key has.
     words = {name: text.splitlines()[-2] if "\n" in text else text for name, text in words.items()}
+    assert not [word for word in words.values() if len(word) < 32]
     for service in SERVICES:
         for container in deployment.containers(service):
-            shown = engine.run("inspect", "--format", "{{json .Config}}", container)
-            first = engine.run("exec", "--user", "0", container, "cat", "/proc/1/environ", check=False)
-            found = {name for name, word in words.items() if word in shown or word in first}
-            # Tasks need the connections of the nodes.
-            allowed = {"node_login_key"} if service in ("worker", "triggerer") else set()
-            assert found <= allowed, f"{service}: {found}"
+            shown = engine.run("inspect", container)
+            first, *others = deployment.environments(container)
             assert "PATH=" in first
+            assert {name for name, word in words.items() if word in shown or word in first} == set(), service
+            # Tasks need the connections of the nodes, and have the environment of the component.
+            found = {name for name, word in words.items() for text in others if word in text}
+            assert found <= ({"node_login_key"} if service in ("worker", "triggerer") else set()), service
 
 
 def test_services_see_only_their_secrets(deployment: Deployment) -> None:
     seen = set(deployment.inside("worker", "ls", "/run/secrets").split())
     assert seen == {
-        "airflow_db_password", "airflow_secret_key", "metrics_db_password", "node_login_key", "redis_password",
+        "airflow_db_password", "airflow_secret_key", "metrics_db_password", "node_login_key",
+        "object_store", "redis_password",
     }  # fmt: skip
     assert deployment.inside("worker", "sh", "-c", "touch /run/secrets/redis_password; echo $?") == "1"
     # The code under test runs as this user.
@@ -65,21 +77,20 @@ def test_nodes_do_not_reach_control(deployment: Deployment, engine: Engine, serv
     assert deployment.inside("worker", "bash", "-c", connect.format(address)) == "open"
 
 
-def test_health_is_that_of_the_instance(deployment: Deployment, engine: Engine) -> None:
-    stopped, other = deployment.containers("triggerer")
-    engine.run("pause", stopped)
-    try:
-        check = ["python", "/opt/tipcflow/docker/health.py", "triggerer"]
-        query = (
-            f"UPDATE job SET latest_heartbeat = now() - interval '90 s' WHERE hostname = '{stopped[:12]}'"
-            " AND job_type = 'TriggererJob'"
+def test_hung_instance_becomes_unhealthy_and_no_other(deployment: Deployment) -> None:
+    hung = {service: deployment.containers(service)[0] for service in AIRFLOW}
+    others = {service: deployment.containers(service)[1] for service in SCALE}
+    with ExitStack() as stack:
+        for container in hung.values():
+            stack.enter_context(deployment.hung(container))
+        for service, container in hung.items():
+            deployment.until(
+                lambda one=container: deployment.health(one) == "unhealthy", f"an unhealthy {service}"
+            )
+        assert {service: deployment.health(one) for service, one in others.items()} == dict.fromkeys(
+            others, "healthy"
         )
-        deployment.inside("postgres", "psql", "--username=postgres", "--dbname=airflow", "--command", query)
-        engine.run("exec", other, *check)
-        engine.run("unpause", stopped)
-        deployment.until_healthy("triggerer")
-    finally:
-        engine.run("unpause", stopped, check=False)
+    deployment.until_healthy(*AIRFLOW)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +103,7 @@ def test_kill_in_training_changes_no_verdict(deployment: Deployment, service: st
             lambda: started.poll() is not None or deployment.is_training(), "a training on both nodes"
         )
         deployment.kill(service)
+        assert deployment.is_training(), "the training ended before the kill"
     except BaseException:
         started.kill()
         raise
@@ -99,3 +111,19 @@ def test_kill_in_training_changes_no_verdict(deployment: Deployment, service: st
     assert deployment.verdicts()[0] == [run, f"toy/toy/{SLOW}", "pass"]
     assert deployment.training_attempts(run) == 1
     deployment.until_healthy(*SERVICES)
+
+
+def test_objects_may_be_in_a_bucket(deployment: Deployment, engine: Engine, images: dict[str, str]) -> None:
+    name, network = f"{deployment.project}-s3", f"{deployment.project}_default"
+    words = ["run", "--detach", "--rm", "--name", name, "--network", network, "--network-alias", "s3"]
+    engine.run(*words, images["PYTHON_IMAGE"], "moto_server", "-H", "0.0.0.0", "-p", "5000")
+    make = "import urllib.request as r; r.urlopen(r.Request('http://localhost:5000/tipcflow', method='PUT'))"
+    try:
+        deployment.until(lambda: engine.run("exec", name, "python", "-c", make + "; print(1)", check=False), "S3")
+        deployment.use_bucket("s3://tipcflow/objects", "http://s3:5000")
+        deployment.up(**SCALE)
+        deployment.until_healthy(*SERVICES)
+        run = deployment.certify()
+        _verify_everywhere(deployment, run)
+    finally:
+        engine.run("rm", "--force", name, check=False)

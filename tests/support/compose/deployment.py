@@ -3,10 +3,12 @@
 import base64
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from tests.support.certify import ROOT
 from tests.support.compose.engine import Engine
 from tests.support.compose.local import free_port
 
-# Params files of the toy suite: trainings of a second, and of some 40 seconds.
+# Params files of the toy suite: trainings of a second, and of a minute.
 FAST, SLOW = "train_infer_python", "train_slow"
-_STEP_S = 4
+_STEP_S = 6
 SCALE = {"worker": 2, "scheduler": 2, "triggerer": 2}
 AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer", "worker")
 _TIPCFLOW = Path(sys.executable).with_name("tipcflow")
@@ -71,6 +73,16 @@ class Deployment:
         file.write_text("".join(f"{name}={value}\n" for name, value in words.items()))
         subprocess.run([self.folder / "docker/env.sh"], check=True, capture_output=True, timeout=60)
 
+    def use_bucket(self, store: str, endpoint: str) -> None:
+        """Set the object store; `up` starts the components again that use it."""
+        with (self.folder / ".env").open("a") as file:
+            file.write(f"TIPCFLOW_STORE={store}\n")
+        path = self.folder / ".secrets" / "object_store"
+        text = path.read_text()
+        path.unlink()
+        path.write_text(f"{text}endpoint_url = {endpoint}\n")
+        path.chmod(0o444)
+
     def secret(self, name: str) -> str:
         return (self.folder / ".secrets" / name).read_text().strip()
 
@@ -99,7 +111,11 @@ class Deployment:
 
     def containers(self, service: str = "") -> list[str]:
         """IDs of the containers, of one service or of all."""
-        return self.compose("ps", "--quiet", *([service] if service else [])).split()
+        # docker-compose takes seconds for this.
+        labels = {"project": self.project, "oneoff": "False", **({"service": service} if service else {})}
+        filters = [f"--filter=label=com.docker.compose.{name}={value}" for name, value in labels.items()]
+        shown = self.engine.run("ps", "--all", "--no-trunc", "--format", "{{.Names}} {{.ID}}", *filters)
+        return [line.split()[1] for line in sorted(shown.splitlines())]
 
     def health(self, container: str) -> str:
         template = "{{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}"
@@ -116,6 +132,31 @@ class Deployment:
         for service in services or AIRFLOW:
             for container in self.containers(service):
                 self.until(lambda one=container: self.health(one) == "healthy", f"a healthy {service}")
+
+    def environments(self, container: str) -> list[str]:
+        """The environments of all processes of a container, that of its first process first.
+
+        Read from outside: without capabilities, root in a container cannot read those of other users.
+        """
+        first = self.engine.run("inspect", "--format", "{{.State.Pid}}", container)
+        others = self.engine.run("top", container, "-o", "pid").split()[1:]
+        texts = []
+        for pid in [first, *(each for each in others if each != first)]:
+            with suppress(FileNotFoundError, ProcessLookupError):
+                texts.append(Path(f"/proc/{pid}/environ").read_text(errors="replace"))
+        return texts
+
+    @contextmanager
+    def hung(self, container: str) -> Iterator[None]:
+        """Stop the component of a container, but not the processes that it started."""
+        first = self.engine.run("inspect", "--format", "{{.State.Pid}}", container)
+        rows = [line.split() for line in self.engine.run("top", container, "-o", "pid,ppid").splitlines()[1:]]
+        (component,) = [int(pid) for pid, parent in rows if parent == first]
+        os.kill(component, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(component, signal.SIGCONT)
 
     def kill(self, service: str) -> None:
         """End all containers of a service with SIGKILL from outside; the engine starts them again."""

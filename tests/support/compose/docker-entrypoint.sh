@@ -7,7 +7,7 @@ if [ "$(id -u)" = 0 ]; then
     exec setpriv --reuid postgres --regid postgres --init-groups "$0" "$@"
 fi
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
-    initdb --username=postgres --pwfile="$POSTGRES_PASSWORD_FILE" --auth-local=trust --auth-host=scram-sha-256 >/dev/null
+    initdb --encoding=UTF8 --username=postgres --pwfile="$POSTGRES_PASSWORD_FILE" --auth-local=trust --auth-host=scram-sha-256 >/dev/null
     echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"
     pg_ctl --wait --silent --options="-c listen_addresses=''" start
     for script in /docker-entrypoint-initdb.d/*.sh; do

@@ -18,7 +18,7 @@ WAIT_S = 120.0
 # All containers together are one control group, to which the kernel would give the share of one process.
 _GROUP, _SHARES = "tipcflow-compose", "8192"
 _CPU = Path("/sys/fs/cgroup/cpu")
-_BASE, _SERVICES = "tipcflow-test-base:1", "tipcflow-test-services:1"
+_FILES, _BASE, _SERVICES = "tipcflow-test-files:1", "tipcflow-test-base:1", "tipcflow-test-services:1"
 
 
 def missing() -> str:
@@ -62,11 +62,15 @@ class Engine:
 
     def _make_base(self) -> None:
         rootfs.install_pip(KEPT / "pip", ROOT / "requirements/build.txt")
-        importing = subprocess.Popen(["docker", "import", "-", _BASE], env=self.env, stdin=subprocess.PIPE)
+        importing = subprocess.Popen(["docker", "import", "-", _FILES], env=self.env, stdin=subprocess.PIPE)
         assert importing.stdin is not None
         rootfs.write_image(importing.stdin, KEPT / "pip")
         importing.stdin.close()
         assert importing.wait(1200) == 0
+        # The interpreter's library is in a folder that the machine's own cache of libraries may lack.
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "Dockerfile").write_text(f"FROM {_FILES}\nRUN ldconfig\n")
+            self.run("build", "--tag", _BASE, folder, timeout=900)
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import IO
 
 # Of a minimal Debian, of the Dockerfiles in docker/, and the servers.
 _PACKAGES = (
-    "apt", "base-files", "base-passwd", "bash", "coreutils", "dash", "findutils", "grep", "gzip", "hostname",
-    "login",
+    "apt", "base-files", "base-passwd", "bash", "coreutils", "dash", "diffutils", "dpkg", "findutils", "grep",
+    "gzip", "hostname", "login",
     "mount", "ncurses-bin", "passwd", "perl-base", "sed", "sysvinit-utils", "util-linux",
     "ca-certificates", "curl", "git", "iputils-ping", "libgomp1", "openssh-server", "procps", "tar", "tini",
     "unzip",
@@ -32,6 +32,8 @@ _OMITTED = (
     "etc/hosts",
     "etc/hostname",
     "etc/mtab",
+    # A hook of a package that the image lacks fails when certificates are updated.
+    "etc/ca-certificates/update.d/jks-keystore",
 )
 # Empty folders and their modes.
 _MADE = {

@@ -149,8 +149,10 @@ def test_images_come_from_the_default_registry(root: Path, services: Mapping[str
 def test_mounted_built_and_copied_files_exist(root: Path, services: Mapping[str, Any]) -> None:
     for service in services.values():
         for volume in service.get("volumes", ()):
-            source = str(volume).split(":")[0]
-            assert not source.startswith("/") or Path(source).exists(), source
+            source, _, target = str(volume).partition(":")
+            # A path without a source is a volume of the container.
+            if target.startswith("/") and source.startswith("/"):
+                assert Path(source).exists(), source
     ignored = [line.rstrip("/") for line in (root / ".dockerignore").read_text().splitlines()]
     for service in services.values():
         if "build" not in service:
@@ -203,6 +205,7 @@ def test_services_get_only_the_secrets_that_the_entrypoint_removes(
         expected = SHARED_SECRETS | (CONTROL_SECRETS if name in CONTROL else set())
         expected |= LOGIN_SECRETS if pages else set()
         expected |= {"metrics_reader_password" if pages else "metrics_db_password"}
+        expected |= {"object_store"} if name in ("api-server", "triggerer", "worker") else set()
         expected |= {"node_login_key"} if name in ("triggerer", "worker") else set()
         assert given == expected, name
         assert ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in environment) == (name in CONTROL)
@@ -213,11 +216,26 @@ def test_services_get_only_the_secrets_that_the_entrypoint_removes(
         assert environment["PGPASSFILE"] == f"/var/lib/airflow/{entrypoint.POSTGRES_FILE}"
 
 
-def test_workers_share_a_home_that_pages_cannot_write(services: Mapping[str, Any]) -> None:
+def test_services_share_objects_that_pages_cannot_write_and_no_home(
+    services: Mapping[str, Any], root: Path
+) -> None:
+    folder = "/var/lib/tipcflow-objects"
     for name in ("worker", "triggerer"):
-        assert "home:/var/lib/tipcflow:rw" in services[name]["volumes"]
+        assert f"objects:{folder}:rw" in services[name]["volumes"]
         assert services[name]["environment"]["TIPCFLOW_DATABASE_URL"].startswith("postgresql://tipcflow@")
-    assert "home:/var/lib/tipcflow:ro" in services["api-server"]["volumes"]
+    assert f"objects:{folder}:ro" in services["api-server"]["volumes"]
+    assert folder in (root / "docker/airflow.Dockerfile").read_text()
+    for name in AIRFLOW:
+        with_objects = name in ("api-server", "triggerer", "worker")
+        environment = services[name]["environment"]
+        assert environment.get("TIPCFLOW_STORE") == (f"file://{folder}" if with_objects else None), name
+        assert ("AWS_CONFIG_FILE" in environment) == with_objects
+        homes = [volume for volume in services[name].get("volumes", ()) if ":/var/lib/tipcflow:" in volume]
+        assert not homes, name
+        # A path without a source is a volume of each container.
+        assert any(
+            str(volume).startswith("/var/lib/tipcflow") for volume in services[name].get("volumes", ())
+        ) == (with_objects)
     reader = services["api-server"]["environment"]["TIPCFLOW_DATABASE_URL"]
     assert reader.startswith("postgresql://tipcflow_reader@")
 

@@ -131,7 +131,13 @@ class ObjectStore:
         return removed
 
     def _remove(self, name: str) -> None:
-        self._do(f"remove {name}", REQUEST_S, lambda system: system.rm_file(self._path(name)))
+        def call(system: Any) -> None:
+            # S3 confirms the removal of an object that does not exist.
+            if not _is_local(system):
+                system.info(self._path(name))
+            system.rm_file(self._path(name))
+
+        self._do(f"remove {name}", REQUEST_S, call)
 
     def probe(self, folder: Path) -> None:
         """Write, read and remove an object.

@@ -1,13 +1,15 @@
-"""The object store: a folder and fsspec's memory behave alike, and each problem is one clear error."""
+"""The object store: a folder, fsspec's memory and an S3 service behave alike; each problem is one clear error."""
 
 import threading
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
+from tests.support.compose.s3 import Service
 
 import tipcflow.execute.objects.object_store as module
 from tipcflow.domain import ConfigError, InfraError
@@ -16,10 +18,24 @@ from tipcflow.execute.objects.object_store import MissingObjectError, ObjectStor
 NAME = "runs/r 1/v%train~1/node-a/logs/main.log"
 
 
-@pytest.fixture(params=["file", "memory"])
-def objects(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+@pytest.fixture(params=["file", "memory", pytest.param("s3", marks=pytest.mark.process)])
+def objects(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ObjectStore]:
     (tmp_path / "store").mkdir()
-    return ObjectStore({"file": f"file://{tmp_path}/store", "memory": f"memory://{tmp_path.name}"}[request.param])
+    if request.param != "s3":
+        urls = {"file": f"file://{tmp_path}/store", "memory": f"memory://{tmp_path.name}"}
+        yield ObjectStore(urls[request.param])
+        return
+    service: Service = request.getfixturevalue("s3")
+    for name, value in service.env.items():
+        monkeypatch.setenv(name, value)
+    bucket = f"b-{uuid.uuid4().hex}"
+    service.make_bucket(bucket)
+    # Clients keep the address of the service.
+    module._file_system.cache_clear()
+    yield ObjectStore(f"s3://{bucket}/a folder")
+    module._file_system.cache_clear()
 
 
 @pytest.fixture
