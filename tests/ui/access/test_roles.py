@@ -16,7 +16,7 @@ from tipcflow.airflow_api import Airflow, RunState
 from tipcflow.domain import ConfigError
 from tipcflow.store import Store
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(900)]
 DAGS = """
 from airflow.sdk import DAG
 from airflow.providers.standard.operators.empty import EmptyOperator
