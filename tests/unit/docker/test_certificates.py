@@ -251,6 +251,40 @@ def proxy(certificates: Certificates, root: Path, tmp_path: Path, api_server: in
         yield address
 
 
+@pytest.fixture
+def caddy(certificates: Certificates, root: Path, tmp_path: Path, api_server: int) -> Iterator[str]:
+    """Caddy as in docs/tutorial/workers.md, with addresses and files of this machine."""
+    program, port = shutil.which("caddy"), free_port()
+    if program is None:
+        pytest.skip("caddy is not installed (Debian: apt-get install caddy)")
+    text = (root / "docs/tutorial/workers.md").read_text()
+    site = text.partition("With Caddy:")[2].split("```")[1]
+    for old, new in {
+        "tipc.example.com {": f"localhost:{port} {{\ntls {{server_crt}} {{server_key}}\nbind 127.0.0.1",
+        "127.0.0.1:8080": f"127.0.0.1:{api_server}",
+        **{f"{{{name}}}": path for name, path in certificates.files.items() if name.startswith("server")},
+    }.items():
+        assert old in site
+        site = site.replace(old, new)
+    file = tmp_path / "Caddyfile"
+    file.write_text(f"{{\nadmin off\nauto_https disable_redirects\n}}\n{site}")
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    log = (tmp_path / "caddy.log").open("wb")
+    with log, process(program, "run", "--adapter", "caddyfile", "--config", file, env=env, stderr=log):
+        address = f"https://localhost:{port}"
+        until(lambda: get(certificates, f"{address}/"))
+        yield address
+
+
+def test_caddy_replaces_forged_headers(certificates: Certificates, caddy: str) -> None:
+    forged = {"X-Forwarded-For": "192.0.2.9", "X-Forwarded-Proto": "http"}
+    got = get(certificates, f"{caddy}/certification/?a=b", **forged)
+    assert got["path"] == "/certification/?a=b"
+    assert got["X-Forwarded-For"] == "127.0.0.1"
+    assert got["X-Forwarded-Proto"] == "https"
+    assert got["Host"] == caddy.removeprefix("https://")
+
+
 def get(certificates: Certificates, address: str, *, shown: bool = False, **headers: str) -> dict[str, Any]:
     """The headers that the api-server got, {} if nothing responds."""
     context = ssl.create_default_context(cafile=certificates.files["ca_crt"])
