@@ -13,6 +13,8 @@ from pathlib import Path
 
 # The processes of a group share the node's cores. It only counts before PyTorch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# With it, cuBLAS gives equal results in each run.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 from multinode.arguments import common_options, init_method_option, positive, refuse
 

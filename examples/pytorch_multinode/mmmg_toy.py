@@ -13,6 +13,8 @@ import time
 
 # The processes of a group share the node's cores. It only counts before PyTorch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# With it, cuBLAS gives equal results in each run.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 from multinode.arguments import common_options, init_method_option, positive, refuse
 
@@ -77,6 +79,8 @@ def exchanged(mine, step: int, place):
     # The first two numbers identify the tensor.
     head = torch.tensor([place.rank, step], dtype=mine.dtype, device=mine.device)
     sent = torch.cat([head, mine])
+    if place.backend == "gloo":
+        sent = sent.cpu()  # gloo sends single tensors from host memory only
     received = torch.empty_like(sent)
     works = dist.batch_isend_irecv([dist.P2POp(dist.isend, sent, after), dist.P2POp(dist.irecv, received, before)])
     for work in works:
@@ -88,7 +92,7 @@ def exchanged(mine, step: int, place):
             f"{sender} in step {its_step}",
             WRONG,
         )
-    return (1 - SHARE) * mine + SHARE * received[2:]
+    return (1 - SHARE) * mine + SHARE * received[2:].to(mine.device)
 
 
 def check_collectives(place, wanted) -> None:

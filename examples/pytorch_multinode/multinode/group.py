@@ -56,7 +56,7 @@ def start(args: argparse.Namespace) -> Place:
         dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=wait)
     random.seed(args.seed)
     torch.manual_seed(args.seed)
-    torch.use_deterministic_algorithms(device.type == "cpu")
+    torch.use_deterministic_algorithms(True)
     name = "gpu" if device.type == "cuda" else "cpu"
     say(f"rank {rank} of {world}, backend {backend}, device {name}, seed {args.seed}")
     return Place(rank, world, backend, device)

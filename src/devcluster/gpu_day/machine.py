@@ -10,22 +10,23 @@ from tipcflow.domain.numbers.units import size
 from tipcflow.remote.runner import facts
 
 # Commands that the checks start by name.
-_PROGRAMS = ("bash", "git", "uv", "tipcflow")
+_PROGRAMS = ("bash", "git", "tipcflow")
 # Fields of the host in the report.
 _HOST = ("hostname", "os", "kernel", "architecture", "cpu_model", "cpu_count", "memory_bytes", "disk_free_bytes")
 
 
-def read_machine(folder: str) -> dict[str, Any]:
+def read_machine(folder: str, *, uv: bool = True) -> dict[str, Any]:
     """Return the facts of this machine: those of the host, `gpus`, `driver` and `cuda_of_driver`.
 
     Args:
         folder: where the checks write; its disk is reported.
+        uv: whether an environment is created, with uv.
 
     Raises:
         InfraError: no GPU, no working driver, or a program is missing.
     """
     read = _gpus()
-    _require_programs()
+    _require_programs(uv)
     host = facts.machine(folder)
     return {**{name: host[name] for name in _HOST}, **read}
 
@@ -44,8 +45,9 @@ def _gpus() -> dict[str, Any]:
     return read
 
 
-def _require_programs() -> None:
-    missing = [name for name in _PROGRAMS if not shutil.which(name)]
+def _require_programs(uv: bool) -> None:
+    programs = (*_PROGRAMS, "uv") if uv else _PROGRAMS
+    missing = [name for name in programs if not shutil.which(name)]
     missing += [
         need.program for need in packages.FOR_NODES if not packages.find_program(need) and not need.optional
     ]

@@ -1,6 +1,7 @@
 """Entry of `tools/gpu_day.sh`.
 
-Usage: python -m devcluster.gpu_day.main [--wheels FOLDER_OR_URL] [--offline] [--output FOLDER] [--dry-run]
+Usage: python -m devcluster.gpu_day.main [--wheels FOLDER_OR_URL] [--offline] [--torch-python PATH]
+    [--output FOLDER] [--dry-run]
 """
 
 import sys
@@ -31,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _dry_run(options: Options) -> int:
     try:
-        gpus = len(read_machine(str(options.output.parent))["gpus"])
+        gpus = len(read_machine(str(options.output.parent), uv=options.creates)["gpus"])
     except InfraError as error:
         _note(f"note: {error.message}; commands for {_ASSUMED_GPUS} GPUs")
         gpus = _ASSUMED_GPUS
@@ -48,7 +49,7 @@ def _dry_run(options: Options) -> int:
 
 def _run(options: Options) -> int:
     _make_folder(options)
-    machine = read_machine(str(options.output))
+    machine = read_machine(str(options.output), uv=options.creates)
     started, since = time.time(), time.monotonic()
     _note(f"{describe_gpus(machine)}, driver {machine['driver']}; report in {options.output}")
 

@@ -1,6 +1,7 @@
 """Command line of `tools/gpu_day.sh`, and the checks of its values."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ class Options:
         output: folder of the report, the logs and the runs; absolute.
         repeats: trainings per topology of the scaling series.
         dry_run: whether the commands are only printed.
+        torch_python: interpreter of an environment with PyTorch for GPUs, such as that of an image, absolute; ''
+            for the environment of requirements/node-torch-gpu.txt.
     """
 
     wheels: str
@@ -39,13 +42,19 @@ class Options:
     output: Path
     repeats: int
     dry_run: bool
+    torch_python: str = ""
+
+    @property
+    def creates(self) -> bool:
+        """Whether an environment is created."""
+        return bool(self.wheels) or not self.torch_python
 
 
 def read_options(words: Sequence[str]) -> Options:
     """Return the checked options.
 
     Raises:
-        ConfigError: the wheel folder is missing, or lacks a wheel that fits this Python.
+        ConfigError: the wheel folder is missing, or lacks a wheel that fits this Python; or no such interpreter.
         SystemExit: unknown options, or --help.
     """
     parser = argparse.ArgumentParser(
@@ -58,12 +67,21 @@ def read_options(words: Sequence[str]) -> Options:
     parser.add_argument("--offline", action="store_true", help="install from the folder only, without a network")
     parser.add_argument("--output", type=Path, help="folder of the report; default: .tipcflow/gpu-day/TIME")
     parser.add_argument("--repeats", type=int, default=5, help="trainings per topology of the scaling series")
+    parser.add_argument(
+        "--torch-python",
+        default="",
+        metavar="PATH",
+        help="interpreter that has PyTorch, instead of the locked wheels",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print all commands, and run none")
     given = parser.parse_args(words)
     root = requirements_dir().parent
     default = root / ".tipcflow" / "gpu-day" / time.strftime("%Y%m%dT%H%M%S", time.gmtime())
     wheels = given.wheels if is_page(given.wheels) or not given.wheels else str(Path(given.wheels).absolute())
-    options = Options(wheels, given.offline, (given.output or default).absolute(), given.repeats, given.dry_run)
+    # Not resolved: a virtual environment is identified by its symbolic link.
+    torch_python = str(Path(given.torch_python).absolute()) if given.torch_python else ""
+    output = (given.output or default).absolute()
+    options = Options(wheels, given.offline, output, given.repeats, given.dry_run, torch_python)
     _check(options)
     return options
 
@@ -71,6 +89,10 @@ def read_options(words: Sequence[str]) -> Options:
 def _check(options: Options) -> None:
     if not 1 <= options.repeats <= 20:
         raise ConfigError("out of range", key="--repeats", found=str(options.repeats), expected="1 to 20")
+    if options.torch_python and not os.access(options.torch_python, os.X_OK):
+        raise ConfigError(
+            "no such interpreter", key="--torch-python", found=options.torch_python, expected="an executable file"
+        )
     if options.offline and (not options.wheels or is_page(options.wheels)):
         raise ConfigError(
             "needs a folder with all wheels",

@@ -129,27 +129,29 @@ def _paddle_parts(options: Options, gpus: int) -> list[Part]:
 
 
 def _torch_parts(options: Options, gpus: int) -> list[Part]:
-    folder = options.output / "envs" / "node-torch-gpu"
-    python = str(folder / "bin" / "python")
+    python = options.torch_python or str(options.output / "envs" / "node-torch-gpu" / "bin" / "python")
     missing = ""
-    if options.offline:
+    if options.offline and not options.torch_python:
         try:
             require_wheels(options.wheels, TORCH)
         except ConfigError as error:
             missing = error.what
     locked = str(requirements_dir() / "node-torch-gpu.txt")
+    made_here = (*_offline(options), *_environment(options, "node-torch-gpu", locked))
     environment = (
-        *_offline(options),
-        *_environment(options, "node-torch-gpu", locked),
+        *(() if options.torch_python else made_here),
         Command((python, "-c", _TORCH_VERSIONS), reads="versions"),
         _count_gpus(python, _TORCH_GPUS, gpus),
     )
     data = str(options.output / "data")
     made = Command((python, "tools/make_data.py", "--root", data), cwd=_PYTORCH)
-    torchrun = (str(folder / "bin" / "torchrun"), "--standalone", "--nproc-per-node", "2")
+    # As a module: an environment may lack the script.
+    torchrun = (python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    source = "--torch-python" if options.torch_python else "requirements/node-torch-gpu.txt"
     port = "tcp://127.0.0.1:23456"
     return [
-        Part("torch", "environment of requirements/node-torch-gpu.txt", environment, missing=missing),
+        Part("torch", f"environment of {source}", environment, missing=missing),
+        *_torch_chain(options, python, gpus),
         _torch("torch_toy", "exchange of tensors", (_two_ranks(python, "mmmg_toy.py"),)),
         _torch("torch_mnist", "convolution network", (_two_ranks(python, f"mmmg_mnist.py --init-method {port}"),)),
         _torch(
@@ -166,6 +168,28 @@ def _torch_parts(options: Options, gpus: int) -> list[Part]:
 
 
 _PYTORCH = "examples/pytorch_multinode"
+_ONE_GPU = "test_tipc/one_gpu/mnist.txt"
+
+
+def _torch_chain(options: Options, python: str, gpus: int) -> list[Part]:
+    """Return a chain of PyTorch on a local node of its own: a machine has one cluster of local nodes."""
+    run = ("run", _ONE_GPU, "--suite", "pytorch_multinode", "--mode", "lite_train_lite_infer")
+    up = (replace(_tipcflow(options, "local", "down", "--force"), optional=True), *_nodes(options, python, gpus))
+    down = (_tipcflow(options, "local", "down", "--force"),)
+    return [
+        Part("torch_nodes", "node with all GPUs and PyTorch, and its facts", up, ("torch",), 1),
+        Part(
+            "torch_chain",
+            "PyTorch, one process over NCCL, as a chain",
+            (
+                _tipcflow(options, *run, "--cluster", "local", "--json", reads="run", limit_s=60 * MINUTE_S),
+                _tipcflow(options, "show", "{run}"),
+            ),
+            ("torch", "torch_nodes"),
+            1,
+        ),
+        Part("torch_clean", "end of the node with PyTorch", down, ("torch_nodes",), cleans=True),
+    ]
 
 
 def _torch(name: str, title: str, commands: tuple[Command, ...]) -> Part:
@@ -221,8 +245,9 @@ def _nodes(options: Options, python: str, gpus: int) -> tuple[Command, ...]:
     """Return the commands that start a node in the report's folder, next to a copy of the configuration."""
     node = ("--nodes", "1", "--kind", "loopback", "--device", "gpu", "--slots", str(gpus), "--python", python)
     return (
-        Command(("cp", "-r", "configs", str(options.output / "configs"))),
-        Command(("ln", "-s", str(requirements_dir().parent / "examples"), str(options.output / "examples"))),
+        # Both may exist: Paddle and PyTorch have a node each.
+        Command(("cp", "-r", "configs/.", str(options.output / "configs"))),
+        Command(("ln", "-sfn", str(requirements_dir().parent / "examples"), str(options.output / "examples"))),
         _tipcflow(options, "local", "up", *node),
         # A finding, such as a missing optional program, does not prevent the chains.
         replace(_tipcflow(options, "doctor", "--cluster", "local", "--json", reads="nodes"), optional=True),

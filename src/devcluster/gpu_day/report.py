@@ -39,6 +39,7 @@ def make_document(
         "seconds": round(seconds, 1),
         "wheels": options.wheels,
         "offline": options.offline,
+        "torch_python": options.torch_python,
         "machine": machine,
         "versions": versions,
         "parts": [_part(outcome) for outcome in outcomes],
@@ -104,6 +105,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         "host": f"{machine['hostname']}, {machine['os']}, kernel {machine['kernel']}, {machine['architecture']}",
         "CPU": f"{machine['cpu_count']} x {machine['cpu_model']}, {size(machine['memory_bytes'])} memory",
         "wheels": f"{document['wheels'] or 'package index'}{' (offline)' if document['offline'] else ''}",
+        **({"PyTorch of": document["torch_python"]} if document["torch_python"] else {}),
         **{name: str(value) for name, value in document["versions"].items()},
     }
     yield table(("fact", "value"), facts.items())

@@ -17,6 +17,7 @@ from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step
 from tipcflow.domain.keys import SLOWEST
 from tipcflow.domain.numbers.metrics import metric
 from tipcflow.domain.numbers.spread import MAD_TO_SIGMA
+from tipcflow.domain.numbers.units import counted
 
 NAME = "node_health"
 
@@ -126,7 +127,7 @@ def _answer(facts: Facts, health: Health, context: CheckContext) -> tuple[Status
     slow = sorted(node for node, steps in health.probes.items() if any(entry.slow for entry in steps.values()))
     if slow:
         return Status.PASS, f"probes on {', '.join(slow)} were slow; the metrics of the run were not"
-    return Status.PASS, f"probes of {len(health.probes)} nodes: none was slower than usual"
+    return Status.PASS, f"probes of {counted(len(health.probes), 'node')}: none was slower than usual"
 
 
 def _timed(facts: Facts, node: str, steps: dict[str, Probed]) -> list[Measurement]:

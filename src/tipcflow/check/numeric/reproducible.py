@@ -11,6 +11,7 @@ from tipcflow.check.numeric.curves import Curves, Divergence, first_divergence, 
 from tipcflow.check.select import training_steps
 from tipcflow.domain import CheckResult, CurveKey, Facts, PastRun, Status, Step, losses_of, without_repeat
 from tipcflow.domain.numbers.measured import ValueKey
+from tipcflow.domain.numbers.units import counted
 from tipcflow.domain.quarantine.signature import ReasonCode
 
 NAME = "loss.reproducible"
@@ -222,4 +223,4 @@ def _values(divergence: Divergence, name: str) -> dict[str, object]:
 
 def _counted(current: Curves, before: Curves) -> str:
     count = min(len(curve) for curve in current.values())
-    return f"{len(set(current) & set(before))} ranks x {count} losses"
+    return f"{counted(len(set(current) & set(before)), 'rank')} x {count} losses"

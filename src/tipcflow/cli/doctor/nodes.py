@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tipcflow.cli.doctor.findings import Finding, of_error
 from tipcflow.domain import Cluster, InfraError, Node, NodeFacts
-from tipcflow.domain.numbers.units import size
+from tipcflow.domain.numbers.units import counted, size
 from tipcflow.domain.run.names import FrameworkVersion
 
 FRAMEWORK = "paddlepaddle"
@@ -50,7 +50,7 @@ def _inspect(node: Node, cluster: Cluster) -> list[Finding]:
 
 
 def _machine(where: str, facts: NodeFacts) -> Finding:
-    gpus = f", {len(facts.gpus)} GPUs (driver {facts.driver})" if facts.gpus else ""
+    gpus = f", {counted(len(facts.gpus), 'GPU')} (driver {facts.driver})" if facts.gpus else ""
     description = (
         f"{facts.os}, {facts.cpu_count} x {facts.cpu_model}, {size(facts.memory_bytes)} memory, "
         f"{size(facts.disk_free_bytes)} free{gpus}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tipcflow.cli.output.output import columns
 from tipcflow.cli.show.failures import failure_lines
 from tipcflow.domain import Command, LegKey, NodeFacts, Status, Step
-from tipcflow.domain.numbers.units import duration, size, utc
+from tipcflow.domain.numbers.units import counted, duration, size, utc
 from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.report.again import rerun_command
 from tipcflow.report.rows import NOT_GATING
@@ -143,7 +143,7 @@ def _node(facts: NodeFacts, width: int | None) -> list[str]:
         facts.os,
         f"{facts.cpu_model} x {facts.cpu_count}" if facts.cpu_model else "",
         size(facts.memory_bytes) if facts.memory_bytes else "",
-        f"{len(gpus)} GPUs ({', '.join(sorted(set(gpus)))})" if gpus else "no GPU",
+        f"{counted(len(gpus), 'GPU')} ({', '.join(sorted(set(gpus)))})" if gpus else "no GPU",
         f"driver {facts.driver}" if facts.driver else "",
         f"CUDA {facts.cuda}" if facts.cuda else "",
         f"Python {facts.python}" if facts.python else "",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tipcflow.domain import Frozen, InfraError, Node, NodeFacts
-from tipcflow.domain.numbers.units import clock_offset, size
+from tipcflow.domain.numbers.units import clock_offset, counted, size
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.listing import jobs_by_run, processes
 from tipcflow.execute.node.preflight import distributions
@@ -58,7 +58,9 @@ class NodeHealth(Frozen):
             messages.append(f"clock is {clock_offset(facts.clock_skew_s)}")
         known_gpus = self.node.device == "gpu" and "gpus" not in facts.unfinished
         if known_gpus and len(facts.gpus) < self.node.slots:
-            messages.append(f"{len(facts.gpus)} GPUs found, {self.node.slots} slots configured")
+            messages.append(
+                f"{counted(len(facts.gpus), 'GPU')} found, {counted(self.node.slots, 'slot')} configured"
+            )
         missing = {*(self.node.frameworks or ())}.difference(distributions(facts))
         if missing and "software" not in facts.unfinished:
             messages.append(f"frameworks configured, but not found: {', '.join(sorted(missing))}")

@@ -6,7 +6,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from tipcflow.domain import Cluster, ConfigError, FailureClass, InfraError, Node, NodeFacts
-from tipcflow.domain.numbers.units import clock_offset, size
+from tipcflow.domain.numbers.units import clock_offset, counted, size
 
 # Space for a lite run's archive, data, checkpoints and logs; a step may need more (JobSpec.min_free_bytes).
 MIN_FREE_BYTES = 256 * 1024 * 1024
@@ -60,10 +60,25 @@ def check_nodes(
     if len(versions) > 1:
         details = ", ".join(f"{fact.node} has {fact.framework_version or 'none'}" for fact in facts)
         raise InfraError(f"the nodes have different {framework} versions: {details}")
-    return [
+    late = [
         f"the clock of node {fact.node} is {clock_offset(fact.clock_skew_s)}"
         for fact in facts
         if abs(fact.clock_skew_s) > CLOCK_WARN_S
+    ]
+    return [*late, *_shared_gpus(cluster, facts)]
+
+
+def _shared_gpus(cluster: Cluster, facts: Sequence[NodeFacts]) -> list[str]:
+    """Return a warning per GPU that several nodes use, such as local nodes of one machine."""
+    users: dict[str, list[str]] = {}
+    for fact in facts:
+        # The first GPUs of a node are its slots.
+        for gpu in fact.gpus[: cluster.node(fact.node).slots] if cluster.node(fact.node).device == "gpu" else ():
+            users.setdefault(str(gpu.get("uuid", "")), []).append(fact.node)
+    return [
+        f"nodes {' and '.join(nodes)} use the same GPU ({uuid}): NCCL refuses two ranks on one GPU"
+        for uuid, nodes in users.items()
+        if uuid and nodes[1:]
     ]
 
 
@@ -102,7 +117,7 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
         )
     if node.device == "gpu" and len(fact.gpus) < node.slots:
         raise InfraError(
-            f"node {node.name} is declared with {node.slots} GPUs but shows {len(fact.gpus)}",
+            f"node {node.name} is declared with {counted(node.slots, 'GPU')} but shows {len(fact.gpus)}",
             node=node.name,
             hint="see `nvidia-smi` on the node, or fix `slots` in the cluster file",
         )

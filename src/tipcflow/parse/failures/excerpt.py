@@ -3,7 +3,7 @@
 import re
 
 from tipcflow.domain.masking import mask
-from tipcflow.parse.failures.failure import above_summary, innermost
+from tipcflow.parse.failures.failure import RANK_PREFIX, above_summary, innermost
 from tipcflow.parse.failures.launch import REPEATS_FROM
 from tipcflow.parse.failures.stack_dump import without_stacks
 from tipcflow.parse.text import strip_ansi
@@ -32,7 +32,9 @@ def error_excerpt(text: str) -> str:
     and the exception), otherwise the last lines that are neither empty nor a dump of settings. The launcher's
     second copy of the log is excluded.
     """
-    lines = above_summary([line.rstrip() for line in strip_ansi(text).replace("\r", "\n").split("\n")])
+    # PyTorch begins each line of a traceback with the rank.
+    lines = [RANK_PREFIX.sub("", line.rstrip()) for line in strip_ansi(text).replace("\r", "\n").split("\n")]
+    lines = above_summary(lines)
     # The launcher's copy is the only output if the worker's output was not echoed before.
     first_copy = next((number for number, line in enumerate(lines) if REPEATS_FROM in line), len(lines))
     chosen = _traceback(lines[:first_copy]) or _traceback(lines) or _tail(lines[:first_copy]) or _tail(lines)

@@ -13,12 +13,13 @@ from tipcflow.parse.text import strip_ansi
 
 # Python's traceback, also with the rank prefix of torchrun, but not the one that Paddle prints of its C++ part.
 _TRACEBACK = re.compile(r"(?<!C\+\+ )Traceback \(most recent call last\):$")
-_PREFIX = re.compile(r"^(?:\[(?:rank|default)\d+\]:? ?)")
+RANK_PREFIX = re.compile(r"^(?:\[(?:rank|default)\d+\]:? ?)")
 # The last line of a traceback is the first line that is not indented.
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:: |:?$)")
 # The message of an exception without a message of its own is below it: Paddle prints its C++ part first.
 _BELOW = 30
 _BELOW_NCCL = 4
+_LAST_ERROR = "Last error:"
 # Without an exception: messages that a script printed long before its end are not the reason for its end.
 _LAST_LINES = 20
 _ABORT_LINES = 300
@@ -81,7 +82,7 @@ def _end_of(lines: list[str]) -> LogFailure | None:
     """Classify the exception that ended a process, or without an exception its last lines."""
     block = _exception(lines)
     if block:
-        failure = first_of(RULES, block)
+        failure = first_of(RULES, _with_last_error(block))
         return failure or LogFailure(
             failure_class=FailureClass.CODE_ERROR,
             log_line=mask(innermost(block) or block[0].strip())[:_LINE_LIMIT],
@@ -96,7 +97,9 @@ def _end_of(lines: list[str]) -> LogFailure | None:
 
 def _lines(text: str) -> list[str]:
     """Return the lines without the launcher's copy and without progress lines of a training."""
-    lines = [_PREFIX.sub("", line.rstrip()[:_WIDTH]) for line in strip_ansi(text).replace("\r", "\n").split("\n")]
+    lines = [
+        RANK_PREFIX.sub("", line.rstrip()[:_WIDTH]) for line in strip_ansi(text).replace("\r", "\n").split("\n")
+    ]
     end = next((number for number, line in enumerate(lines) if REPEATS_FROM in line), len(lines))
     # The launcher's copy is the only output if the worker's output was not echoed before.
     kept = lines[:end] if _exception(lines[:end]) or not _exception(lines) else lines
@@ -136,6 +139,15 @@ def _message_lines(exception: str) -> int:
         return _BELOW
     # The meaning of the error and NCCL's last message, which shows whether a peer disconnected, are below it.
     return _BELOW_NCCL if "NCCL error" in exception else 1
+
+
+def _with_last_error(block: list[str]) -> list[str]:
+    """Return the message of an exception with NCCL's last error in the line of NCCL's result, which has only the
+    class of the error."""
+    for number, line in enumerate(block[1:-1], start=1):
+        if line.startswith(_LAST_ERROR):
+            return [*block[: number - 1], f"{block[number - 1]} {line} {block[number + 1]}", *block[number + 1 :]]
+    return block
 
 
 def innermost(block: list[str]) -> str:

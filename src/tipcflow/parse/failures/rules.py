@@ -187,6 +187,14 @@ RULES = (
         anywhere=True,
     ),
     Rule(
+        "shared gpu",
+        Is.NODE_UNREADY,
+        re(r"Duplicate GPU detected"),
+        "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 60",
+        "NCCL 2.28.9 through PyTorch 2.11, two ranks on one GPU; the number is that of the PCI bus",
+        anywhere=True,
+    ),
+    Rule(
         "container engine",
         Is.NODE_UNREADY,
         re(r"^docker: (?:Error response from daemon|Cannot connect to the Docker daemon)"),

@@ -94,6 +94,8 @@ def container() -> str:
 def addresses() -> Json:
     """Return the node's IPv4 and IPv6 addresses except loopback and link-local ones."""
     found = re.findall(r"^\d+: \S+\s+inet6? ([0-9a-f.:]+)/", output("ip", "-o", "addr", "show"), re.M)
+    if not found:  # an image without iproute2
+        found = re.findall(r"\|-- ([\d.]+)\n +/32 host LOCAL", read_text("/proc/net/fib_trie"))
     if not found:
         try:
             found = [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)]

@@ -14,6 +14,8 @@ PACKAGES = (
     "auto_log", "numpy", "protobuf", "setuptools", "paddleslim", "onnxruntime", "opencv-python", "Pillow",
     "torchvision", "tensorboardX",
 )  # fmt: skip
+# Packages with the libraries of frameworks that do not bring their own, for CUDA 13, 12 and 11.
+LIBRARIES = {name: tuple("nvidia-%s-cu%d" % (name, cuda) for cuda in (13, 12, 11)) for name in ("cudnn", "nccl")}
 CUDA, CUDNN = "/usr/local/cuda", ("/usr/local/cuda/include", "/usr/include")
 # Runs in the environment's own interpreter, of any version.
 PROBE = """
@@ -32,6 +34,13 @@ for name in %r if metadata else ():
         found["packages"][name] = metadata.version(name)
     except Exception:
         pass
+found["libraries"] = {}
+for library, names in %r.items() if metadata else ():
+    for name in names:
+        try:
+            found["libraries"].setdefault(library, metadata.version(name))
+        except Exception:
+            pass
 print(json.dumps(found))
 """
 
@@ -45,7 +54,7 @@ def software(python: str) -> Json:
     """
     try:
         done = subprocess.run(
-            [python, "-c", PROBE % (FRAMEWORKS, PACKAGES)],
+            [python, "-c", PROBE % (FRAMEWORKS, PACKAGES, LIBRARIES)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             timeout=4.0, cwd="/", check=False,
         )  # fmt: skip
@@ -59,7 +68,8 @@ def software(python: str) -> Json:
             values = version_of(name, os.path.dirname(origin))
             report = dict(values, **report)
             report["frameworks"][name] = values["framework_version"]
-    return report
+    # The version that a framework was built for is in its own file; without one, the installed packages count.
+    return dict(found.get("libraries", {}), **report) if report["frameworks"] else report
 
 
 def version_of(name: str, folder: str) -> Json:

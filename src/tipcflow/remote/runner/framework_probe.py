@@ -82,9 +82,12 @@ class Report:
         return lambda *_, **__: self.safely(name, count)
 
     def called(self, name: str) -> None:
-        """Count a collective call."""
+        """Count a collective call; the first one is written, because a group may be destroyed before the process
+        ends."""
         counts = self.facts["collectives"]
         counts[name] = counts.get(name, 0) + 1
+        if len(counts) == counts[name] == 1:
+            self.write()
 
     def readable(self) -> bool:
         """Return whether tensors can be read: Paddle crashes if a static program is being made."""

@@ -73,7 +73,34 @@ def test_parts_for_more_gpus_are_not_run(
     assert {seen[name] for name in ("paddle", "nodes", "chain", "fleet", "scaling_fp32", "clean")} == {missing}
     assert seen["torch"] == ("pass", "")
     assert seen["torch_toy"] == ("not_run", "2 GPUs needed, this machine has 1")
-    assert not any(call.startswith("tipcflow") for call in machine.calls)
+    assert seen["torch_chain"] == ("pass", "")
+    started = [call.split(" --")[0] for call in machine.calls if call.startswith("tipcflow")]
+    assert started == [
+        "tipcflow local down",
+        "tipcflow local up",
+        "tipcflow doctor",
+        "tipcflow run test_tipc/one_gpu/mnist.txt",
+        "tipcflow show r-1",
+        "tipcflow local down",
+    ]
+
+
+def test_existing_interpreter_replaces_the_environment_of_pytorch(
+    machine: GpuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB_GPUS", "2")
+    (machine.bin / "uv").unlink()
+    monkeypatch.setenv("PATH", f"{machine.bin}:/usr/bin:/bin")
+    python, output = machine.bin / "interpreter", tmp_path / "out"
+    assert main(["--torch-python", str(python), "--output", str(output)]) == 0
+    seen = statuses(output)
+    assert {seen[name] for name in ("torch", "torch_chain", "torch_toy", "torch_torchrun")} == {("pass", "")}
+    document = json.loads((output / "report.json").read_text())
+    assert document["torch_python"] == str(python)
+    commands = [ran["command"] for part in document["parts"] for ran in part["commands"]]
+    assert not any(command.startswith("uv ") for command in commands)
+    assert any(f"--python {python}" in command for command in commands)
+    assert f"| PyTorch of | {python} |" in (output / "report.md").read_text()
 
 
 def test_broken_environment_blocks_only_its_parts(
@@ -155,6 +182,10 @@ def test_dry_run_prints_the_commands_of_the_report(
             "the folder has no wheel of paddlepaddle-gpu 3.3.1 for this Python; found",
         ),
         (["--wheels", "{other}"], "for this Python; it has paddlepaddle_gpu-3.3.1-cp27-cp27mu-linux_x86_64.whl"),
+        (
+            ["--torch-python", "/nonexistent"],
+            "--torch-python: no such interpreter; found '/nonexistent'; expected",
+        ),
         (["--repeats", "0"], "--repeats: out of range; found '0'; expected 1 to 20"),
         (["--output", "{used}"], "--output: contains an earlier report"),
     ],

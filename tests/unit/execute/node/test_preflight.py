@@ -40,6 +40,16 @@ def test_a_clock_that_is_off_is_shown_not_fatal() -> None:
     assert check(facts(clock_skew_s=-61.0)) == ["the clock of node b is 61 s behind"]
 
 
+def test_nodes_on_one_gpu_are_reported() -> None:
+    found = facts(gpus=({"uuid": "GPU-1"},))
+    found[0] = found[0].model_copy(update={"gpus": ({"uuid": "GPU-1"}, {"uuid": "GPU-2"})})
+    shared = ["nodes a and b use the same GPU (GPU-1): NCCL refuses two ranks on one GPU"]
+    assert check(found, device="gpu", slots=1) == shared
+    other = [found[0], facts(gpus=({"uuid": "GPU-2"},))[1]]
+    assert check(other, device="gpu", slots=1) == [], "GPU-2 is no slot of node a"
+    assert check(found, slots=1) == [], "nodes that train on the CPU"
+
+
 @pytest.mark.parametrize(
     ("changes", "settings", "wanted", "words"),
     [

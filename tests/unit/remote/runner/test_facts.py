@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ from tipcflow.remote.runner import facts as module
 from tipcflow.remote.runner.framework import compiler_version, cudnn_version, software, toolkit_version, version_of
 
 pytestmark = pytest.mark.process
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "gpu"
 
 PADDLE = """# THIS FILE IS GENERATED FROM PADDLEPADDLE SETUP.PY
 full_version     = '3.3.1'
@@ -165,6 +168,43 @@ def test_gpus_are_read_from_nvidia_smi(monkeypatch):
     )
     monkeypatch.setattr(module, "output", lambda *command: "")
     assert module.gpus() == {"gpus": [], "driver": ""}
+
+
+@pytest.mark.parametrize("file", ["smi_h200_580.txt", "smi_h100_580.txt"])
+def test_recorded_output_of_nvidia_smi_is_read(monkeypatch, file):
+    """tests/golden/gpu/README.md has the hardware and the command."""
+    rows, page = ((GOLDEN / name).read_text() for name in ("query_h200_580.csv", file))
+    monkeypatch.setattr(module, "output", lambda *command: rows if len(command) > 1 else page)
+    report = module.gpus()
+    assert (report["driver"], report["cuda_of_driver"]) == ("580.159.04", "13.0")
+    assert [(gpu["name"], gpu["memory_bytes"] >> 20) for gpu in report["gpus"]] == [("NVIDIA H200", 143771)]
+
+
+def test_libraries_of_a_framework_are_those_of_packages(tmp_path):
+    """PyTorch's wheels have neither cuDNN nor NCCL; a system's library would be another one."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").touch()
+    (tmp_path / "torch" / "version.py").write_text(TORCH)
+    for name, version in (("nvidia_cudnn_cu13", "9.19.0.56"), ("nvidia_nccl_cu13", "2.28.9")):
+        folder = tmp_path / f"{name}-{version}.dist-info"
+        folder.mkdir()
+        name = name.replace("_", "-")
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    report = software(str(python))
+    assert (report["cudnn"], report["nccl"]) == ("9.19.0.56", "2.28.9")
+
+
+def test_addresses_without_iproute2_are_those_of_the_kernel(monkeypatch):
+    tree = (
+        "  +-- 127.0.0.0/8 2 0 2\n        |-- 127.0.0.1\n           /32 host LOCAL\n"
+        "     |-- 192.0.2.2\n        /32 host LOCAL\n     |-- 192.0.2.3\n        /32 link BROADCAST\n"
+    )
+    monkeypatch.setattr(module, "output", lambda *command: "")
+    monkeypatch.setattr(module, "read_text", lambda path: tree if path == "/proc/net/fib_trie" else "")
+    assert module.addresses() == {"ips": ["192.0.2.2"]}
 
 
 def test_the_newest_cuda_of_the_driver_is_read(monkeypatch):

@@ -107,6 +107,19 @@ assert paddle.save.__code__.co_filename == "<tipcflow_probe>"  # Paddle cannot r
     assert report.notes == ()
 
 
+def test_group_that_is_destroyed_before_the_end_is_reported(env, tmp_path):
+    """A rank that neither trains nor saves, such as rank 1 of an exchange of tensors."""
+    code = """
+import paddle
+paddle.distributed.all_reduce(1)
+paddle.distributed.is_initialized = lambda: False
+"""
+    assert run(sys.executable, code, env) == (0, "", "")
+    (collected,) = collect(str(tmp_path / "the job, 1"))
+    report = ProcessReport.model_validate(collected)
+    assert (report.initialized, report.world_size, report.collectives) == (True, 2, {"all_reduce": 1})
+
+
 @pytest.mark.parametrize("python", PYTHONS)
 def test_a_process_without_a_framework_reports_nothing(env, tmp_path, python):
     assert run(python, "import sys; print([p for p in sys.path if 'the job, 1' in p])", env) == (0, "[]\n", "")

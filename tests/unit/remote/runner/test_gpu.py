@@ -4,11 +4,13 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from tipcflow.remote.runner.gpu import Gpu
 
+GOLDEN = Path(__file__).parents[3] / "golden" / "gpu"
 SMI = f"""#!{sys.executable}
 import os, sys, time
 while True:
@@ -117,6 +119,16 @@ def test_a_gpu_that_a_process_has_left_no_longer_counts(piped, monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: now + 60)
     piped.readers[1].say("GPU-bbbb, 7, 256\n")
     assert piped.read()[0] == {7: 256 * 1024**2}
+
+
+def test_recorded_lines_of_a_gpu_are_read(piped):
+    """tests/golden/gpu/README.md has the hardware and the command."""
+    piped.readers[0].say((GOLDEN / "lines_gpu.csv").read_text())
+    piped.readers[1].say((GOLDEN / "lines_apps.csv").read_text())
+    apps, gpus = piped.read()
+    assert apps == {908: 1016 * 1024**2, 1115: 140070 * 1024**2, 1522: 712 * 1024**2, 1521: 712 * 1024**2}
+    uuid = "GPU-00000000-0000-0000-0000-000000000001"
+    assert gpus == [{"uuid": uuid, "busy_percent": 0.0, "used_bytes": 0}]
 
 
 def test_unexpected_lines_are_omitted():
