@@ -180,7 +180,7 @@ def test_recorded_output_of_nvidia_smi_is_read(monkeypatch, file):
     assert [(gpu["name"], gpu["memory_bytes"] >> 20) for gpu in report["gpus"]] == [("NVIDIA H200", 143771)]
 
 
-def test_libraries_of_a_framework_are_those_of_packages(tmp_path):
+def test_packages_have_the_versions_of_libraries(tmp_path):
     """PyTorch's wheels have neither cuDNN nor NCCL; a system's library would be another one."""
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").touch()
@@ -197,7 +197,7 @@ def test_libraries_of_a_framework_are_those_of_packages(tmp_path):
     assert (report["cudnn"], report["nccl"]) == ("9.19.0.56", "2.28.9")
 
 
-def test_addresses_without_iproute2_are_those_of_the_kernel(monkeypatch):
+def test_addresses_without_iproute2_come_from_the_kernel(monkeypatch):
     tree = (
         "  +-- 127.0.0.0/8 2 0 2\n        |-- 127.0.0.1\n           /32 host LOCAL\n"
         "     |-- 192.0.2.2\n        /32 host LOCAL\n     |-- 192.0.2.3\n        /32 link BROADCAST\n"
