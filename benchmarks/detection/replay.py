@@ -224,7 +224,7 @@ def main() -> None:
     )
     head = "".join(f"{f'{times:g} sigma: soon/within/delay':>30}" for times in TIMES)
     print(f"{'per series-year':32}{'alerts':>8}{'gone':>7}{head}")
-    rows = {}
+    rows: dict[str, Any] = {}
     for name, judge in judges.items():
         row = averaged([measured(judge, series, quiet, args.seed + number) for number in range(args.rounds)])
         rows[name] = row
@@ -234,6 +234,9 @@ def main() -> None:
             delay = "-" if cell["delay"] is None else f"{cell['delay']:.1f}"
             cells += f"{cell['soon']:>18.2f}{cell['within']:>6.2f}{delay:>6}"
         print(f"{name:32}{row['alerts']:>8.2f}{row['gone']:>7.3f}{cells}", flush=True)
+    if not args.otava and args.only in "Otava":
+        rows["Otava"] = {"status": "not_run", "reason": "--otava names no Python with apache-otava"}
+        print(f"{'Otava':32}not_run: {rows['Otava']['reason']}")
     target = ROOT / "benchmarks" / "results" / "replay.json"
     target.parent.mkdir(exist_ok=True)
     target.write_text(

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tipcflow.check.detect.series import Observed
 from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
@@ -63,6 +64,7 @@ class CheckContext:
             of the chain's accepted runs, and how many.
         quarantines: quarantines in force of the chain in this mode and environment class.
         lost_files: fetched files that are missing or changed where the run is judged; None if none is.
+        doubtful: accepted earlier run -> the unconfirmed runs between it and the next one that had a confirm run.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
 
@@ -81,11 +83,16 @@ class CheckContext:
     probes: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     quarantines: tuple[Quarantine, ...] = ()
     lost_files: LostFilesDocument | None = None
+    doubtful: Mapping[str, tuple[PastRun, ...]] = field(default_factory=dict)
     run: Run | None = None
 
     def past(self, key: MetricKey) -> list[float]:
         """The finite values of a metric (key of `numbers_of`) in the last accepted runs, oldest first."""
         return past_values(self.history, key)[-self.policy.history :]
+
+    def observed(self, key: MetricKey) -> list[Observed]:
+        """`past` with the values of confirm runs, and with unconfirmed runs that had one."""
+        return observed_values(self.history, key, self.doubtful)
 
     def framework(self, facts: Facts) -> str:
         """The framework as reported by the run, or else by its nodes; '' if unknown."""
@@ -103,3 +110,23 @@ class CheckContext:
 def past_values(history: Iterable[PastRun], key: MetricKey) -> list[float]:
     """The finite values of a metric in earlier runs, in the order of the runs."""
     return [run.medians[key] for run in history if math.isfinite(run.medians.get(key, math.nan))]
+
+
+def observed_values(
+    history: Iterable[PastRun], key: MetricKey, doubtful: Mapping[str, tuple[PastRun, ...]] | None = None
+) -> list[Observed]:
+    """The same values with those of confirm runs.
+
+    Args:
+        doubtful: unconfirmed runs by the accepted run before them; those without a confirm value are left out.
+    """
+    entries = []
+    for run in history:
+        if not math.isfinite(value := run.medians.get(key, math.nan)):
+            continue
+        entries.append(Observed(value, run.confirms.get(key)))
+        for other in (doubtful or {}).get(run.run, ()):
+            value, again = other.medians.get(key, math.nan), other.confirms.get(key)
+            if again is not None and math.isfinite(value):
+                entries.append(Observed(value, again, accepted=False))
+    return entries

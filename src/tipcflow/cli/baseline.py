@@ -207,15 +207,14 @@ def _in_force(
 ) -> list[dict[str, Any]]:
     """The baselines of a run's metrics as its checks compute them (`metric_limits`), with pinned values."""
     from tipcflow.check.baseline.detector_limits import metric_limits
-    from tipcflow.check.context import past_values
+    from tipcflow.check.context import observed_values
     from tipcflow.execute.verdict.check_context import active_decisions, history_of
 
     in_force = active_decisions(decisions)
     past = history_of(store, run, in_force.starts, rules, as_of=run.ended_at)
     rows = []
     for key in _numbers(store, run, metrics, step):
-        values = past_values(past, key)
-        known = metric_limits(values, key.metric, rules)
+        known = metric_limits(observed_values(past, key), key.metric, rules)
         row: dict[str, Any] = {
             "step": key.step,
             "leg": key.leg,

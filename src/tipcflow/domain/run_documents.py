@@ -308,12 +308,14 @@ class NumbersDocument(Fields):
     Attributes:
         rule: version of the rule that computed them.
         samples: number of samples that they were computed from.
+        confirms: values of the run's confirm run.
     """
 
     NAME: ClassVar[str] = "numbers"
     rule: int = 0
     samples: int = 0
     numbers: dict[MetricKey, float] = {}
+    confirms: dict[MetricKey, float] = {}
 
 
 class FoundDocument(Root[tuple[EvidenceKey, ...]]):

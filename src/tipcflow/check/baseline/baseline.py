@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from tipcflow.check.baseline.attribution import Attribution, attribution_of
 from tipcflow.check.baseline.changes import changed_since
 from tipcflow.check.baseline.comparison import BaselineComparison, Confirm
+from tipcflow.check.baseline.level import level_of
 from tipcflow.check.baseline.small_part import negligible_reason
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import passed, printed_units, records, repeats_of
@@ -141,7 +142,9 @@ def _judged(
 ) -> CheckResult:
     value = numbers[key]
     confirm = _confirm_of(key, context)
-    comparison = BaselineComparison(key.metric, value, context.past(key), rule, context.policy, confirm)
+    level = level_of(context.observed(key), key.metric, context.policy, rule=rule)
+    about = key.metric, value, list(level.past), rule, context.policy, confirm
+    comparison = BaselineComparison(*about, level=level)
     comparison.unit = units.get(key.of(key.plain_metric))
     if _is_loss(key.plain_metric, context):
         comparison.better = "lower"

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tipcflow.check.baseline.level import Level, level_of
-from tipcflow.check.context import past_values
+from tipcflow.check.context import observed_values
+from tipcflow.check.detect import Observed
 from tipcflow.check.detect.limits import RUNS, Limits, limits_of
 from tipcflow.config.policy import Policy
 from tipcflow.domain import PastRun, plain_metric
@@ -36,12 +37,12 @@ class MetricLimits:
     limit: float | None
 
 
-def metric_limits(past: Sequence[float], name: str, policy: Policy, *, years: int = 0) -> MetricLimits:
+def metric_limits(past: Sequence[float | Observed], name: str, policy: Policy, *, years: int = 0) -> MetricLimits:
     """Return the baseline of a metric and the changes that count: the same for checks, `baseline show`, `gate`,
     `compare` and the pages.
 
     Args:
-        past: medians of accepted runs, oldest first; finite.
+        past: medians of accepted runs, oldest first; finite (`level_of`).
         name: name of the metric, as in `numbers_of`.
         years: number of simulated years for the rate of false alerts; 0 for none, which takes no time.
     """
@@ -77,7 +78,7 @@ def gate_limits(
     until = None if within_s is None else clock() + within_s
     rows = []
     for key in keys:
-        past = past_values(history, key)
+        past = observed_values(history, key)
         late = until is not None and clock() >= until
         known = metric_limits(past, key.metric, policy, years=0 if late else years)
         runs, limits = len(known.level.runs), known.detector

@@ -4,13 +4,15 @@
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist, median
 
+from tipcflow.check.baseline.replayed import Replay
 from tipcflow.check.baseline.trend import without_trend
-from tipcflow.check.detect import Alert, Gate
+from tipcflow.check.detect import Alert, Gate, Observed
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import plain_metric
 from tipcflow.domain.numbers.metrics import metric
@@ -50,6 +52,7 @@ class Level:
         floor: the smallest relative change that counts.
         z: how many robust standard deviations a change must also exceed.
         higher: whether a higher value is better.
+        doubtful: positions of the runs that are not accepted among those that the detector has seen.
     """
 
     past: tuple[float, ...]
@@ -60,6 +63,7 @@ class Level:
     floor: float
     z: float
     higher: bool = False
+    doubtful: tuple[int, ...] = ()
 
     @property
     def runs(self) -> tuple[float, ...]:
@@ -107,43 +111,58 @@ class Level:
             return Look()
         gate = self.gate.copy()
         before = gate.requests
-        alert = gate.judge(len(self.past), value, lambda: confirm)
+        alert = gate.judge(self.observed, value, lambda: confirm)
+        if alert is not None:
+            alert = replace(alert, index=len(self.past), since=self._accepted_before(alert.since))
         return Look(alert, gate.requests > before)
+
+    @property
+    def observed(self) -> int:
+        """Number of runs that the detector has seen."""
+        return len(self.past) + len(self.doubtful)
+
+    def _accepted_before(self, observed: int) -> int:
+        """Return how many runs of `past` came before a run that the detector saw."""
+        return min(observed - bisect_left(self.doubtful, observed), len(self.past))
 
 
 def level_of(
-    past: Sequence[float],
+    past: Sequence[float | Observed],
     name: str,
     policy: Policy,
     *,
     higher_is_better: bool | None = None,
     rule: MetricRule | None = None,
+    replay: Replay | None = None,
 ) -> Level:
     """Return the level of earlier runs by a policy: its window (`history`), floors and change-point detector.
 
     Args:
-        past: medians of accepted runs, oldest first; finite.
+        past: medians of accepted runs, oldest first; finite. As `Observed` with the values of their confirm runs,
+            and with runs that are not accepted.
         name: name of the metric, as in `numbers_of`.
         higher_is_better: overrides the metric's definition.
         rule: overrides the policy's rule of the metric.
+        replay: of an earlier call; continued if these runs continue the earlier ones.
     """
-    values = tuple(past[-policy.history :])
+    entries = _window(past, policy.history)
+    values = tuple(entry.value for entry in entries if entry.accepted)
     rule = rule or policy.rule_of(name)
     floor, z = (rule and rule.floor) or policy.floor_of(name), (rule and rule.z) or policy.z
     higher = metric(plain_metric(name)).better == "higher" if higher_is_better is None else higher_is_better
     if len(values) < policy.detect.min_history:
         return Level(values, 0, len(values), None, False, floor, z, higher)
-    gate = Gate(higher, policy.gate_of(name, rule))
-    start, end = 0, None
-    for index, value in enumerate(values):
-        change = gate.judge(index, value, lambda: None)
-        if change is None:
-            continue
-        if change.direction == "worse":
-            end = change.since if end is None else end
-        elif end is None or _back(values[change.since : index + 1], values[start:end], floor, higher):
-            start, end = change.since, None
-    return Level(values, start, len(values) if end is None else end, gate, end is not None, floor, z, higher)
+    state = (replay or Replay()).after(entries, Gate(higher, policy.gate_of(name, rule)), floor)
+    doubtful = tuple(at for at, entry in enumerate(entries) if not entry.accepted)
+    end, worse = (len(values), False) if state.end is None else (state.end, True)
+    return Level(values, state.start, end, state.gate, worse, floor, z, higher, doubtful)
+
+
+def _window(past: Sequence[float | Observed], history: int) -> list[Observed]:
+    """Return the last accepted runs, and the runs between and after them that are not accepted."""
+    entries = [entry if isinstance(entry, Observed) else Observed(entry) for entry in past]
+    accepted = [at for at, entry in enumerate(entries) if entry.accepted]
+    return entries[accepted[-history] if len(accepted) >= history else 0 :]
 
 
 def limit_of(runs: Sequence[float], floor: float, z: float, *, base: float | None = None) -> float:
@@ -174,10 +193,3 @@ def _without_tails(share: float) -> float:
     normal = NormalDist()
     end = normal.inv_cdf(1 - share / 2)
     return 1 / math.sqrt(1 - 2 * end * normal.pdf(end) / (1 - share))
-
-
-def _back(now: Sequence[float], level: Sequence[float], floor: float, higher_is_better: bool) -> bool:
-    """Whether runs are at least as good as an earlier level."""
-    before = median(level)
-    worse = (before - median(now)) if higher_is_better else (median(now) - before)
-    return worse <= floor * abs(before)

@@ -1,12 +1,14 @@
 """Retrospective evaluation: each run of a series evaluated with the data known at its time."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tipcflow.check.baseline.comparison import BaselineComparison, Confirm
 from tipcflow.check.baseline.level import level_of
-from tipcflow.check.detect import Alert, Point, Series
+from tipcflow.check.baseline.replayed import Replay
+from tipcflow.check.detect import Alert, Observed, Point, Series
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import ConfigError, Status, plain_metric
 from tipcflow.domain.numbers.measured import Measured
@@ -25,6 +27,8 @@ class JudgedPoint:
         index: of the point, from 0.
         ratio: value over baseline; None where there is none.
         change: of a regression, or of an improvement that lasted.
+        confirm: the confirm sample that was used.
+        asked: whether the checks requested a confirm run.
     """
 
     index: int
@@ -32,6 +36,8 @@ class JudgedPoint:
     ratio: float | None
     reason: str
     change: Alert | None = None
+    confirm: float | None = None
+    asked: bool = False
 
 
 def number_name(name: str, policy: Policy) -> str:
@@ -59,7 +65,8 @@ def judge_run_by_run(
     """The result for each point, in order, from the points before it that would have been accepted.
 
     A confirm sample is used only if the checks request a confirm run. Where it is missing then, the
-    confirm run measured nothing.
+    confirm run measured nothing. Used samples remain evidence for later points, as do unconfirmed points that have
+    one.
 
     Args:
         name: of the metric value, as returned by `number_name`; the series defines which direction is better.
@@ -73,35 +80,45 @@ def judge_run_by_run(
             continue
         judged = judge.point(index, point, point.value)
         if judged.change is not None and accept_changes:
-            judge.restart(judged.change)
+            judge.restart(judged.change, judged.confirm)
         elif judged.status not in _NOT_ACCEPTED:
-            judge.accepted.append((index, point.value))
+            judge.add(index, point.value, judged.confirm)
+        elif judged.status is Status.UNCONFIRMED and judged.confirm is not None:
+            judge.add(index, point.value, judged.confirm, accepted=False)
         yield judged
 
 
 class _Judge:
-    """Evaluates the points of a series.
-
-    Attributes:
-        accepted: index and value of the points in the history, oldest first.
-    """
+    """Evaluates the points of a series."""
 
     def __init__(self, series: Series, name: str, policy: Policy) -> None:
         self._series, self._name, self._policy = series, name, policy
         self._rule = policy.rule_of(name) or MetricRule()
-        self.accepted: list[tuple[int, float]] = []
+        self._past: list[Observed] = []
+        self._indices: list[int] = []
+        self._replay = Replay()
 
-    def restart(self, change: Alert) -> None:
-        """Start a new history with the accepted points of the new level and the point that shows it."""
+    def add(self, index: int, value: float, confirm: float | None, *, accepted: bool = True) -> None:
+        """Add a point to the history."""
+        self._past.append(Observed(value, confirm, accepted))
+        self._indices.append(index)
+
+    def restart(self, change: Alert, confirm: float | None) -> None:
+        """Start a new history with the points of the new level and the point that shows it."""
         value = self._series.points[change.index].value
         assert value is not None
-        self.accepted = [entry for entry in self.accepted if entry[0] >= change.since] + [(change.index, value)]
+        first = bisect_left(self._indices, change.since)
+        del self._past[:first], self._indices[:first]
+        self._past = [entry._replace(accepted=True) for entry in self._past]
+        self.add(change.index, value, confirm)
 
     def point(self, index: int, point: Point, value: float) -> JudgedPoint:
         """The result for a point, with its confirm sample if the checks request one."""
-        past = self.accepted[-self._policy.history :]
-        values, higher = [number for _, number in past], self._series.higher_is_better
-        level = level_of(values, self._name, self._policy, higher_is_better=higher)
+        higher = self._series.higher_is_better
+        level = level_of(self._past, self._name, self._policy, higher_is_better=higher, replay=self._replay)
+        values = list(level.past)
+        accepted = [at for at, entry in zip(self._indices, self._past, strict=True) if entry.accepted]
+        past = accepted[len(accepted) - len(values) :]
         better: Better = "higher" if higher else "lower"
 
         def compare(confirm: Confirm) -> BaselineComparison:
@@ -110,8 +127,9 @@ class _Judge:
 
         question = compare(Confirm())
         status, reason = question.judge()
-        confirm = point.confirm if Measured(question.values).needs_confirm else None
-        if Measured(question.values).needs_confirm:
+        asked = Measured(question.values).needs_confirm
+        confirm = point.confirm if asked else None
+        if asked:
             question = compare(Confirm(confirm, "" if confirm is not None else _NO_SAMPLE))
             status, reason = question.judge()
         measured = Measured(question.values)
@@ -123,13 +141,13 @@ class _Judge:
             since = len(past) if measured.since is None else measured.since
             change = Alert(
                 index=index,
-                since=past[since][0] if since < len(past) else index,
+                since=past[since] if since < len(past) else index,
                 direction="worse" if status is Status.REGRESSION else "better",
                 size=_size(value, level.base) if measured.size is None else measured.size,
                 confidence=measured.confidence,
                 confirmed=confirm is not None,
             )
-        return JudgedPoint(index, status, ratio if math.isfinite(ratio) else None, reason, change)
+        return JudgedPoint(index, status, ratio if math.isfinite(ratio) else None, reason, change, confirm, asked)
 
 
 def _size(value: float, base: float) -> float:

@@ -6,6 +6,6 @@ Public: `__all__`, `series`.
 from tipcflow.check.detect.gate import Gate
 from tipcflow.check.detect.judge import judge_series
 from tipcflow.check.detect.read import read_series
-from tipcflow.check.detect.series import Alert, Point, Series
+from tipcflow.check.detect.series import Alert, Observed, Point, Series
 
-__all__ = ["Alert", "Gate", "Point", "Series", "judge_series", "read_series"]
+__all__ = ["Alert", "Gate", "Observed", "Point", "Series", "judge_series", "read_series"]

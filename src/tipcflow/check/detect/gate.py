@@ -59,6 +59,10 @@ class Gate:
         made._values, made._points, made._ordered = [*self._values], [*self._points], [*self._ordered]
         return made
 
+    def add(self, index: int, value: float) -> None:
+        """Add one more observation of the last run, such as its confirm run, without a result."""
+        self._add(index, value)
+
     def judge(
         self, index: int, value: float, confirm_median: ConfirmMedian, *, node_moved: bool = False
     ) -> Alert | None:

@@ -22,6 +22,19 @@ class Point(NamedTuple):
     confirm: float | None = None
 
 
+class Observed(NamedTuple):
+    """An earlier run of a metric.
+
+    Attributes:
+        confirm: value of its confirm run, another observation of the same commit; None without one.
+        accepted: whether later runs are compared with it. One that is not is evidence for the detector only.
+    """
+
+    value: float
+    confirm: float | None = None
+    accepted: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
     """One metric over runs, oldest first.

@@ -30,6 +30,7 @@ class PastRun(Frozen):
         seed, framework, suite_sha256: must be equal for losses to be equal.
         origin: versions and nodes of the run.
         medians: key -> the run's value, in the metric's unit (`numbers_of`).
+        confirms: key -> the value of its confirm run.
         found: the evidence of the run (`tipcflow.check.evidence.found_in`); empty if not stored.
         lines: step id -> number of recognized lines of its training logs.
         losses: curve -> the training losses in logged order (`losses_of`).
@@ -41,6 +42,7 @@ class PastRun(Frozen):
     suite_sha256: str = ""
     origin: Origin = Origin()
     medians: dict[MetricKey, float] = {}
+    confirms: dict[MetricKey, float] = {}
     found: tuple[EvidenceKey, ...] = ()
     lines: dict[str, LogLines] = {}
     losses: dict[LossKey, tuple[float, ...]] = {}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.check.baseline.detector_limits import MetricLimits, metric_limits
-from tipcflow.check.context import past_values
+from tipcflow.check.context import observed_values
 from tipcflow.config.policy import Policy
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import ConfigError, MetricKey, PastRun, Run
@@ -38,7 +38,7 @@ def compare_runs(store: "Store", names: Sequence[str], *, config_dir: Path, poli
     numbers = store.numbers.of([run.id for run in runs])
 
     def limits(key: MetricKey) -> MetricLimits:
-        return metric_limits(past_values(history, key), key.metric, rules)
+        return metric_limits(observed_values(history, key), key.metric, rules)
 
     compared = [
         ComparedRun(load_run(store, run), numbers[run.id].values, numbers[run.id].exact, _policy(store, run))

@@ -1,6 +1,7 @@
 """The context of checks: earlier accepted runs, and user decisions about them."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +12,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.run_documents import GoldensDocument, SuiteDocument
 from tipcflow.config.suite import Prints
-from tipcflow.domain import Declared, MetricKey, PastRun, Run
+from tipcflow.domain import Declared, MetricKey, PastRun, Run, Status
 from tipcflow.domain.numbers.metrics import is_loss, metric
 from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.domain.run.kept_files import LostFilesDocument
@@ -71,6 +72,7 @@ def build_check_context(
     history = history_of(store, run, in_force.starts, rules, as_of=as_of)
     return CheckContext(
         history=history,
+        doubtful=_doubtful(store, run, history, limit=rules.history, as_of=as_of),
         before=declared_before(store, history) or (None if incomparable else _declared_by_any(store, run, as_of)),
         references=references,
         goldens=goldens.root if goldens else None,
@@ -87,6 +89,29 @@ def build_check_context(
         lost_files=documents.get(LostFilesDocument),
         run=run,
     )
+
+
+def _doubtful(
+    store: "Store", run: Run, history: Sequence[PastRun], *, limit: int, as_of: float | None
+) -> dict[str, tuple[PastRun, ...]]:
+    """Return the unconfirmed runs among the history, by the accepted run before them, oldest first.
+
+    A change is compared with the history of its merge base only: unconfirmed runs of other changes are no evidence
+    about it.
+    """
+    if not history or store.documents.get(run.id, MergeBaseDocument):
+        return {}
+    ids = _accepted(store, run, as_of)(limit=limit, statuses=(Status.UNCONFIRMED,))
+    if not ids:
+        return {}
+    known, loaded = store.runs.known({*ids, *(past.run for past in history)}), store.numbers.past(ids)
+    times = sorted((known[past.run].created_at, past.run) for past in history)
+    found: dict[str, list[PastRun]] = {}
+    for name in reversed(ids):
+        at = bisect_left(times, (known[name].created_at, name))
+        if at and loaded[name].confirms:
+            found.setdefault(times[at - 1][1], []).append(loaded[name])
+    return {name: tuple(runs) for name, runs in found.items()}
 
 
 def _quarantines(store: "Store", run: Run, as_of: float | None) -> tuple[Quarantine, ...]:

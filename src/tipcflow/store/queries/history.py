@@ -1,6 +1,7 @@
 """Facts of a run for the checks, and the past runs for comparison."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import isfinite
 from statistics import median
 from typing import Any
 
@@ -176,6 +177,7 @@ class History(Finished):
         seeds: Collection[int | None] | None = None,
         ended_by: float | None = None,
         limit: int = 20,
+        statuses: Collection[Status] = _ACCEPTED,
     ) -> list[str]:
         """Return the ids of runs that are valid for comparison, newest first: accepted, with the same chain, mode,
         semantics (`bash` trains other epochs than `spec`) and environment. Confirm runs and runs with the
@@ -186,6 +188,7 @@ class History(Finished):
                 merge base) are excluded, because it is unknown whether the change was accepted.
             seeds: only runs with one of these seeds.
             ended_by: only runs that had ended by then, seconds since the epoch.
+            statuses: of the runs, instead of the accepted ones.
 
         Runs that tested a wheel count only if there are too few others: a build under test may never be released,
         so it does not replace the version of the nodes.
@@ -202,7 +205,7 @@ class History(Finished):
             select(runs.c.id)
             .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)
             .where(runs.c.compat == compat, *wanted)
-            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != exclude, runs.c.trigger != CONFIRM)
+            .where(runs.c.status.in_(statuses), runs.c.id != exclude, runs.c.trigger != CONFIRM)
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit)
         )
@@ -296,38 +299,47 @@ class History(Finished):
         """
         run = self._runs.get(run_id)
         documents = self._documents.several(run_id, (FoundDocument, LinesDocument))
+        numbers = self._numbers(run)
         return PastRun(
             run=run.id,
             seed=run.seed,
             framework=run.framework,
             suite_sha256=run.suite_sha256,
             origin=origin_of(run, self._nodes.facts(run_id)),
-            medians=self._numbers(run),
+            medians=numbers.numbers,
+            confirms=numbers.confirms,
             found=(documents.get(FoundDocument) or FoundDocument()).root,
             lines=(documents.get(LinesDocument) or LinesDocument()).root,
             losses=self._curves(run_id, losses),
         )
 
-    def _numbers(self, run: Run) -> dict[MetricKey, float]:
+    def _numbers(self, run: Run) -> NumbersDocument:
         """Return `numbers_of` a run. Those of an ended run are cached, because every later run of its chain needs
         them."""
         samples = self._sample_count(run.id)
         cached = self._documents.get(run.id, NumbersDocument)
         if cached and (cached.rule, cached.samples) == (RULE, samples):
-            return cached.numbers
-        numbers = numbers_of(self._last_measurements(run.id))
+            return cached
+        numbers, confirms = numbers_of(self._last_measurements(run.id)), cached.confirms if cached else {}
+        document = NumbersDocument(rule=RULE, samples=samples, numbers=numbers, confirms=confirms)
         if run.status is not None:
-            self._documents.put(run.id, NumbersDocument(rule=RULE, samples=samples, numbers=numbers))
-        return numbers
+            self._documents.put(run.id, document)
+        return document
 
-    def cache_numbers(self, run_id: str, measurements: Iterable[Measurement]) -> None:
+    def cache_numbers(
+        self, run_id: str, measurements: Iterable[Measurement], confirms: Mapping[MetricKey, float] | None = None
+    ) -> None:
         """Store the metric values of a run that is being judged: pages and later runs read them.
 
         Args:
             measurements: of the run's facts.
+            confirms: the values of its confirm run.
         """
-        samples, numbers = self._sample_count(run_id), numbers_of(measurements)
-        self._documents.put(run_id, NumbersDocument(rule=RULE, samples=samples, numbers=numbers))
+        finite = {key: value for key, value in (confirms or {}).items() if isfinite(value)}
+        numbers = NumbersDocument(
+            rule=RULE, samples=self._sample_count(run_id), numbers=numbers_of(measurements), confirms=finite
+        )
+        self._documents.put(run_id, numbers)
 
     def _sample_count(self, run_id: str) -> int:
         with self._read() as connection:

@@ -1,7 +1,7 @@
 """Metric values of several runs, from cached documents and from the summaries of series; no sample is read."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import RowMapping, Select, Subquery, and_, func, select
@@ -23,10 +23,12 @@ class RunNumbers:
     Attributes:
         exact: whether these are the values that checks compare. Without the cached document of the run they are
             medians of whole series: those of training speeds include the warm-up.
+        confirms: the values of its confirm run.
     """
 
     values: Mapping[MetricKey, float]
     exact: bool = True
+    confirms: Mapping[MetricKey, float] = field(default_factory=dict)
 
 
 class Numbers(Part):
@@ -84,6 +86,7 @@ class Numbers(Part):
                 framework=framework,
                 suite_sha256=suite_sha256,
                 medians=dict(numbers[run_id].values),
+                confirms=dict(numbers[run_id].confirms),
             )
             for run_id, seed, framework, suite_sha256 in rows
         }
@@ -140,7 +143,9 @@ def _cached(run_id: str, body: Any, samples: int) -> RunNumbers | None:
     if body is None:
         return None
     document = NumbersDocument.load(run_id, body)
-    return RunNumbers(document.numbers) if (document.rule, document.samples) == (RULE, samples) else None
+    if (document.rule, document.samples) != (RULE, samples):
+        return None
+    return RunNumbers(document.numbers, confirms=document.confirms)
 
 
 def _summary(row: RowMapping, value: float) -> Measurement:

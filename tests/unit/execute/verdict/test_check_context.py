@@ -130,3 +130,29 @@ def test_change_is_compared_with_its_merge_base(store: Store) -> None:
     assert _before(store, run) == "base"
     store.documents.put(run.id, IncomparableDocument(why="no merge base"))
     assert _before(store, run) == ""
+
+
+def test_unconfirmed_runs_are_evidence_only_with_a_confirm_run(store: Store) -> None:
+    """They follow the accepted run before them; a change of its own line does not see them."""
+    for number in (0, 1, 4):
+        _passed(store, number)
+    for number in (2, 3, 5):
+        doubtful = record_run(store, a_run(f"run-{number}", created_at=T0 + number), status=Status.UNCONFIRMED)
+        store.measurements.add(losses(doubtful.id, [0.06], metric="batch_cost", unit="s"))
+        facts = store.history.facts(doubtful.id)
+        store.history.cache_numbers(doubtful.id, facts.measurements, {SPEED: 0.07} if number != 3 else {})
+    run = _now(store)
+    context = build_check_context(store, run, rules=Policy(name="p"), references=References(suite="s"))
+    assert {before: [one.run for one in ones] for before, ones in context.doubtful.items()} == {
+        "run-1": ["run-2"],
+        "run-4": ["run-5"],
+    }
+    assert [(one.value, one.confirm, one.accepted) for one in context.observed(SPEED)] == [
+        (0.05, None, True),
+        (0.05, None, True),
+        (0.06, 0.07, False),
+        (0.05, None, True),
+        (0.06, 0.07, False),
+    ]
+    store.documents.put(run.id, MergeBaseDocument(commit="b" * 40, commits=("b" * 40,)))
+    assert not build_check_context(store, run, rules=Policy(name="p"), references=References(suite="s")).doubtful
