@@ -1,4 +1,4 @@
-"""The detector's state after earlier runs: confirm values are evidence, and continued runs are not judged again."""
+"""The detector after earlier runs: confirm values are evidence, and continued runs are not judged again."""
 
 from tipcflow.check.baseline.level import level_of
 from tipcflow.check.baseline.replayed import Replay
