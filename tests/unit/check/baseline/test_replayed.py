@@ -62,7 +62,7 @@ def test_replay_continues_and_starts_again() -> None:
     assert replay.after(runs[3:], Gate(False, rule), 0.05).gate is first.gate
 
 
-def test_observed_values() -> None:
+def test_observed_values_include_confirm_runs_and_unconfirmed_runs() -> None:
     """Confirm values are attached, and unconfirmed runs follow the accepted run before them if they have one."""
     history = [
         PastRun(run="a", medians={KEY: 1.0}),
