@@ -16,6 +16,7 @@ from types import ModuleType
 
 import psycopg
 import pytest
+import yaml
 from tests.support import postgres
 from tests.support.compose.local import free_port, process
 from tests.support.programs import need
@@ -305,6 +306,27 @@ def test_a_nodes_keys_are_in_place_before_its_server_starts(
     result = subprocess.run(["bash", tmp_path / "start.sh", tmp_path], env=given, capture_output=True, text=True)
     assert result.returncode != 0
     assert "NODE_HOST_KEY_FILE: run docker/env.sh" in result.stderr
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("word", "code"), [("s3cretword", 0), ("other", 1)])
+def test_health_check_of_redis_logs_in_by_stdin(root: Path, tmp_path: Path, word: str, code: int) -> None:
+    need("redis-server")
+    services = yaml.safe_load((root / "docker-compose.yaml").read_text())["services"]
+    kind, check = services["redis"]["healthcheck"]["test"]
+    assert (kind, "REDISCLI_AUTH" in check) == ("CMD-SHELL", False)
+    port = free_port()
+    environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD_FILE": str(tmp_path / "word")}
+    (tmp_path / "word").write_text("s3cretword")
+    arguments = ("--port", port, "--bind", "127.0.0.1", "--dir", tmp_path)
+    with process("sh", root / "docker/redis.sh", *arguments, env=environ, stdout=subprocess.DEVNULL):
+        until = time.monotonic() + 20
+        while subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).returncode:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        (tmp_path / "word").write_text(word)
+        command = check.replace("$$", "$").replace("redis-cli", f"redis-cli -p {port}")
+        assert subprocess.run(["sh", "-c", command], env=environ, timeout=20).returncode == code
 
 
 @pytest.mark.process
