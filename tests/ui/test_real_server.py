@@ -69,6 +69,7 @@ def page(served: server.ApiServer) -> Iterator[chromium.Page]:
 def routes(app: FastAPI, run: Run) -> list[tuple[str, str]]:
     """(method, path) of all routes of the app, for an existing run."""
     known = {"run_id": run.id, "chain": run.chain, "name": "app.css", "path": "nowhere", "number": "1"}
+    known |= {"dag_id": "toy", "dag_run_id": "none"}
     return [
         (method, re.sub(r"\{(\w+)[^}]*\}", lambda found: known[found[1]], route.path))
         for route in app.routes

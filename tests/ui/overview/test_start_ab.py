@@ -50,7 +50,7 @@ def dag_ab(airflow_app: FastAPI, tmp_path_factory: pytest.TempPathFactory) -> No
         (configs / name).touch()
     with create_session() as session:
         session.add(LogTemplate(filename="log", elasticsearch_id="log"))  # as `airflow db migrate` does
-        session.add(DagBundleModel(name="dags"))
+        session.merge(DagBundleModel(name="dags"))  # other tests of the same Airflow may have added it
         session.flush()
         session.add(DagModel(dag_id="ab", bundle_name="dags", fileloc="ab.py", is_stale=False))
         session.flush()
