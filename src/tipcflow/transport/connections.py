@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import getpass
 import io
 import json
 import os
@@ -15,7 +16,7 @@ import paramiko
 from tipcflow.config.settings import settings
 from tipcflow.domain import InfraError, Node, SshTarget
 from tipcflow.transport.ssh_errors import Route
-from tipcflow.transport.target import Target
+from tipcflow.transport.target import DEFAULT_KNOWN_HOSTS, Target
 
 VARIABLE = "TIPCFLOW_CONNECTIONS_FILE"
 _TRUE = frozenset({"true", "1", "t", "y", "yes"})
@@ -137,16 +138,19 @@ def _target(node: Node, connection: Mapping[str, Any]) -> Target:
             "remove no_host_key_check and allow_host_key_change, and set `host_key`",
         )
     host = str(connection.get("host") or node.address)
-    port = int(connection.get("port") or 22)
+    try:
+        port = int(connection.get("port") or 22)
+    except (TypeError, ValueError):
+        raise _invalid(node, f"Airflow connection {node.connection} has an invalid port") from None
     key_file = str(extra.get("key_file") or "")
     name = host if port == 22 else f"[{host}]:{port}"
     return Target(
         host=host,
         port=port,
-        user=str(connection.get("login") or "root"),
+        user=str(connection.get("login") or getpass.getuser()),
         identity_files=(str(Path(key_file).expanduser()),) if key_file else (),
         agent=not _is_false(extra.get("look_for_keys")),
-        known_hosts=("~/.ssh/known_hosts",),
+        known_hosts=tuple(str(Path(file).expanduser()) for file in DEFAULT_KNOWN_HOSTS),
         key_name=name,
         proxy="",
         connection=node.connection,

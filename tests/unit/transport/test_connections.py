@@ -88,6 +88,22 @@ def test_ssh_of_the_cluster_file_has_priority(server: Server, monkeypatch: pytes
     assert connection_target(node_of(server)) is None
 
 
+def test_connection_without_login_and_host_key_uses_the_own_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import getpass
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(VARIABLE, '{"host": "node"}')
+    node = Node(
+        name="a", address="127.0.0.1", connection="lab_node", python="/usr/bin/python3", workspace="/tmp/w"
+    )
+    target = connection_target(node)
+    assert target is not None
+    assert str(target) == f"{getpass.getuser()}@node:22"
+    assert target.known_hosts[0] == str(tmp_path / ".ssh" / "known_hosts")
+
+
 def test_other_host_key_is_refused_and_names_the_connection(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +130,7 @@ def test_login_with_another_key_is_refused_and_shows_no_secret(
         ("{", "the variable AIRFLOW_CONN_LAB_NODE is not valid JSON"),
         ("ssh://host:port", "the variable AIRFLOW_CONN_LAB_NODE is not a URI"),
         ('{"conn_type": "http"}', "Airflow connection lab_node has the type http, expected ssh"),
+        ('{"port": "ssh"}', "Airflow connection lab_node has an invalid port"),
         ('{"extra": "{"}', "extra of Airflow connection lab_node is not valid JSON"),
         ('{"extra": {"no_host_key_check": "true"}}', "disables host key verification"),
         ('{"extra": {"allow_host_key_change": true}}', "disables host key verification"),
