@@ -1,15 +1,18 @@
 """All DAGs of a deployment, for a DAGs folder with one file."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, get_parsing_context
 
+from tipcflow.config.access.roles import DECISION_DAGS
 from tipcflow.config.settings import settings
 from tipcflow_operators.ab.dag import AB_DAG, ab_dag
 from tipcflow_operators.bisect.dag import BISECT_DAG, bisect_dag
 from tipcflow_operators.chain.dag import CERTIFY, certify_dag, chain_dags
 from tipcflow_operators.confirm.dag import confirm_dag
+from tipcflow_operators.decide.dag import decide_dag
 from tipcflow_operators.maintenance.dag import MAINTENANCE, maintenance_dag
 from tipcflow_operators.pull_request.dag import PULL_REQUEST, pull_request_dag
 from tipcflow_operators.scaling.dag import SCALING_DAG, scaling_dag
@@ -35,6 +38,7 @@ def all_dags(config_dir: Path | None = None) -> dict[str, DAG]:
         BISECT_DAG: lambda: bisect_dag(folder),
         CERTIFY: lambda: certify_dag(folder),
         CONFIRM: confirm_dag,
+        **{dag_id: partial(decide_dag, dag_id) for dag_id in DECISION_DAGS},
         MAINTENANCE: maintenance_dag,
         PULL_REQUEST: lambda: pull_request_dag(folder),
         SCALING_DAG: lambda: scaling_dag(folder),

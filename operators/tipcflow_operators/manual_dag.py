@@ -1,6 +1,6 @@
-"""DAGs that users start by hand and that start runs of other DAGs."""
+"""DAGs that users start by hand."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from airflow.sdk import DAG, Param
@@ -11,7 +11,14 @@ from tipcflow_operators.limits import SHORT
 RESUMING = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow", "execution_timeout": SHORT}
 
 
-def manual_dag(dag_id: str, *, description: str, doc: str, params: Mapping[str, Param]) -> DAG:
+def manual_dag(
+    dag_id: str,
+    *,
+    description: str,
+    doc: str,
+    params: Mapping[str, Param],
+    tags: Collection[str] = ("tipcflow", "compare"),
+) -> DAG:
     """Return a DAG without a schedule and tasks."""
     return DAG(
         dag_id=dag_id,
@@ -22,7 +29,7 @@ def manual_dag(dag_id: str, *, description: str, doc: str, params: Mapping[str, 
         max_active_runs=16,
         # The DAG has no schedule; a paused DAG would only hold back triggered runs.
         is_paused_upon_creation=False,
-        tags=["tipcflow", "compare"],
+        tags=tags,
         params=dict(params),
         default_args=RESUMING,
     )

@@ -5,7 +5,7 @@ from functools import cache
 from fastapi import Depends, FastAPI, HTTPException
 
 from tipcflow_pages import api, chain, compare, from_airflow, metrics, pages, run_files, series, start_ab
-from tipcflow_pages.actions import stop
+from tipcflow_pages.actions import decide, stop
 from tipcflow_pages.overviews import alerts, audit, builds, chains, decisions, fleet, pulls, scaling, versions
 from tipcflow_pages.web import assets
 from tipcflow_pages.web.access import may_read
@@ -37,6 +37,7 @@ def create_app() -> FastAPI:
         compare,
         start_ab,
         stop,
+        decide,
         series,
         chains,
         builds,

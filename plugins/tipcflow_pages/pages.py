@@ -7,12 +7,14 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from tipcflow.domain.quarantine.signature import refusal
 from tipcflow.domain.run.bisection import BisectionDocument
 from tipcflow.domain.run.drains import DoubtfulDocument
 from tipcflow.execute.comparison.predecessors import predecessors_of
 from tipcflow.store.queries.pages import ChainOrder, Listed, RunFilter
 from tipcflow.store.schema import RUN_WORDS
 from tipcflow_operators.airflow.internals import GetUserDep
+from tipcflow_pages.actions.decide import decisions_of
 from tipcflow_pages.actions.stop import can_stop
 from tipcflow_pages.data.dag_run import find_dag_run, state_and_owner
 from tipcflow_pages.data.data import SettingsDep, StoreDep, run_data
@@ -98,6 +100,8 @@ def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep, use
         "alerts": store.tracked_alerts.of_run(run_id),
         "bisection": store.documents.get(run_id, BisectionDocument),
         "stoppable": names is not None and can_stop(user, state_and_owner(*names)[1]),
+        "decisions": decisions_of(user),
+        "refusal": refusal,
         "doubtful": store.documents.get(run_id, DoubtfulDocument),
     }
     return html(request, "run.html", title=run_id, view=view, **more)

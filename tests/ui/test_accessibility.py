@@ -82,7 +82,9 @@ def pages(app: FastAPI, home: Path) -> list[str]:
     failed = [line for line in lines if line.status in (Status.FAILED, Status.REGRESSION)]
     query = {"/compare": f"?run={passed[0].run}&run={failed[0].run}", "/nodes": "?history=90"}
     query |= {"/ab/new": f"?run={passed[0].run}"}
-    found = []
+    found = [
+        f"/decide/decide_{kind}?run={failed[0].run}&number={alert}" for kind in ("alert", "baseline", "quarantine")
+    ]
     for route in app.routes:
         if not isinstance(route, Route) or "GET" not in (route.methods or ()) or route.path.startswith(_OTHER):
             continue

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow.providers.fab.auth_manager.fab_auth_manager import FabAuthManager
 
+from tipcflow.config.access.roles import DECISION_DAGS
 from tipcflow_operators.access.permissions import Resource
 from tipcflow_operators.airflow.internals import DagAccessEntity
 
@@ -26,6 +27,9 @@ class RolesAuthManager(FabAuthManager):
     def is_authorized_dag(self, *, method: Any, user: Any, access_entity: Any = None, details: Any = None) -> bool:
         """Whether a user may do something with a DAG or a part of it."""
         dag_id = getattr(details, "id", None)
+        if method == "POST" and access_entity is DagAccessEntity.RUN and dag_id in DECISION_DAGS:
+            resource = DECISION_DAGS[dag_id].resource
+            return bool(self.is_authorized_custom_view(method="PUT", resource_name=resource, user=user))
         if method != "POST" or access_entity is not DagAccessEntity.RUN or dag_id in OWN_DAGS:
             return super().is_authorized_dag(
                 method=method, user=user, access_entity=access_entity, details=details

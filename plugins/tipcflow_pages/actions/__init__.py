@@ -1,4 +1,4 @@
 """Routes that change something: each checks the user's role, and Airflow's audit log has an entry of each.
 
-Public: `stop`.
+Public: `decide`, `stop`.
 """

@@ -2,8 +2,9 @@
 
 import logging
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import select
@@ -53,6 +54,12 @@ def dag_run_state(dag_id: str, dag_run_id: str) -> str:
     """Return the state of a DAG run in Airflow, '' if there is none."""
     state = _value_of(DagRun.state, dag_id, dag_run_id)
     return str(getattr(state, "value", state or ""))
+
+
+def dag_run_conf(dag_id: str, dag_run_id: str) -> Mapping[str, Any]:
+    """Return the params of a DAG run; none if there is no such DAG run."""
+    conf: Any = _value_of(DagRun.conf, dag_id, dag_run_id)
+    return conf if isinstance(conf, dict) else {}
 
 
 def state_and_owner(dag_id: str, dag_run_id: str) -> tuple[str, str]:

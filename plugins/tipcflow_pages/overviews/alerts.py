@@ -12,6 +12,8 @@ from tipcflow.execute.overview.alerts import WantedAlerts, load_alert, load_aler
 from tipcflow.execute.overview.flaky import LONGEST
 from tipcflow.report.canonical import plain
 from tipcflow.report.overview.alerts import STATES, AlertDetail, Alerts
+from tipcflow_operators.airflow.internals import GetUserDep
+from tipcflow_pages.actions.decide import decisions_of
 from tipcflow_pages.data.data import StoreDep
 from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
 from tipcflow_pages.web.render import HEADERS, html
@@ -53,10 +55,12 @@ def alerts(
 
 
 @router.get("/alerts/{number}")
-def alert(request: Request, number: Number, store: StoreDep) -> Response:
+def alert(request: Request, number: Number, store: StoreDep, user: GetUserDep) -> Response:
     """Return the page of an alert."""
     title = f"Alert {number} - Certification"
-    return html(request, "alert.html", title=title, detail=_detail(store, number), meanings=MEANINGS)
+    detail = _detail(store, number)
+    decisions = decisions_of(user)
+    return html(request, "alert.html", title=title, detail=detail, meanings=MEANINGS, decisions=decisions)
 
 
 @router.get("/api/alerts", response_model=Alerts)

@@ -9,6 +9,8 @@ from fastapi.responses import Response
 from tipcflow.execute.overview.decisions import load_ab, load_quarantines
 from tipcflow.execute.overview.flaky import LONGEST
 from tipcflow.report.overview.decisions import AbList, QuarantineList
+from tipcflow_operators.airflow.internals import GetUserDep
+from tipcflow_pages.actions.decide import decisions_of
 from tipcflow_pages.data.dag_run import dag_run_state
 from tipcflow_pages.data.data import StoreDep
 from tipcflow_pages.overviews.state import Format, PageLink, page_state, respond
@@ -22,7 +24,9 @@ Page = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @router.get("/quarantines")
-def quarantines(request: Request, store: StoreDep, show: Show = "active", page: Page = 1) -> Response:
+def quarantines(
+    request: Request, store: StoreDep, user: GetUserDep, show: Show = "active", page: Page = 1
+) -> Response:
     """Return quarantined failures, those that end first at the top."""
     ended = show == "all"
     overview = load_quarantines(store, ended=ended, limit=PER_PAGE, offset=(page - 1) * PER_PAGE)
@@ -36,6 +40,7 @@ def quarantines(request: Request, store: StoreDep, show: Show = "active", page: 
         "quarantines.html",
         title="Quarantines - Certification",
         overview=overview,
+        decisions=decisions_of(user),
         ended=ended,
         page=page,
         pages=pages,

@@ -1,6 +1,5 @@
 """`tipcflow baseline …`: the baselines of metrics, and the decisions of users about them."""
 
-import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from tipcflow.cli.output.account import account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
-from tipcflow.domain import ConfigError, MetricKey, Run, plain_metric
+from tipcflow.domain import ConfigError, Run, plain_metric
 from tipcflow.domain.numbers.metrics import metric as known_metric
 from tipcflow.domain.numbers.units import finite, size, utc
 
@@ -44,6 +43,7 @@ def show(
 ) -> None:
     """Show the baseline of a run's metrics, and all decisions about them."""
     from tipcflow.config.settings import settings
+    from tipcflow.execute.decide.baselines import decision_word
     from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store
 
@@ -88,7 +88,9 @@ def show(
     echo_lines(columns(("STEP", "LEG", "METRIC", "BASELINE", "KIND", "RUNS"), table, width=width))
     if decisions:
         typer.echo("")
-        made_by = sorted({(item.accepted_at, _word(item), item.run, item.who, item.why) for item in decisions})
+        made_by = sorted(
+            {(item.accepted_at, decision_word(item), item.run, item.who, item.why) for item in decisions}
+        )
         entries = [(utc(at), *others) for at, *others in made_by]
         echo_lines(columns(("WHEN", "DECIDED", "RUN", "WHO", "BECAUSE"), entries, width=width))
 
@@ -103,7 +105,7 @@ def accept(
     as_json: AsJson = False,
 ) -> None:
     """Accept a run's metrics: their history restarts with this run; the old one stays visible."""
-    _decide(run, because, who, metric, step, as_json, pinned=False)
+    _decide(run, because, who, metric, step, as_json, "accept")
 
 
 @app.command("pin")
@@ -116,7 +118,7 @@ def pin(
     as_json: AsJson = False,
 ) -> None:
     """Pin a run's metrics: later runs are also compared with them, which detects slow drifts."""
-    _decide(run, because, who, metric, step, as_json, pinned=True)
+    _decide(run, because, who, metric, step, as_json, "pin")
 
 
 @app.command("reset")
@@ -129,77 +131,32 @@ def reset(
     as_json: AsJson = False,
 ) -> None:
     """Cancel accept and pin decisions for a run's metrics: all accepted runs count again."""
-    _decide(run, because, who, metric, step, as_json, pinned=False, value=math.nan)
+    _decide(run, because, who, metric, step, as_json, "reset")
 
 
 def _decide(
-    run: str,
-    because: str,
-    who: str,
-    metrics: list[str] | None,
-    step: str,
-    as_json: bool,
-    *,
-    pinned: bool,
-    value: float | None = None,
+    run: str, because: str, who: str, metrics: list[str] | None, step: str, as_json: bool, kind: str
 ) -> None:
-    import time
-
-    from tipcflow.store import Baseline, Store
+    from tipcflow.execute.decide.baselines import BaselineKind, decision_line, draft_baselines
+    from tipcflow.store import Store
 
     if not because.strip():
         raise ConfigError("a decision needs a reason", key="--because", expected="the reason, in one sentence")
     with Store.open() as store:
-        stored_run = store.runs.find(run)
-        numbers = _numbers(store, stored_run, metrics or [], step)
-        if stored_run.status is None:
-            raise ConfigError(f"run {stored_run.id} is running", expected="a finished run")
-        at = time.time()
-        made = [
-            Baseline(
-                chain=stored_run.chain,
-                mode=stored_run.mode,
-                step=key.step,
-                leg=key.leg,
-                metric=key.metric,
-                environment=stored_run.environment,
-                value=number if value is None else value,
-                unit=known_metric(key.plain_metric).unit,
-                pinned=pinned,
-                run=stored_run.id,
-                who=account_name(who),
-                why=because.strip(),
-                accepted_at=at,
-            )
-            for key, number in numbers.items()
-        ]
+        made = draft_baselines(
+            store,
+            store.runs.find(run),
+            BaselineKind(kind),
+            who=account_name(who),
+            why=because.strip(),
+            metrics=metrics or (),
+            step=step,
+        )
         store.baselines.accept(made)
     if as_json:
         print_json([baseline.model_dump(mode="json") | {"value": finite(baseline.value)} for baseline in made])
         return
-    typer.echo(
-        f"{_word(made[0])}: {len(made)} metric values of {stored_run.chain} in {stored_run.mode}, "
-        f"run {stored_run.id}"
-    )
-
-
-def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[MetricKey, float]:
-    """(step, leg, metric) -> the run's value of each comparable metric that the options select.
-
-    Raises:
-        ConfigError: the run has no such metric.
-    """
-    values: dict[MetricKey, float] = {}
-    for key, number in store.history.past_run(run.id).medians.items():
-        plain = key.plain_metric
-        if known_metric(plain).better == "none" or (metrics and not {key.metric, plain} & set(metrics)):
-            continue
-        if step in ("", key.step):
-            values[key] = number
-    if not values:
-        wanted = f" of {', '.join(metrics)}" if metrics else ""
-        raise ConfigError(f"run {run.id} has no comparable value{wanted}", hint="`tipcflow show RUN`")
-    return values
+    typer.echo(decision_line(made))
 
 
 def _in_force(
@@ -208,12 +165,13 @@ def _in_force(
     """The baselines of a run's metrics as its checks compute them (`metric_limits`), with pinned values."""
     from tipcflow.check.baseline.detector_limits import metric_limits
     from tipcflow.check.context import observed_values
+    from tipcflow.execute.decide.baselines import comparable_values
     from tipcflow.execute.verdict.check_context import active_decisions, history_of
 
     in_force = active_decisions(decisions)
     past = history_of(store, run, in_force.starts, rules, as_of=run.ended_at)
     rows = []
-    for key in _numbers(store, run, metrics, step):
+    for key in comparable_values(store, run, metrics, step):
         known = metric_limits(observed_values(past, key), key.metric, rules)
         row: dict[str, Any] = {
             "step": key.step,
@@ -228,12 +186,6 @@ def _in_force(
         if pinned:
             rows.append(row | {"value": pinned.value, "kind": f"pinned from {pinned.run}", "runs": 1})
     return rows
-
-
-def _word(decision: "Baseline") -> str:
-    if not math.isfinite(decision.value):
-        return "reset"
-    return "pinned" if decision.pinned else "accepted"
 
 
 def _measured(value: float, unit: str) -> str:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from tests.support.airflow.stored_dags import delete_runs, runs_of, store_dag
 from tests.support.airflow.world import FILE, DagWorld
 from tests.support.stories import a_plan, a_run
 from tests.ui.html_text import Seen, read
@@ -35,27 +35,13 @@ def run(store: Store, home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.fixture(scope="session")
 def dag_ab(airflow_app: FastAPI, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The DAG `ab`, as Airflow's DAG processor stores it."""
-    from airflow.models.dag import DagModel
-    from airflow.models.dagbundle import DagBundleModel
-    from airflow.models.serialized_dag import SerializedDagModel
-    from airflow.models.tasklog import LogTemplate
-    from airflow.serialization.serialized_objects import LazyDeserializedDAG
-    from airflow.utils.session import create_session
-
     from tipcflow_operators.ab.dag import ab_dag
 
     configs = tmp_path_factory.mktemp("configs")
     for name in ("suites/toy.yaml", "clusters/local.yaml", "policies/pr.yaml"):
         (configs / name).parent.mkdir()
         (configs / name).touch()
-    with create_session() as session:
-        session.add(LogTemplate(filename="log", elasticsearch_id="log"))  # as `airflow db migrate` does
-        session.merge(DagBundleModel(name="dags"))  # other tests of the same Airflow may have added it
-        session.flush()
-        session.add(DagModel(dag_id="ab", bundle_name="dags", fileloc="ab.py", is_stale=False))
-        session.flush()
-        dag = LazyDeserializedDAG.from_dag(ab_dag(configs))
-        SerializedDagModel.write_dag(dag, bundle_name="dags", session=session)
+    store_dag(ab_dag(configs))
 
 
 @pytest.fixture
@@ -75,24 +61,10 @@ def operator(airflow_app: FastAPI, home: Path) -> TestClient:
 
 
 @pytest.fixture
-def started(airflow_app: FastAPI) -> Iterator[list[Any]]:
-    """The runs of the DAG that the test starts."""
-    from airflow.models.dagrun import DagRun
-    from airflow.utils.session import create_session
-
-    found: list[Any] = []
-    yield found
-    with create_session() as session:
-        session.query(DagRun).filter(DagRun.dag_id == "ab").delete()
-
-
-def runs_of_ab() -> list[Any]:
-    from airflow.models.dagrun import DagRun
-    from airflow.utils.session import create_session
-
-    with create_session() as session:
-        rows = session.query(DagRun).filter(DagRun.dag_id == "ab").all()
-        return [(row.run_id, row.conf, row.triggering_user_name, str(row.state)) for row in rows]
+def started(airflow_app: FastAPI) -> Iterator[None]:
+    """Delete the runs of the DAG at the end."""
+    yield
+    delete_runs("ab")
 
 
 def look(client: TestClient, path: str, status: int = 200) -> Seen:
@@ -130,12 +102,12 @@ def test_viewer_sees_the_form_without_a_button(browser: TestClient, run: Run) ->
 
 
 def test_form_starts_the_dag_and_shows_its_state(
-    operator: TestClient, run: Run, dag_ab: None, started: list[Any]
+    operator: TestClient, run: Run, dag_ab: None, started: None
 ) -> None:
     data = {"run": run.id, "a": "v1", "b": "v2", "cluster": "local", "pairs": "5", "metric": "ips"}
     response = operator.post("/certification/ab/new", data=data, headers=OWN)
     assert response.status_code == 303, read(response.text).text
-    ((run_id, conf, user, state),) = runs_of_ab()
+    ((run_id, conf, user, state),) = runs_of("ab")
     assert (user, state) == ("operator", "queued")
     assert conf == {
         "suite": "toy",
@@ -170,7 +142,7 @@ def test_form_starts_the_dag_and_shows_its_state(
     ],
 )
 def test_invalid_value_is_one_message_and_the_form_keeps_the_input(
-    operator: TestClient, run: Run, dag_ab: None, started: list[Any], given: dict[str, str], words: str
+    operator: TestClient, run: Run, dag_ab: None, started: None, given: dict[str, str], words: str
 ) -> None:
     data = {"run": run.id, "a": "v1", "b": "v2", "cluster": "local", **given}
     response = operator.post("/certification/ab/new", data=data, headers=OWN)
@@ -181,7 +153,7 @@ def test_invalid_value_is_one_message_and_the_form_keeps_the_input(
     assert [given for tag, given in seen.tags if given.get("role") == "alert"]
     (value,) = given.values()
     assert value in seen.attributes("input", "value") or "cluster" in given
-    assert runs_of_ab() == []
+    assert runs_of("ab") == []
 
 
 @pytest.mark.parametrize(
@@ -200,7 +172,7 @@ def test_form_of_another_site_is_refused(
     response = operator.post("/certification/ab/new", data={"run": run.id, "a": "v1", "b": "v2"}, headers=headers)
     assert response.status_code == 403
     assert "sent by another site" in read(response.text).text
-    assert runs_of_ab() == []
+    assert runs_of("ab") == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.support.installed.wheel import stub
 
+from tipcflow.config.access.roles import DECISION_DAGS
+
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[3]
@@ -89,5 +91,6 @@ def test_the_installed_wheel_builds_all_dags_from_one_file(wheel: Path, tmp_path
         path.relative_to(ROOT / "configs" / "chains") for path in (ROOT / "configs" / "chains").glob("*/*/*.txt")
     ]
     ids = {"ab", "bisect", "certify", "confirm", "maintenance", "pull_request", "scaling", "weekly"}
+    ids |= DECISION_DAGS.keys()
     ids |= {".".join(path.with_suffix("").parts) for path in chains}
     assert done.stdout.splitlines()[-1] == json.dumps([sorted(ids), {}, 1])

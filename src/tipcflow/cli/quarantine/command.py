@@ -1,6 +1,5 @@
 """`tipcflow quarantine …`: failures that do not block for a limited time."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -48,6 +47,7 @@ def add(
     """
     from tipcflow.cli.output.chains import find_chain
     from tipcflow.config.settings import settings
+    from tipcflow.execute.decide.quarantines import end_of
     from tipcflow.execute.quarantine.add import Request, find_failure, quarantine_failure
     from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store
@@ -63,7 +63,7 @@ def add(
         step=step,
         leg=leg,
         metric=metric,
-        expires_at=_time(until),
+        expires_at=end_of(until),
     )
     with Store.open() as store:
         failed = find_failure(store, find_chain(store, chain), check, run)
@@ -134,41 +134,18 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """End a quarantine: from the next verdict on, the failure blocks."""
-    from tipcflow.report.overview.decisions import state_of
+    from tipcflow.execute.decide.quarantines import release_quarantine
     from tipcflow.store import Store
 
     if not because.strip():
         raise ConfigError("is empty", key="--because", expected="a reason")
     with Store.open() as store:
-        quarantine = store.quarantines.get(number)
+        ended = release_quarantine(store, number, who=account_name(who), why=because.strip())
         now = store.now()
-        if not store.quarantines.release(number, at=now, who=account_name(who), why=because.strip()):
-            raise ConfigError(
-                "the quarantine has ended", key="NUMBER", found=f"{number}: {state_of(quarantine, now)}",
-                expected="an active quarantine", hint="`tipcflow quarantine list`",
-            )  # fmt: skip
-        ended = store.quarantines.get(number)
     if as_json:
         print_json(_document(ended, now))
         return
     typer.echo(f"released: quarantine {number}, {ended.about} of {ended.chain} in {ended.mode}")
-
-
-def _time(text: str) -> float | None:
-    """Seconds since the epoch of a date; times without a zone are UTC.
-
-    Raises:
-        ConfigError: the text is not a date.
-    """
-    if not text:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ConfigError(
-            "is not a date", key="--until", found=text, expected="e.g. 2026-12-01 or 2026-12-01T09:30"
-        ) from error
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def _progress(store: "Store", quarantine: "Quarantine") -> tuple[int, list[str]]:

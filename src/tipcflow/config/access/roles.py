@@ -37,3 +37,10 @@ ACTIONS: dict[Role, frozenset[Action]] = {
     Role.APPROVER: DECISIONS | {Action.ALERTS},
     Role.ADMIN: frozenset(Action),
 }
+# DAG that stores a decision of a user -> the action that the user's role must allow.
+DECISION_DAGS = {
+    "decide_alert": Action.ALERTS,
+    "decide_baseline": Action.BASELINES,
+    "decide_quarantine": Action.QUARANTINES,
+    "decide_release": Action.QUARANTINES,
+}

@@ -67,8 +67,16 @@ def quarantine_failure(store: "Store", run: Run, request: Request, rule: Quarant
     """Store a quarantine of a failure of a run.
 
     Raises:
-        ConfigError: the run has no such failure, it may not be quarantined or is in quarantine, the end is in the
-            past or too late, or there are too many new quarantines.
+        ConfigError: as `draft_quarantine`, or the failure is in quarantine, or there are too many new quarantines.
+    """
+    return store.quarantines.add(draft_quarantine(store, run, request, rule), per_day=rule.per_day)
+
+
+def draft_quarantine(store: "Store", run: Run, request: Request, rule: QuarantineRule) -> Quarantine:
+    """Return a quarantine of a failure of a run, without storing it.
+
+    Raises:
+        ConfigError: the run has no such failure, it may not be quarantined, or the end is in the past or too late.
     """
     now = store.now()
     expires_at = _end(request, rule, now)
@@ -94,7 +102,7 @@ def quarantine_failure(store: "Store", run: Run, request: Request, rule: Quarant
         created_at=now,
         expires_at=expires_at,
     )
-    return store.quarantines.add(_with_evidence(draft, result, checked), per_day=rule.per_day)
+    return _with_evidence(draft, result, checked)
 
 
 def _end(request: Request, rule: QuarantineRule, now: float) -> float:

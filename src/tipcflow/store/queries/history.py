@@ -83,6 +83,8 @@ _FACTS: tuple[type[Root[Any]], ...] = (
 class History(Finished):
     """Reads what other parts store, and compares runs."""
 
+    caches = True  # the numbers of ended runs; connections of pages cannot write
+
     def __init__(
         self,
         database: Database,
@@ -314,15 +316,13 @@ class History(Finished):
         )
 
     def _numbers(self, run: Run) -> NumbersDocument:
-        """Return `numbers_of` a run. Those of an ended run are cached, because every later run of its chain needs
-        them."""
-        samples = self._sample_count(run.id)
-        cached = self._documents.get(run.id, NumbersDocument)
+        """Return `numbers_of` a run; those of an ended run are cached: every later run of its chain needs them."""
+        samples, cached = self._sample_count(run.id), self._documents.get(run.id, NumbersDocument)
         if cached and (cached.rule, cached.samples) == (RULE, samples):
             return cached
         numbers, confirms = numbers_of(self._last_measurements(run.id)), cached.confirms if cached else {}
         document = NumbersDocument(rule=RULE, samples=samples, numbers=numbers, confirms=confirms)
-        if run.status is not None:
+        if self.caches and run.status is not None:
             self._documents.put(run.id, document)
         return document
 

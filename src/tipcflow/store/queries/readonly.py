@@ -34,6 +34,7 @@ class ReadonlyStore(Store):
 
     def __init__(self, engine: Engine, url: str) -> None:
         super().__init__(engine, url)
+        self.history.caches = False
         self.pages = Pages(self.database)
         self.operation = OperationQueries(self.database)
 

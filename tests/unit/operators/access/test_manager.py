@@ -7,6 +7,7 @@ import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 from airflow.providers.fab.auth_manager.fab_auth_manager import FabAuthManager
 
+from tipcflow.config.access.roles import DECISION_DAGS
 from tipcflow_operators.access.command import AUTH_MANAGER
 from tipcflow_operators.access.manager import OWN_DAGS, RolesAuthManager
 from tipcflow_operators.access.permissions import TABLE
@@ -56,3 +57,19 @@ def test_dags_of_the_deployment_are_started_by_operators(manager: RolesAuthManag
 def test_a_run_without_a_dag_is_not_started(manager: RolesAuthManager) -> None:
     user = USERS["ci"]
     assert not manager.is_authorized_dag(method="POST", access_entity=DagAccessEntity.RUN, user=user)
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("viewer", set()),
+        ("ci", set()),
+        ("operator", {"decide_alert"}),
+        ("approver", set(DECISION_DAGS)),
+    ],
+)
+def test_decisions_require_the_role_of_their_action(
+    manager: RolesAuthManager, name: str, allowed: set[str]
+) -> None:
+    started = {dag_id for dag_id in DECISION_DAGS if may(manager, name, "POST", DagAccessEntity.RUN, dag_id)}
+    assert started == allowed

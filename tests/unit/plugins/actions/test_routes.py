@@ -8,12 +8,12 @@ from fastapi.routing import APIRoute
 
 from tipcflow.config.access.roles import Action
 from tipcflow_pages import start_ab
-from tipcflow_pages.actions import stop
+from tipcflow_pages.actions import decide, stop
 from tipcflow_pages.web.trigger import same_origin
 
 ROUTES = [
     route
-    for router in (stop.router, start_ab.router)
+    for router in (stop.router, start_ab.router, decide.router)
     for route in router.routes
     if isinstance(route, APIRoute) and route.methods != {"GET"}
 ]
