@@ -27,9 +27,7 @@ SECRETS = {
     "AIRFLOW_SECRET_KEY": ("api", "secret_key"),
     "AIRFLOW_JWT_SECRET": ("api_auth", "jwt_secret"),
 }
-# User -> variable with the password.
-LOGINS = {"admin": "AIRFLOW_ADMIN_PASSWORD", "ci": "AIRFLOW_CI_PASSWORD"}
-CONFIG_FILE, PASSWORDS_FILE = "airflow.cfg", "passwords.json"
+CONFIG_FILE = "airflow.cfg"
 SECRETS_DIR = Path("/run/secrets")
 # Role in PostgreSQL -> variable with its password. URLs name the role; clients find the password in PGPASSFILE.
 ROLES = {
@@ -53,7 +51,7 @@ NODES = {"node_1": (".11", "NODE_1_HOST_KEY_PUB"), "node_2": (".12", "NODE_2_HOS
 
 
 def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRETS_DIR) -> None:
-    """Write airflow.cfg, logins and PostgreSQL's passwords to `home` with mode 0600, and clear `environ`.
+    """Write airflow.cfg and PostgreSQL's passwords to `home` with mode 0600, and clear `environ`.
 
     A mounted airflow.cfg is left as it is: without secrets to add, it is the configuration; otherwise a copy with
     the secrets in a private folder is. Connections stay in the environment, because tasks need them.
@@ -74,10 +72,6 @@ def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRET
     # Without a file, Airflow would write one with keys of its own.
     if text or not (home / CONFIG_FILE).exists():
         _keep(environ, home / CONFIG_FILE, text, "AIRFLOW_CONFIG")
-    passwords = {user: environ.pop(name) for user, name in LOGINS.items() if name in environ}
-    if passwords:
-        variable = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
-        _keep(environ, home / PASSWORDS_FILE, json.dumps(passwords) + "\n", variable)
     roles = [f"*:*:*:{role}:{environ.pop(name)}\n" for role, name in ROLES.items() if name in environ]
     if roles:
         environ.setdefault("PGPASSFILE", str(home / POSTGRES_FILE))

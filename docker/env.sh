@@ -18,7 +18,7 @@ for path in "$file" "$folder"; do
     fi
 done
 # Containers mount these, and their users are not the owner of the checkout.
-hidden=$(cd "$checkout" && find dags configs docker/*.sh ! -perm -004 -print -quit)
+hidden=$(cd "$checkout" && find dags configs docker/access docker/*.sh ! -perm -004 -print -quit)
 if [ -n "$hidden" ]; then
     echo "error: $hidden is not readable for the containers' users; run chmod -R a+rX dags configs docker" >&2
     exit 2

@@ -1,11 +1,15 @@
 """docker-compose.yaml on a real engine: chains run, secrets and networks are closed, kills change no verdict."""
 
 import json
+import subprocess
 from contextlib import ExitStack
 
+import httpx
 import pytest
-from tests.support.compose.deployment import AIRFLOW, FAST, SCALE, SLOW, Deployment
+from tests.support.compose.deployment import AIRFLOW, FAST, PAUSED, SCALE, SLOW, Deployment
 from tests.support.compose.engine import Engine
+
+from tipcflow.airflow_api import Airflow
 
 SERVICES = (*AIRFLOW, "postgres", "redis", "node-1", "node-2")
 
@@ -34,16 +38,74 @@ def _verify_everywhere(deployment: Deployment, run: str) -> None:
         assert f"valid ({len(lists)} of {len(lists)} collected files checked" in report
 
 
+def test_cli_in_a_container_reaches_the_nodes(deployment: Deployment) -> None:
+    shown = deployment.tipcflow("nodes", "--cluster", "compose")
+    assert "node-1" in shown
+    assert "node-2" in shown
+
+
 def test_all_instances_become_healthy(deployment: Deployment) -> None:
     deployment.until_healthy(*SERVICES)
     assert len(deployment.containers("worker")) == 2
 
 
-def test_no_secret_is_in_an_environment(deployment: Deployment, engine: Engine) -> None:
-    words = {path.name: path.read_text().strip() for path in (deployment.folder / ".secrets").iterdir()}
+def test_ci_starts_and_reads_only(deployment: Deployment) -> None:
+    login = {"username": "ci", "password": deployment.secret("airflow_ci_password")}
+    dag = f"/api/v2/dags/{deployment.dag(FAST)}"
+    rows = [
+        ("GET", dag, None), ("GET", "/certification/api/runs", None),
+        ("PATCH", dag, {"is_paused": True}), ("DELETE", dag, None), ("GET", "/api/v2/connections", None),
+        ("GET", "/api/v2/variables", None), ("POST", "/api/v2/dags/maintenance/dagRuns", {"logical_date": None}),
+        ("GET", "/auth/fab/v1/users", None),
+    ]  # fmt: skip
+    with httpx.Client(base_url=f"http://127.0.0.1:{deployment.port}", timeout=60) as client:
+        token = client.post("/auth/token", json=login).json()["access_token"]
+        client.headers["Authorization"] = f"Bearer {token}"
+        statuses = [client.request(method, path, json=body).status_code for method, path, body in rows]
+    assert statuses == [200, 200] + [403] * 6
+
+
+def test_paused_chain_is_unpaused_by_an_operator_only(deployment: Deployment) -> None:
+    output, _ = deployment.trigger(PAUSED, "--unpause").communicate(timeout=120)
+    assert f"{PAUSED} is paused, and this login may not unpause it" in output
+
+
+def test_user_of_an_own_folder_logs_in(deployment: Deployment) -> None:
+    folder = deployment.folder / ".secrets" / "access"
+    folder.mkdir()
+    text = (deployment.folder / "docker/access/roles.yaml").read_text()
+    (folder / "roles.yaml").write_text(text.replace("# alice", "alice"))
+    (folder / "alice").write_text("a-long-password-of-alice\n")
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+    with (deployment.folder / ".env").open("a") as file:
+        file.write("ACCESS_FOLDER=./.secrets/access\n")
+    shown = deployment.compose("run", "--rm", "init", "tipcflow", "access", "apply")
+    assert "alice" in shown
+    with Airflow(f"http://127.0.0.1:{deployment.port}", user="alice", password="a-long-password-of-alice") as one:
+        assert one.unpause(deployment.dag(FAST)).is_paused is False
+
+
+def _secret_words(deployment: Deployment) -> dict[str, str]:
+    files = [path for path in (deployment.folder / ".secrets").iterdir() if path.is_file()]
+    words = {path.name: path.read_text().strip() for path in files}
     # The public halves of keys are settings; a line that only the private key has.
     words = {name: text.splitlines()[-2] if "\n" in text else text for name, text in words.items()}
     assert not [word for word in words.values() if len(word) < 32]
+    return words
+
+
+@pytest.mark.parametrize("image", ["tipcflow-airflow:latest", "tipcflow-node:latest"])
+def test_no_secret_is_in_an_image(deployment: Deployment, engine: Engine, image: str) -> None:
+    # Built again after the secrets were made, and after they were used.
+    deployment.compose("build", timeout=1100)
+    words = {name: word.encode() for name, word in _secret_words(deployment).items()}
+    assert engine.found_in(image, {**words, "control": b"Usage: airflow_entrypoint.py COMMAND"}) == (
+        {"control"} if "airflow" in image else set()
+    )
+
+
+def test_no_secret_is_in_an_environment(deployment: Deployment, engine: Engine) -> None:
+    words = _secret_words(deployment)
     for service in SERVICES:
         for container in deployment.containers(service):
             shown = engine.run("inspect", container)

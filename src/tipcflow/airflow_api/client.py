@@ -97,10 +97,15 @@ class Airflow:
         return {fault.filename: fault.stack_trace for fault in faults if fault.timestamp.timestamp() >= since}
 
     def unpause(self, dag_id: str) -> Dag:
-        """Let the scheduler start the DAG's runs."""
-        return self._read(
-            Dag, "PATCH", self._dag(dag_id), dag_id, {"is_paused": False}, params={"update_mask": "is_paused"}
-        )
+        """Let the scheduler start the DAG's runs; raises ConfigError if this login may not."""
+        body, params = {"is_paused": False}, {"update_mask": "is_paused"}
+        response = self._http.call("PATCH", self._dag(dag_id), json=body, params=params)
+        if response.status_code == 403:
+            raise ConfigError(
+                f"DAG {dag_id} is paused, and this login may not unpause it",
+                hint="ask a user with the role operator or admin to unpause it",
+            )
+        return model_of(Dag, self._good(response, dag_id), self.url)
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], run_id: str) -> DagRun:
         """Create a run of a DAG, or return the existing run with this id (idempotent).

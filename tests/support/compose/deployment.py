@@ -17,8 +17,11 @@ from tests.support.certify import ROOT
 from tests.support.compose.engine import Engine
 from tests.support.compose.local import free_port
 
-# Params files of the toy suite: trainings of a second, and of a minute.
-FAST, SLOW = "train_infer_python", "train_slow"
+from tipcflow.airflow_api import Airflow
+from tipcflow.domain.run.names import DagId
+
+# Params files of the toy suite: trainings of a second, of a minute, and one whose DAG stays paused.
+FAST, SLOW, PAUSED = "train_infer_python", "train_slow", "train_paused"
 _STEP_S = 6
 SCALE = {"worker": 2, "scheduler": 2, "triggerer": 2}
 AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer", "worker")
@@ -53,6 +56,7 @@ class Deployment:
         text = (params / f"{FAST}.txt").read_text()
         slow = text.replace("norm_train:train.py", f"norm_train:train.py --step-time={_STEP_S}")
         (params / f"{SLOW}.txt").write_text(slow)
+        (params / f"{PAUSED}.txt").write_text(text)
         content = {"name": "toy", "folder": "examples/toy", "dialects": ["models/template"], "framework": ""}
         content |= {"seed_argument": "--seed={seed}", "deterministic": True}
         (self.folder / "configs/suites/toy.yaml").write_text(yaml.safe_dump(content))
@@ -163,11 +167,28 @@ class Deployment:
         for container in self.containers(service):
             os.kill(int(self.engine.run("inspect", "--format", "{{.State.Pid}}", container)), 9)
 
-    def trigger(self, params: str) -> "subprocess.Popen[str]":
+    def airflow(self, user: str) -> Airflow:
+        """A client with the login of `admin` or `ci`."""
+        return Airflow(
+            f"http://127.0.0.1:{self.port}", user=user, password=self.secret(f"airflow_{user}_password")
+        )
+
+    @staticmethod
+    def dag(params: str) -> str:
+        """The DAG of a chain of the toy suite."""
+        return str(DagId.of_chain(f"toy/toy/{params}"))
+
+    def unpause(self) -> None:
+        """Let the chains of the toy suite start, which `ci` may not."""
+        with self.airflow("admin") as airflow:
+            for params in (FAST, SLOW):
+                airflow.unpause(self.dag(params))
+
+    def trigger(self, params: str, *more: str) -> "subprocess.Popen[str]":
         """Start `tipcflow trigger --wait` as user `ci`."""
         env = {**os.environ, "TIPCFLOW_AIRFLOW_URL": f"http://127.0.0.1:{self.port}"}
         env |= {"TIPCFLOW_AIRFLOW_USER": "ci", "TIPCFLOW_AIRFLOW_PASSWORD": self.secret("airflow_ci_password")}
-        command = [_TIPCFLOW, "trigger", f"toy/toy/{params}", "--cluster", "compose", "--unpause", "--wait"]
+        command = [_TIPCFLOW, "trigger", f"toy/toy/{params}", "--cluster", "compose", "--wait", *more]
         return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def certify(self, params: str = FAST, seconds: float = 400) -> str:

@@ -57,6 +57,18 @@ class Engine:
         names = dict.fromkeys(("POSTGRES_IMAGE", "REDIS_IMAGE", "NGINX_IMAGE"), _SERVICES)
         return {**names, "PYTHON_IMAGE": _BASE}
 
+    def found_in(self, image: str, words: Mapping[str, bytes]) -> set[str]:
+        """The names of the words that a layer or the configuration of an image contains."""
+        with subprocess.Popen(["docker", "save", image], env=self.env, stdout=subprocess.PIPE) as saved:
+            assert saved.stdout is not None
+            found, end = set(), b""
+            while block := saved.stdout.read(1 << 22):
+                text = end + block
+                found |= {name for name, word in words.items() if word in text}
+                end = block[-max(map(len, words.values())) :]
+        assert saved.returncode == 0
+        return found
+
     def _has(self, image: str) -> bool:
         return bool(self.run("images", "--quiet", image))
 

@@ -108,6 +108,14 @@ def test_note_is_cut_at_the_limit_of_airflow(scripted) -> None:
     assert script.requests[-1].url.params["update_mask"] == "note"
 
 
+def test_login_that_may_not_unpause_is_told_who_may(scripted) -> None:
+    airflow, _ = scripted({"/api/v2/dags/s.m.f": [httpx.Response(403, json={"detail": "Forbidden"})]})
+    with pytest.raises(
+        ConfigError, match=r"s\.m\.f is paused, .* not unpause it\n  hint: ask .* role operator or admin"
+    ):
+        airflow.unpause("s.m.f")
+
+
 def test_facts_of_an_unknown_run_are_none(scripted) -> None:
     path = "/certification/api/runs/r1"
     airflow, _ = scripted({path: [httpx.Response(404, json={"detail": "no run"})]})

@@ -17,6 +17,7 @@ from tests.support.programs import need
 from typer.main import get_command
 
 from tipcflow.cli.main import app
+from tipcflow.config.access.users import load_users
 from tipcflow.config.cluster import load_cluster
 
 pytestmark = pytest.mark.process
@@ -35,7 +36,7 @@ OWN = {"AIRFLOW__CORE__EXECUTOR", "AIRFLOW__CORE__PARALLELISM"}
 UNDOCUMENTED = {("scheduler", "num_stuck_in_queued_retries")}
 SETTING = re.compile(r"^AIRFLOW__([A-Z_]+?)__([A-Z0-9_]+)$")
 SECRET = re.compile(r"PASSWORD|SECRET|KEY")
-FILE_OF_LOGINS = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
+AUTH_MANAGER = "tipcflow_operators.access.manager.RolesAuthManager"
 
 
 def _folder_of(package: str) -> Path:
@@ -109,7 +110,7 @@ def test_no_secret_is_in_the_environment(
         # Files that the entrypoint or a script of the image reads.
         mounted = {f"/run/secrets/{secret['source']}" for secret in service.get("secrets", ())}
         mounted |= {secret.get("target", "") for secret in service.get("secrets", ())}
-        written = {environment[FILE_OF_LOGINS]} if name in AIRFLOW else set()
+        written = set()
         if name in AIRFLOW and "/run/secrets/node_login_key" in mounted:
             written.add(f"/var/lib/airflow/{entrypoint.CONNECTIONS_FILE}")
         assert {environment[key] for key in environment if key.endswith("_FILE")} - mounted == written
@@ -203,17 +204,25 @@ def test_services_get_only_the_secrets_that_the_entrypoint_removes(
         given = {secret["source"] for secret in services[name]["secrets"]}
         pages = name == "api-server"
         expected = SHARED_SECRETS | (CONTROL_SECRETS if name in CONTROL else set())
-        expected |= LOGIN_SECRETS if pages else set()
+        expected |= LOGIN_SECRETS if name == "init" else set()
         expected |= {"metrics_reader_password" if pages else "metrics_db_password"}
         expected |= {"object_store"} if name in ("api-server", "triggerer", "worker") else set()
         expected |= {"node_login_key"} if name in ("triggerer", "worker") else set()
         assert given == expected, name
         assert ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in environment) == (name in CONTROL)
-        assert {word.upper() for word in given & LOGIN_SECRETS} <= set(entrypoint.LOGINS.values())
-        users = environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(",")
-        assert {user.split(":")[0] for user in users} == set(entrypoint.LOGINS)
-        assert environment[FILE_OF_LOGINS] == f"/var/lib/airflow/{entrypoint.PASSWORDS_FILE}"
+        assert environment["AIRFLOW__CORE__AUTH_MANAGER"] == AUTH_MANAGER
         assert environment["PGPASSFILE"] == f"/var/lib/airflow/{entrypoint.POSTGRES_FILE}"
+
+
+def test_users_come_from_a_folder_that_init_mounts(services: Mapping[str, Any], root: Path) -> None:
+    init = services["init"]
+    file = Path(init["environment"]["TIPCFLOW_ROLES"])
+    assert f"{root}/docker/access:{file.parent}:ro" in init["volumes"]
+    users = load_users(root / "docker/access" / file.name).users
+    assert {name: list(user.roles) for name, user in users.items()} == {"admin": ["admin"], "ci": ["ci"]}
+    mounted = {f"/run/secrets/{secret['source']}" for secret in init["secrets"]}
+    assert {str(user.password_file) for user in users.values()} <= mounted
+    assert init["command"][-1].endswith("tipcflow access apply")
 
 
 def test_services_share_objects_that_pages_cannot_write_and_no_home(

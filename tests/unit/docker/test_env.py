@@ -90,11 +90,11 @@ def test_a_file_that_others_may_read_is_not_filled(root: Path, tmp_path: Path) -
 
 
 def test_files_unreadable_for_containers_are_an_error(root: Path, tmp_path: Path) -> None:
-    for folder in ("dags", "configs/chains", "docker"):
+    for folder in ("dags", "configs/chains", "docker/access"):
         (tmp_path / folder).mkdir(parents=True)
     for name in ("env.sh", "redis.sh", "postgres_init.sh"):
         shutil.copy(root / "docker" / name, tmp_path / "docker")
-    for hidden in ("docker/redis.sh", "configs/chains"):
+    for hidden in ("docker/redis.sh", "configs/chains", "docker/access"):
         (tmp_path / hidden).chmod(0o700)
         result = make(tmp_path, tmp_path / ".env")
         assert (result.returncode, result.stdout) == (2, "")

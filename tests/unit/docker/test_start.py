@@ -35,7 +35,6 @@ def given(env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path) -> dic
         "AIRFLOW_BROKER_URL": "redis://:word2@redis:6379/0",
         "AIRFLOW_RESULTS_URL": "db+postgresql+psycopg2://airflow:word1@postgres/airflow",
         **{name: env[name] for name in ("AIRFLOW_FERNET_KEY", "AIRFLOW_SECRET_KEY", "AIRFLOW_JWT_SECRET")},
-        **{name: env[name] for name in entrypoint.LOGINS.values()},
     }
 
 
@@ -49,8 +48,6 @@ def test_airflow_secrets_are_in_separate_files(
     config.read(tmp_path / "airflow.cfg")
     for name, (section, option) in entrypoint.SECRETS.items():
         assert config[section][option] == given[name]
-    logins = json.loads((tmp_path / "passwords.json").read_text())
-    assert logins == {"admin": env["AIRFLOW_ADMIN_PASSWORD"], "ci": env["AIRFLOW_CI_PASSWORD"]}
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
@@ -58,7 +55,7 @@ def test_secrets_are_read_from_files(
     env: Mapping[str, str], secrets: Path, entrypoint: ModuleType, tmp_path: Path
 ) -> None:
     (tmp_path / "mounted").mkdir()
-    for name in ("redis_password", "airflow_fernet_key", "metrics_db_password", "airflow_ci_password"):
+    for name in ("redis_password", "airflow_fernet_key", "metrics_db_password"):
         shutil.copy(secrets / name, tmp_path / "mounted")
     (tmp_path / "mounted" / "client_key").write_text("-----BEGIN PRIVATE KEY-----\n")
     for name in ("..data", "kubernetes.io"):  # folders of Kubernetes
@@ -73,9 +70,8 @@ def test_secrets_are_read_from_files(
     assert config["celery"]["broker_url"] == f"redis://:{env['REDIS_PASSWORD']}@redis:6379/0"
     assert config["core"]["fernet_key"] == env["AIRFLOW_FERNET_KEY"]
     assert (home / "pgpass").read_text() == f"*:*:*:tipcflow:{env['METRICS_DB_PASSWORD']}\n"
-    assert json.loads((home / "passwords.json").read_text()) == {"ci": env["AIRFLOW_CI_PASSWORD"]}
     assert {path.stat().st_mode & 0o777 for path in home.iterdir()} == {0o600}
-    assert len(list(home.iterdir())) == 4
+    assert len(list(home.iterdir())) == 3
 
 
 def test_missing_secret_ends_the_start_with_a_remedy(entrypoint: ModuleType, tmp_path: Path) -> None:
@@ -127,8 +123,6 @@ def test_secrets_are_elsewhere_if_the_home_is_not_writable(
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     left = dict(given)
     entrypoint.prepare(left, home)
-    passwords = left.pop("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE")
-    assert set(json.loads(Path(passwords).read_text())) == {"admin", "ci"}
     file = Path(left.pop("AIRFLOW_CONFIG"))
     assert set(left) == {"AIRFLOW_HOME"}
     config = configparser.RawConfigParser()

@@ -70,7 +70,10 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "TIPCFLOW"))}
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(command, env=kept | own, capture_output=True, text=True, timeout=840)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    # The error first: of a flaky test, only the first line is reported.
+    assert done.returncode == 0, "\n".join(
+        [*done.stderr.splitlines()[-1:], done.stderr[-4000:], done.stdout[-2000:]]
+    )
     assert not [word for word in (*WORDS.values(), NEW["ci"]) if word in done.stdout + done.stderr]
     return [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("STEP ")]
 
