@@ -9,7 +9,7 @@ import pytest
 from tests.support.compose.deployment import AIRFLOW, FAST, PAUSED, SCALE, SLOW, Deployment
 from tests.support.compose.engine import Engine
 
-from tipcflow.airflow_api import Airflow
+from tipcflow.airflow_api import Airflow, RunState
 
 SERVICES = (*AIRFLOW, "postgres", "redis", "node-1", "node-2")
 
@@ -70,7 +70,7 @@ def test_paused_chain_is_unpaused_by_an_operator_only(deployment: Deployment) ->
     assert f"{PAUSED} is paused, and this login may not unpause it" in output
 
 
-def test_user_of_an_own_folder_logs_in(deployment: Deployment) -> None:
+def test_user_of_an_own_folder_logs_in_and_decides(deployment: Deployment) -> None:
     folder = deployment.folder / ".secrets" / "access"
     folder.mkdir()
     text = (deployment.folder / "docker/access/roles.yaml").read_text()
@@ -81,8 +81,14 @@ def test_user_of_an_own_folder_logs_in(deployment: Deployment) -> None:
         file.write("ACCESS_FOLDER=./.secrets/access\n")
     shown = deployment.compose("run", "--rm", "init", "tipcflow", "access", "apply")
     assert "alice" in shown
+    run = deployment.verdicts()[0][0]
     with Airflow(f"http://127.0.0.1:{deployment.port}", user="alice", password="a-long-password-of-alice") as one:
         assert one.unpause(deployment.dag(FAST)).is_paused is False
+        conf = {"run": run, "kind": "accept", "why": "the first level"}
+        one.trigger("decide_baseline", conf, "manual__first")
+        deployment.until(lambda: one.dag_run("decide_baseline", "manual__first").state.ended, "a decision")
+        assert one.dag_run("decide_baseline", "manual__first").state is RunState.SUCCESS
+    assert deployment.sql("SELECT DISTINCT who, why FROM baselines") == [["alice", "the first level"]]
 
 
 def _secret_words(deployment: Deployment) -> dict[str, str]:
