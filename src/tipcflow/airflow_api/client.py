@@ -103,7 +103,7 @@ class Airflow:
         if response.status_code == 403:
             raise ConfigError(
                 f"DAG {dag_id} is paused, and this login may not unpause it",
-                hint="ask a user with the role operator or admin to unpause it",
+                hint="a user with the role operator or admin may unpause it",
             )
         return model_of(Dag, self._good(response, dag_id), self.url)
 

@@ -108,10 +108,10 @@ def test_note_is_cut_at_the_limit_of_airflow(scripted) -> None:
     assert script.requests[-1].url.params["update_mask"] == "note"
 
 
-def test_login_that_may_not_unpause_is_told_who_may(scripted) -> None:
+def test_login_that_may_not_unpause_reads_the_required_role(scripted) -> None:
     airflow, _ = scripted({"/api/v2/dags/s.m.f": [httpx.Response(403, json={"detail": "Forbidden"})]})
     with pytest.raises(
-        ConfigError, match=r"s\.m\.f is paused, .* not unpause it\n  hint: ask .* role operator or admin"
+        ConfigError, match=r"s\.m\.f is paused, .* not unpause it\n  hint: a user with the role operator or admin"
     ):
         airflow.unpause("s.m.f")
 
