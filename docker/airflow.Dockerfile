@@ -16,8 +16,10 @@ RUN if [ -n "$APT_MIRROR" ]; then \
     fi
 
 # git clones suites with a URL; tini reaps the processes of tasks whose parents were killed.
+# More Debian packages, for example kubernetes-client for nodes that are pods.
+ARG APT_PACKAGES
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates git tini \
+    && apt-get install --yes --no-install-recommends ca-certificates git tini $APT_PACKAGES \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/tipcflow

@@ -37,7 +37,8 @@ def deployment(engine: Engine, images: dict[str, str]) -> Iterator[Deployment]:
     shutil.rmtree(folder, ignore_errors=True)
     made = Deployment(engine, folder, "e2e")
     made.checkout()
-    made.configure(**images)
+    # Installed in the base image: apt-get needs no network.
+    made.configure(**images, APT_PACKAGES="unzip")
     made.compose("build", timeout=1100)
     try:
         made.up(**SCALE)
