@@ -16,9 +16,10 @@ RUN if [ -n "$APT_MIRROR" ]; then \
     fi
 
 # libgomp1 for Paddle, ping for connectivity checks between nodes, the rest for suites' prepare scripts.
+ARG APT_PACKAGES
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
-        bash ca-certificates curl git iputils-ping libgomp1 openssh-server procps tar unzip util-linux wget \
+        bash ca-certificates curl git iputils-ping libgomp1 openssh-server procps tar unzip util-linux wget $APT_PACKAGES \
     && rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_*
 
 ARG PIP_INDEX_URL
