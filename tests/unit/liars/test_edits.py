@@ -1,5 +1,6 @@
 """Every lie and every prepared fault reaches the toy suite, and leaves valid Python: else it proves nothing."""
 
+import os
 import random
 import re
 import shutil
@@ -66,7 +67,9 @@ def test_a_lie_changes_the_suite(lie: Lie, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "fault", [pytest.param(one, id=re.sub(r"\W+", "_", one.name)) for one in FAULTS if one.name not in ON_NODES]
 )
-def test_a_fault_can_be_prepared(fault: Fault, tmp_path: Path) -> None:
+def test_a_fault_can_be_prepared(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A fault may change the environment, which later tests of this process would inherit.
+    monkeypatch.setattr(os, "environ", os.environ.copy())
     site = Editor(tmp_path)
     world = World(tmp_path, site, random.Random(1), target="b", rank=3, iteration=4)
     world.set_up()
