@@ -147,6 +147,7 @@ def test_logs_of_a_lost_node_are_fetched_after_the_run(world: World, first: Swep
     assert list((site.home / "runs" / run).glob("*train*/b/files/**/workerlog.0*"))
 
 
+@pytest.mark.full
 def test_logs_that_are_gone_are_not_requested_again(world: World) -> None:
     site = world.site
     run = lose_b(world)
@@ -163,6 +164,7 @@ def test_logs_that_are_gone_are_not_requested_again(world: World) -> None:
     assert [one.done for one in late.root.values()] == [True]
 
 
+@pytest.mark.full
 def test_logs_of_a_later_attempt_are_not_stored_for_the_lost_attempt(world: World) -> None:
     """Both attempts append to one file, and node b is lost in both."""
     site, nodes = world.site, world.nodes

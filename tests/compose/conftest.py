@@ -42,7 +42,6 @@ def deployment(engine: Engine, images: dict[str, str]) -> Iterator[Deployment]:
     made.compose("build", timeout=1100)
     try:
         made.up(**SCALE)
-        made.unpause()
         yield made
     finally:
         logs = subprocess.run(

@@ -138,6 +138,7 @@ def test_certificate_of_another_worker_is_complete(workers: Workers, monkeypatch
     assert "loss" in printed[0]
 
 
+@pytest.mark.full
 def test_worker_without_the_store_is_an_infra_failure(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     workers.url = ""
     workers.homes[2] = workers.homes[1]

@@ -20,7 +20,7 @@ from tests.support.compose.local import free_port
 from tipcflow.airflow_api import Airflow
 from tipcflow.domain.run.names import DagId
 
-# Params files of the toy suite: trainings of a second, of a minute, and one whose DAG stays paused.
+# Params files of the toy suite: trainings of a second, of a minute, and one whose DAG an operator pauses.
 FAST, SLOW, PAUSED = "train_infer_python", "train_slow", "train_paused"
 _STEP_S = 6
 SCALE = {"worker": 2, "scheduler": 2, "triggerer": 2}
@@ -178,12 +178,6 @@ class Deployment:
         """The DAG of a chain of the toy suite."""
         return str(DagId.of_chain(f"toy/toy/{params}"))
 
-    def unpause(self) -> None:
-        """Let the chains of the toy suite start, which `ci` may not."""
-        with self.airflow("admin") as airflow:
-            for params in (FAST, SLOW):
-                airflow.unpause(self.dag(params))
-
     def trigger(self, params: str, *more: str) -> "subprocess.Popen[str]":
         """Start `tipcflow trigger --wait` as user `ci`."""
         env = {**os.environ, "TIPCFLOW_AIRFLOW_URL": f"http://127.0.0.1:{self.port}"}
@@ -211,9 +205,9 @@ class Deployment:
         """Run a command in the first container of a service."""
         return self.engine.run("exec", self.containers(service)[0], *words, timeout=timeout, check=check)
 
-    def sql(self, text: str) -> list[list[str]]:
-        """Rows of the metrics database."""
-        words = ["psql", "--username=postgres", "--dbname=tipcflow", "--no-align", "--tuples-only", "--command"]
+    def sql(self, text: str, database: str = "tipcflow") -> list[list[str]]:
+        """Rows of the metrics database, or of another one."""
+        words = ["psql", "--username=postgres", f"--dbname={database}", "--no-align", "--tuples-only", "--command"]
         return [line.split("|") for line in self.inside("postgres", *words, text).splitlines()]
 
     def verdicts(self) -> list[list[str]]:
