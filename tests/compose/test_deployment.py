@@ -116,11 +116,12 @@ def test_no_secret_is_in_an_environment(deployment: Deployment, engine: Engine) 
     for service in SERVICES:
         for container in deployment.containers(service):
             shown = engine.run("inspect", container)
-            first, *others = deployment.environments(container)
-            assert "PATH=" in first
-            assert {name for name, word in words.items() if word in shown or word in first} == set(), service
+            environments = deployment.environments(container)
+            # Redis writes its title over its environment.
+            assert service == "redis" or "PATH=" in environments[0]
+            assert {name for name, word in words.items() if word in shown} == set(), service
             # Tasks need the connections of the nodes, and have the environment of the component.
-            found = {name for name, word in words.items() for text in others if word in text}
+            found = {name for name, word in words.items() for text in environments if word in text}
             assert found <= ({"node_login_key"} if service in ("worker", "triggerer") else set()), service
 
 
