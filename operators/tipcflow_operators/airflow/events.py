@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tipcflow.execute.events import event_writer, flush_events
 from tipcflow.execute.progress import Event, Kind, MaskedListener
+from tipcflow_operators.airflow.log_fields import log_fields
 
 
 class Log(Protocol):
@@ -26,15 +27,20 @@ class TaskLog:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._rest: dict[str, str] = {}
+        self._sources: dict[str, Event] = {}
         self.before_flush: Callable[[], None] = lambda: None
 
     def take(self, event: Event) -> None:
         """Write one event."""
+        with log_fields(step=event.step, node=event.node):
+            self._write(event)
+
+    def _write(self, event: Event) -> None:
         where = " ".join(word for word in (event.node, event.leg) if word)
         if event.kind is Kind.LOG:
             *lines, rest = (self._rest.get(where, "") + event.text).split("\n")
             # A progress bar that never ends its line must not grow without limit.
-            self._rest[where] = rest[-4096:]
+            self._rest[where], self._sources[where] = rest[-4096:], event
             for line in lines:
                 self._log.info("%s | %s", where, line.rstrip("\r"))
         elif event.kind is Kind.NOTE:
@@ -51,8 +57,11 @@ class TaskLog:
         self.before_flush()
         for where, rest in self._rest.items():
             if rest:
-                self._log.info("%s | %s", where, rest)
+                source = self._sources[where]
+                with log_fields(step=source.step, node=source.node):
+                    self._log.info("%s | %s", where, rest)
         self._rest.clear()
+        self._sources.clear()
 
 
 def listener(home: Path, run: str, task_log: TaskLog) -> MaskedListener:
@@ -60,7 +69,8 @@ def listener(home: Path, run: str, task_log: TaskLog) -> MaskedListener:
     write = event_writer(home, run)
 
     def take(event: Event) -> None:
-        task_log.take(event)
+        with log_fields(run=run):
+            task_log.take(event)
         write(event)
 
     masked = MaskedListener(take)

@@ -12,6 +12,7 @@ from tipcflow_operators.airflow.connect import connect
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import airflow_error
 from tipcflow_operators.airflow.events import TaskLog, listener
+from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.airflow.tracing import name_run
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class RunOperator(BaseOperator):
         home = settings().home
         run_id = run_of(context)
         name_run(run_id)
+        name_fields(run_id)
         task_log = TaskLog(self.log)
         try:
             refuse_sqlite_between_machines()

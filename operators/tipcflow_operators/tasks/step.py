@@ -20,6 +20,7 @@ from tipcflow.execute.attempt.decisions import SLACK_S, latest_end
 from tipcflow.remote import paths
 from tipcflow_operators.airflow.connect import connect, hook_of
 from tipcflow_operators.airflow.internals import clears_of, tries_of
+from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.airflow.tracing import trace_job
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.groups import before_on_its_slots, no_steps_reason, steps_of
@@ -211,6 +212,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         from tipcflow.execute.run.step import StepTask
 
         node = self.node or step.nodes[0]
+        name_fields(ctx.run_id, step.id, node)
         with ctx.nodes(*step.nodes) as nodes:
             if blocking_status(step, dict.fromkeys(step.after, Status.PASS)) is None:
                 nodes[node].connect_ahead()  # concurrently with the database query

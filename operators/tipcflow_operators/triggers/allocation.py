@@ -14,6 +14,7 @@ from tipcflow.remote.slurm import commands
 from tipcflow.remote.slurm.output import jobs_in, position_in
 from tipcflow.transport import Completed
 from tipcflow_operators.airflow.async_connect import connect_async
+from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.countdown import Countdown
 from tipcflow_operators.triggers.waits import SETTLE_S, report_wait
 
@@ -54,6 +55,7 @@ class AllocationTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Query Slurm until the job has its nodes or has ended; the task decides what that means."""
+        name_fields(self.run_id)
         await asyncio.sleep(SETTLE_S)
         end = Countdown(self.until)
         while not await end.over():

@@ -20,6 +20,7 @@ from tipcflow.remote import commands
 from tipcflow.remote.stillness import Stalled, Stillness
 from tipcflow_operators.airflow.async_connect import connect_async
 from tipcflow_operators.airflow.events import TaskLog, listener
+from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.countdown import Countdown
 from tipcflow_operators.triggers.waits import SETTLE_S
 
@@ -149,6 +150,7 @@ class JobTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Watch the job; fire when it has ended, is late or hangs, or when its runner or node is lost."""
         begun = time.monotonic()
+        name_fields(self.run_id, self.step, self.node.name)
         task_log = TaskLog(self.log)
         listen = listener(settings().home, self.run_id, task_log)
         lost_at: float | None = None

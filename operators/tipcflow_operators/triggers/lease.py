@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.countdown import Countdown
 from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S, report_wait
 
@@ -78,6 +79,7 @@ class LeaseTrigger(BaseTrigger):
         Conditions that only the task can check on nodes (expired leases, runs of other controllers) resume it
         every half minute: each check occupies a worker for some seconds.
         """
+        name_fields(self.run_id)
         await asyncio.sleep(SETTLE_S)
         begun, end = time.monotonic(), Countdown(self.until)
         while not await end.over():

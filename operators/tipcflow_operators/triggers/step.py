@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.countdown import Countdown
 from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S
 
@@ -37,6 +38,7 @@ class StepTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll every few seconds."""
+        name_fields(self.run_id, self.step)
         await asyncio.sleep(SETTLE_S)
         end = Countdown(self.until)
         while not await end.over() and not await self._has_ended():

@@ -5,7 +5,7 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -15,6 +15,9 @@ from tipcflow.cli.commands.signals import end_process_with_command
 from tipcflow.cli.commands.table import COMMANDS
 from tipcflow.cli.extras import missing_extra
 from tipcflow.entry import CANCELLED
+
+if TYPE_CHECKING:
+    from tipcflow.domain import Status
 
 # The exit code of typer after Ctrl-C; no status has it.
 _INTERRUPTED = 130
@@ -105,13 +108,18 @@ def _exit_with_status(error: Exception) -> NoReturn:
         problem = _local_problem(error)
     if not problem:
         raise error
-    _print_error(f"{status.value}: {problem}")
+    _print_error(status, problem)
     raise SystemExit(exit_code(status)) from error
 
 
-def _print_error(line: str) -> None:
+def _print_error(status: "Status", problem: str) -> None:
+    from tipcflow.cli.output.json_lines import has_json_lines, print_json_line
+
     with contextlib.suppress(OSError, ValueError):
-        print(line, file=sys.stderr)  # noqa: T201
+        if has_json_lines():
+            print_json_line(problem, level="error", status=status)
+        else:
+            print(f"{status.value}: {problem}", file=sys.stderr)  # noqa: T201
 
 
 def _local_problem(error: Exception) -> str:

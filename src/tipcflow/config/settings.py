@@ -127,6 +127,7 @@ class Settings(BaseSettings):
         store: URL of the object store of files that several machines need; None: they share `home`.
         connections_file: JSON file with Airflow connections of nodes, for the CLI on a machine of Airflow; None:
             only the variables `AIRFLOW_CONN_<ID>` are read.
+        json_logs: whether the CLI prints progress and errors as JSON, one object a line.
         roles: YAML file with users and their roles; for `tipcflow access apply`.
         store_cache_mb: maximum size of copies of its files on this machine, 10^6 bytes.
     """
@@ -152,6 +153,7 @@ class Settings(BaseSettings):
     log_limit_mb: int = Field(default=LOG_LIMIT_MB, ge=1, description="a whole number of at least 1")
 
     wheel_hosts: str = Field(default="", description="host names separated by commas")
+    json_logs: bool = Field(default=False, description="true or false")
     roles: Annotated[Path | None, BeforeValidator(_file)] = Field(default=None, description="a YAML file")
     signing_key: Annotated[Path | None, BeforeValidator(_file)] = Field(default=None, description="a PEM file")
     store: Annotated[str, AfterValidator(_store_url)] | None = Field(

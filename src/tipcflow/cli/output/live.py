@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tipcflow.cli.output.json_lines import has_json_lines, print_json_line
 from tipcflow.domain import Plan, Status, Step
 from tipcflow.domain.numbers.units import clock, duration
 from tipcflow.execute.progress import Event, Kind
@@ -34,12 +35,13 @@ class LiveDisplay:
     """Context manager that displays a run's events as they arrive; thread-safe.
 
     Without a terminal, or on a dumb one (TERM=dumb), it prints one line per change, and the last training line at
-    most every five seconds.
+    most every five seconds. With `TIPCFLOW_JSON_LOGS`, the lines are JSON, also on a terminal.
     """
 
     def __init__(self) -> None:
         self._console = _console()
         self._live: Any = None
+        self._is_json = has_json_lines()
         self._lock = threading.RLock()
         self._mute = False
         self._plan_of: Callable[[], Plan | None] = lambda: None
@@ -53,7 +55,7 @@ class LiveDisplay:
         self._last_line, self._last_line_at = "", 0.0
 
     def __enter__(self) -> "LiveDisplay":
-        if self._console.is_terminal and not self._console.is_dumb_terminal:
+        if self._console.is_terminal and not self._console.is_dumb_terminal and not self._is_json:
             from rich.live import Live
 
             self._live = Live(
@@ -176,8 +178,19 @@ class LiveDisplay:
             if line and line != self._last_line:
                 self._last_line, self._last_line_at = line, event.at
                 text = f"{event.node}: {line}"
-        if text:
+        if self._is_json:
+            self._print_json(event, text)
+        elif text:
             self._console.print(f"{stamp}  {text}", markup=False, soft_wrap=True)
+
+    def _print_json(self, event: Event, text: str) -> None:
+        """Print the line of an event, and the status of the run, which is otherwise only in the verdict."""
+        if event.kind is Kind.CHECKS and event.status is not None:
+            text = f"run {self._run}: {event.status.value}" + (f" ({event.text})" if event.text else "")
+        if text:
+            level = "info" if event.status in (None, Status.PASS, Status.NOT_RUN) else "warning"
+            fields = {"run": self._run, "step": event.step, "node": event.node}
+            print_json_line(text, level=level, at=event.at, status=event.status, **fields)
 
 
 def _console() -> "Console":
