@@ -6,7 +6,7 @@ request without the token.
 
 import hmac
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from statistics import quantiles
 from time import monotonic
@@ -114,6 +114,9 @@ class Collector:
         yield from self._nodes(window)
         latency = f"Seconds from a run's creation to its status, {window}."
         yield _labelled("tipcflow_verdict_latency_seconds", latency, ("trigger", "quantile"), _latencies(numbers))
+        lag = f"Seconds from the end of a step on its nodes to its stored results, newest steps {window}."
+        lags = _quantiles(numbers.ingest_lags)
+        yield _labelled("tipcflow_ingest_lag_seconds", lag, ("quantile",), [((name,), s) for name, s in lags])
         alerts = {(state.value,): numbers.alerts.get(state.value, 0) for state in AlertState}
         help_text = f"Alerts by state that were opened in the last {self._days} days; invalid ones are false."
         yield _labelled("tipcflow_alerts", help_text, ("state",), alerts.items())
@@ -132,13 +135,24 @@ class Collector:
         yield _labelled(
             "tipcflow_node_last_run_timestamp_seconds", "End of the newest run of a node.", ("node",), last.items()
         )
+        slow = {(node,): share for node, share in numbers.slowdowns.items()}
+        help_text = "Share by which the probes of a node are slower than before, 0 if they are not."
+        yield _labelled("tipcflow_node_slowdown_ratio", help_text, ("node",), slow.items())
 
 
 def _latencies(numbers: Operation) -> Iterator[tuple[tuple[str, str], float]]:
     for trigger, seconds in numbers.latencies.items():
-        cuts = quantiles(seconds, n=100, method="inclusive") if len(seconds) > 1 else seconds * 99
-        for name, percent in _QUANTILES.items():
-            yield (trigger, name), cuts[percent - 1]
+        for name, value in _quantiles(seconds):
+            yield (trigger, name), value
+
+
+def _quantiles(seconds: Sequence[float]) -> Iterator[tuple[str, float]]:
+    """Yield (name of the quantile, its value); nothing without values."""
+    if not seconds:
+        return
+    cuts = quantiles(seconds, n=100, method="inclusive") if len(seconds) > 1 else [*seconds] * 99
+    for name, percent in _QUANTILES.items():
+        yield name, cuts[percent - 1]
 
 
 def _plain(name: str, text: str, value: float) -> Metric:

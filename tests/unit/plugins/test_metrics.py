@@ -47,6 +47,8 @@ def test_metrics_export_the_numbers_of_the_database(client: TestClient, store: S
     record_run(store, a_run("20261121t000002-a-0000", created_at=now - 60, trigger=outliers), status=Status.FAILED)
     store.runs.create(a_run("20261121t000003-a-0000", created_at=now))
     store.queue.join("20261121t000003-a-0000", [("node-a", 0)], owner="o", ttl_s=600, now=now - 40)
+    slow = {"node": "node-a", "is_slow": True, "changes": [{"size": 0.1}, {"size": 0.25}]}
+    store.node_histories.put("", 90.0, now, {"nodes": [slow]})
     response = client.get("/metrics", headers=AUTHORIZED)
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain; version=")
@@ -62,6 +64,8 @@ def test_metrics_export_the_numbers_of_the_database(client: TestClient, store: S
     assert found["tipcflow_verdict_latency_seconds", (("quantile", "0.95"), ("trigger", outliers))] == 20
     assert found["tipcflow_alerts", (("state", "invalid"),)] == 0
     assert found["tipcflow_window_days", ()] == 7
+    assert found["tipcflow_ingest_lag_seconds", (("quantile", "0.5"),)] > 0
+    assert found["tipcflow_node_slowdown_ratio", (("node", "node-a"),)] == 0.25
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Numbers of a deployment for its monitoring: runs, the queue, leases, nodes, deliveries."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Text, func, select, type_coerce
@@ -10,7 +10,10 @@ from tipcflow.domain import FailureClass
 from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.store.base import Part, clock
 from tipcflow.store.leases.rows import all_leases, all_requests
-from tipcflow.store.schema import alerts, documents, outbox, runs
+from tipcflow.store.schema import alerts, attempts, documents, node_histories, outbox, runs
+
+# Attempts of which a scrape reads the records of all nodes.
+_NEWEST = 100
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,10 @@ class Operation:
         node_lost: node -> number of steps that ended because the node was lost.
         node_last: node -> end of its newest finished run, seconds since the epoch.
         latencies: trigger -> seconds from the creation of a run to its status, sorted.
+        ingest_lags: seconds from the end of an attempt's last job to its stored results, sorted; of the newest
+            attempts. The first time is of the node's clock.
+        slowdowns: node -> by which share its probes are slower than before, 0 if they are not; as maintenance
+            found it last.
         alerts: state -> number of alerts that were opened since `since`.
         deliveries: number of unhandled webhook deliveries; `oldest_delivery_s` is the age of the oldest, or 0.
     """
@@ -41,6 +48,8 @@ class Operation:
     node_lost: Mapping[str, int] = field(default_factory=dict)
     node_last: Mapping[str, float] = field(default_factory=dict)
     latencies: Mapping[str, list[float]] = field(default_factory=dict)
+    ingest_lags: Sequence[float] = ()
+    slowdowns: Mapping[str, float] = field(default_factory=dict)
     alerts: Mapping[str, int] = field(default_factory=dict)
     deliveries: int = 0
     oldest_delivery_s: float = 0.0
@@ -71,6 +80,8 @@ class OperationQueries(Part):
                 oldest_queued_s=max(waits, default=0.0),
                 leases=Counter((lease.node, not lease.live(at)) for lease in all_leases(connection)),
                 node_lost=lost_steps(connection, at - window_s),
+                ingest_lags=_ingest_lags(connection, at - window_s),
+                slowdowns=_slowdowns(connection),
                 alerts=_alerts(connection, at - window_s),
                 deliveries=int(deliveries),
                 oldest_delivery_s=max(0.0, at - oldest) if oldest is not None else 0.0,
@@ -104,6 +115,35 @@ def _ended(connection: Connection, since: float) -> _Ended:
             last[node] = max(last.get(node, 0.0), ended_at)
     in_order = {trigger: sorted(seconds) for trigger, seconds in latencies.items()}
     return _Ended(statuses, of_nodes, last, in_order)
+
+
+def _ingest_lags(connection: Connection, since: float) -> list[float]:
+    query = (
+        select(attempts.c.records, attempts.c.ended_at)
+        .join(runs, runs.c.id == attempts.c.run)
+        .where(runs.c.created_at >= since, attempts.c.ended_at.is_not(None))
+        .order_by(runs.c.created_at.desc(), attempts.c.ended_at.desc())
+        .limit(_NEWEST)
+    )
+    lags = []
+    for records, stored_at in connection.execute(query):
+        ends = [float(record["ended_at"]) for record in records if record.get("ended_at")]
+        if ends:
+            lags.append(max(0.0, stored_at - max(ends)))
+    return sorted(lags)
+
+
+def _slowdowns(connection: Connection) -> dict[str, float]:
+    """Read the newest report of all clusters; nothing from one of a version with other fields."""
+    query = select(node_histories.c.body).where(node_histories.c.cluster == "")
+    body = connection.execute(query.order_by(node_histories.c.at.desc()).limit(1)).scalar()
+    nodes = body.get("nodes", []) if isinstance(body, Mapping) else []
+    return {
+        str(node.get("node", "")): max(
+            (float(change["size"]) for change in node.get("changes", []) if node.get("is_slow")), default=0.0
+        )
+        for node in nodes
+    }
 
 
 def _alerts(connection: Connection, since: float) -> dict[str, int]:

@@ -1,13 +1,14 @@
 """Numbers of a deployment: counted of the runs in the window, by the database's clock."""
 
 import pytest
-from tests.support.stories import TRAIN, a_run, record_run
+from tests.support.stories import TRAIN, a_plan, a_record, a_run, record_run
 from tests.unit.domain.alert.test_entry import alert, moved
 
 from tipcflow.domain import Failure, FailureClass, Status
 from tipcflow.domain.alert.entry import AlertEvent, AlertState, EventKind
 from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import FailuresDocument
+from tipcflow.report.overview.node_history import NodeChange, NodeHistory, NodeTrend
 from tipcflow.store import Store
 from tipcflow.store.queries.operation import OperationQueries
 
@@ -92,3 +93,32 @@ def test_waiting_deliveries_are_counted(queries: OperationQueries, store: Store)
     numbers = queries.numbers(DAY)
     assert numbers.deliveries == 2
     assert 0 <= numbers.oldest_delivery_s < 60
+
+
+def test_lag_of_ingest_is_from_the_last_job_to_the_stored_results(queries: OperationQueries, store: Store) -> None:
+    now = store.now()
+    run = a_run("20261121t000001-a-0000", created_at=now - 100)
+    store.runs.create(run, a_plan())
+    for late, ends in ((3.0, [now - 50, now - 40]), (7.0, [now - 30]), (-5.0, [now - 20])):
+        number = store.attempts.open(run.id, TRAIN, run.nodes, now - 90)
+        records = [a_record(run.id, ended_at=end) for end in ends]
+        store.attempts.close(run.id, TRAIN, number, Status.FAILED, "", records, max(ends) + late)
+    number = store.attempts.open(run.id, TRAIN, run.nodes, now - 10)
+    store.attempts.close(run.id, TRAIN, number, Status.INFRA_FAILURE, "no record", [], now)
+    assert queries.numbers(DAY).ingest_lags == pytest.approx([0.0, 3.0, 7.0])
+    assert queries.numbers(50.0).ingest_lags == []
+
+
+def test_slowdown_of_nodes_is_that_of_the_last_report(queries: OperationQueries, store: Store) -> None:
+    change = NodeChange(node="n1", source="cpu", size=0.25, since="r", since_at=1.0, runs=6)
+    code = NodeChange(node="n2", source="chains", size=0.4, since="r", since_at=1.0, runs=6)
+    nodes = (
+        NodeTrend(node="n1", runs=9, changes=(change,), is_slow=True),
+        NodeTrend(node="n2", runs=9, changes=(code,)),
+        NodeTrend(node="n3", runs=9),
+    )
+    history = NodeHistory(at=2.0, days=90.0, nodes=nodes)
+    store.node_histories.put("", 30.0, 1.0, history.model_copy(update={"nodes": ()}).model_dump(mode="json"))
+    store.node_histories.put("", 90.0, 2.0, history.model_dump(mode="json"))
+    store.node_histories.put("lab", 90.0, 3.0, {"nodes": []})
+    assert queries.numbers(DAY).slowdowns == {"n1": 0.25, "n2": 0.0, "n3": 0.0}
