@@ -166,13 +166,14 @@ def _in_force(
     from tipcflow.check.baseline.detector_limits import metric_limits
     from tipcflow.check.context import observed_values
     from tipcflow.execute.decide.baselines import comparable_values
-    from tipcflow.execute.verdict.check_context import active_decisions, history_of
+    from tipcflow.execute.verdict.check_context import active_decisions, doubtful_runs, history_of
 
     in_force = active_decisions(decisions)
     past = history_of(store, run, in_force.starts, rules, as_of=run.ended_at)
+    doubtful = doubtful_runs(store, run, past, limit=rules.history, as_of=run.ended_at)
     rows = []
     for key in comparable_values(store, run, metrics, step):
-        known = metric_limits(observed_values(past, key), key.metric, rules)
+        known = metric_limits(observed_values(past, key, doubtful), key.metric, rules)
         row: dict[str, Any] = {
             "step": key.step,
             "leg": key.leg,

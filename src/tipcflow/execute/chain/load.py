@@ -5,14 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.check.baseline.detector_limits import metric_limits
+from tipcflow.check.baseline.detector_limits import MetricLimits, metric_limits
+from tipcflow.check.context import observed_values
 from tipcflow.config.policy import Policy
-from tipcflow.domain import ConfigError, MetricKey, PastRun, Run, StepKind, without_repeat
+from tipcflow.domain import ConfigError, MetricKey, Run, StepKind, without_repeat
 from tipcflow.domain.keys import EVAL
 from tipcflow.domain.numbers.metrics import metric
 from tipcflow.domain.numbers.units import finite
 from tipcflow.domain.triggers import SIDE_RUNS
-from tipcflow.execute.comparison.load import accepted_history
+from tipcflow.execute.comparison.load import accepted_history, unconfirmed_runs
 from tipcflow.execute.verdict.check_context import ActiveDecisions, active_decisions
 from tipcflow.execute.verdict.judge import policy_of
 from tipcflow.execute.verdict.run_data import readable_plan
@@ -95,6 +96,7 @@ def _metrics(
     newest = runs[-1]
     made = store.baselines.decisions(newest.chain, newest.mode, newest.environment)
     history, in_force, decided = accepted_history(store, newest, rules), active_decisions(made), _decided(made)
+    doubtful = unconfirmed_runs(store, newest, history, rules)
     last: dict[MetricKey, float] = {}
     for run in runs:
         last |= numbers[run.id]
@@ -102,7 +104,17 @@ def _metrics(
     evaluated = {key for key in last if metric(key.plain_metric).better != "none" and rules.rule_of(key.metric)}
     targets = _targets(store, runs, numbers)
     return [
-        _history(key, runs, numbers, history, rules, in_force, decided, targets, main=key in main)
+        _history(
+            key,
+            runs,
+            numbers,
+            metric_limits(observed_values(history, key, doubtful), key.metric, rules),
+            [past.run for past in history if math.isfinite(past.medians.get(key, math.nan))],
+            in_force,
+            decided,
+            targets,
+            main=key in main,
+        )
         for key in sorted(evaluated | main)
     ]
 
@@ -111,8 +123,8 @@ def _history(
     key: MetricKey,
     runs: Sequence[Run],
     numbers: Mapping[str, Mapping[MetricKey, float]],
-    history: Sequence[PastRun],
-    rules: Policy,
+    known: MetricLimits,
+    past: Sequence[str],
     in_force: ActiveDecisions,
     decided: Mapping[MetricKey, Sequence[Decision]],
     targets: Mapping[MetricKey, Target],
@@ -120,14 +132,12 @@ def _history(
     main: bool,
 ) -> MetricHistory:
     values = [finite(numbers[run.id].get(key)) for run in runs]
-    past = {entry.run: value for entry in history if (value := finite(entry.medians.get(key))) is not None}
-    known = metric_limits(list(past.values()), key.metric, rules)
     pin = in_force.pins.get(key)
     return metric_history(
         key,
         values,
         known,
-        past=list(past)[-len(known.level.past) :],
+        past=past[-len(known.level.past) :],
         main=main,
         target=targets.get(key),
         pinned=pin.value if pin else None,

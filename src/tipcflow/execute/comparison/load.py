@@ -9,7 +9,7 @@ from tipcflow.check.context import observed_values
 from tipcflow.config.policy import Policy
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import ConfigError, MetricKey, PastRun, Run
-from tipcflow.execute.verdict.check_context import active_decisions, history_of
+from tipcflow.execute.verdict.check_context import active_decisions, doubtful_runs, history_of
 from tipcflow.execute.verdict.judge import policy_of
 from tipcflow.execute.verdict.run_data import load_run
 from tipcflow.report.comparison.model import LEAST, MOST, ComparedRun, Comparison, comparison
@@ -35,10 +35,11 @@ def compare_runs(store: "Store", names: Sequence[str], *, config_dir: Path, poli
     _refuse_unlike(runs)
     rules = policy_of(store, runs[-1], policy, config_dir)
     history = accepted_history(store, runs[-1], rules)
+    doubtful = unconfirmed_runs(store, runs[-1], history, rules)
     numbers = store.numbers.of([run.id for run in runs])
 
     def limits(key: MetricKey) -> MetricLimits:
-        return metric_limits(observed_values(history, key), key.metric, rules)
+        return metric_limits(observed_values(history, key, doubtful), key.metric, rules)
 
     compared = [
         ComparedRun(load_run(store, run), numbers[run.id].values, numbers[run.id].exact, _policy(store, run))
@@ -54,6 +55,13 @@ def accepted_history(store: "Store", run: Run, rules: Policy) -> tuple[PastRun, 
     starts = active_decisions(store.baselines.decisions(run.chain, run.mode, run.environment)).starts
     # The run itself is part of the history of the next run.
     return history_of(store, run.model_copy(update={"id": ""}), starts, rules, load=store.numbers.past)
+
+
+def unconfirmed_runs(
+    store: "Store", run: Run, history: Sequence[PastRun], rules: Policy
+) -> dict[str, tuple[PastRun, ...]]:
+    """Return the unconfirmed runs among `accepted_history`, by the accepted run before them, oldest first."""
+    return doubtful_runs(store, run.model_copy(update={"id": ""}), history, limit=rules.history, as_of=None)
 
 
 def _refuse_unlike(runs: Sequence[Run]) -> None:

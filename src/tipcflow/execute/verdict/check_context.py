@@ -72,7 +72,7 @@ def build_check_context(
     history = history_of(store, run, in_force.starts, rules, as_of=as_of)
     return CheckContext(
         history=history,
-        doubtful=_doubtful(store, run, history, limit=rules.history, as_of=as_of),
+        doubtful=doubtful_runs(store, run, history, limit=rules.history, as_of=as_of),
         before=declared_before(store, history) or (None if incomparable else _declared_by_any(store, run, as_of)),
         references=references,
         goldens=goldens.root if goldens else None,
@@ -91,13 +91,17 @@ def build_check_context(
     )
 
 
-def _doubtful(
+def doubtful_runs(
     store: "Store", run: Run, history: Sequence[PastRun], *, limit: int, as_of: float | None
 ) -> dict[str, tuple[PastRun, ...]]:
     """Return the unconfirmed runs among the history, by the accepted run before them, oldest first.
 
     A change is compared with the history of its merge base only: unconfirmed runs of other changes are no evidence
     about it.
+
+    Args:
+        history: what `history_of` returned for the run.
+        limit: number of unconfirmed runs, the newest.
     """
     if not history or store.documents.get(run.id, MergeBaseDocument):
         return {}

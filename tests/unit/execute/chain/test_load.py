@@ -7,15 +7,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 from tests.support.precedents import TOP1, put_run, weeks
-from tests.support.stories import T0, TRAIN, losses, open_store
+from tests.support.stories import T0, TRAIN, a_run, losses, open_store
 
-from tipcflow.check.baseline.detector_limits import gate_limits
+from tipcflow.check.baseline.detector_limits import gate_limits, metric_limits
 from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
 from tipcflow.config.run_documents import PolicyDocument
-from tipcflow.domain import CheckResult, ConfigError, Status
+from tipcflow.domain import CheckResult, ConfigError, MetricKey, Status
 from tipcflow.domain.numbers.metric_groups import Group
 from tipcflow.execute.chain.load import chain_history
 from tipcflow.execute.comparison.load import accepted_history
+from tipcflow.execute.verdict.check_context import build_check_context
+from tipcflow.execute.verdict.judge import load_policy
 from tipcflow.report.chain.history import ChainHistory, MetricHistory
 from tipcflow.store import Baseline, Store
 
@@ -83,6 +86,24 @@ def test_level_begins_at_the_change(store: Store) -> None:
     row = row_of(history(store), "batch_cost")
     assert row.since == "run-10"
     assert (row.runs, row.base) == (10, pytest.approx(0.08, rel=0.02))
+
+
+def test_confirm_values_count_as_in_the_check(store: Store) -> None:
+    weeks(store, 12)
+    key = MetricKey(TRAIN, "", "batch_cost")
+    for week, status in ((12, Status.PASS), (13, Status.UNCONFIRMED), (14, Status.PASS)):
+        run = put_run(store, week, slower=0.208, status=status)
+        store.history.cache_numbers(run.id, store.history.facts(run.id).measurements, {key: 0.208})
+    row = row_of(history(store), "batch_cost")
+    rules = load_policy("pr", CONFIGS)
+    known = {"environment": run.environment, "framework": run.framework, "mode": run.mode}
+    context = build_check_context(
+        store, a_run("next", created_at=T0 + 10**8, **known), rules=rules, references=References(suite="s")
+    )
+    checked = metric_limits(context.observed(key), key.metric, rules)
+    assert (row.base, row.runs, row.limit) == (checked.base, len(checked.level.runs), checked.limit)
+    alone = metric_limits(context.past(key), key.metric, rules)
+    assert (alone.base, len(alone.level.runs)) != (row.base, row.runs), "the values count"
 
 
 def test_short_history_has_no_limit(store: Store) -> None:
