@@ -53,6 +53,11 @@ class Baselines(Part):
                 connection.execute(insert(baselines), baseline.model_dump() | {"ordinal": ordinals[-1]})
         return ordinals
 
+    def runs(self) -> set[str]:
+        """Return the runs whose values were accepted, also those that newer ones have replaced."""
+        with self._read() as connection:
+            return set(connection.execute(select(baselines.c.run).distinct()).scalars())
+
     def active(self, chain: str, mode: str, environment: str) -> list[Baseline]:
         """Return the active values of a chain in a mode and an environment."""
         decided = self.decisions(chain, mode, environment)

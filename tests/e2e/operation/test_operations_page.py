@@ -8,7 +8,7 @@ import pytest
 from tests.support.certify import ROOT, Site
 from tests.support.installed.operations_page import blocks, commands, shell
 from tests.support.scheduler import Scheduler
-from tests.support.stories import record_run
+from tests.support.stories import a_run, record_run
 
 from devcluster.airflow.stack import airflow_stack
 from devcluster.local_nodes.nodes import LocalNodes
@@ -95,11 +95,13 @@ def test_backup_is_restored_over_newer_data(deployment: Deployment) -> None:
 
 def test_old_rows_and_logs_are_removed(deployment: Deployment) -> None:
     env = {"TIPCFLOW_HOME": str(deployment.folder / "old"), "AIRFLOW_HOME": deployment.env["AIRFLOW_HOME"]}
-    old, new = deployment.folder / "old/runs/old", deployment.folder / "old/runs/new"
+    with deployment.scheduler.site.store() as store:
+        ended = record_run(store, a_run("20250101t000000-toy-0a1b", created_at=store.now() - 500 * 86_400.0))
+    old, new = deployment.folder / "old/runs" / ended.id, deployment.folder / "old/runs/unknown"
     logs = Path(env["AIRFLOW_HOME"]) / "logs" / "dag_id=toy"
     for folder in (old, new, logs):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "main.log").write_text("x")
-    deployment.run(f"touch --date='-500 days' {old} {logs}/main.log")
+    deployment.run(f"touch --date='-500 days' {new} {logs}/main.log")
     deployment.run(blocks("Retention")[0], **env)
     assert [path.exists() for path in (old, new, logs)] == [False, True, False]

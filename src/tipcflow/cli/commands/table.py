@@ -360,6 +360,13 @@ COMMANDS = (
         },
     ),
     LazyCommand(
+        "prune",
+        "tipcflow.cli.prune.command:prune",
+        _ADMINISTER,
+        "Remove old logs of runs; results stay.",
+        "tipcflow prune --older-than 400",
+    ),
+    LazyCommand(
         "access",
         "tipcflow.cli.access.command:app",
         _ADMINISTER,

@@ -1,0 +1,4 @@
+"""`tipcflow prune`: removes old files of runs.
+
+Public: nothing.
+"""
