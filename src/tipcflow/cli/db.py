@@ -48,6 +48,47 @@ def current(as_json: AsJson = False) -> None:
         typer.echo("run `tipcflow db upgrade`, or upgrade tipcflow if the database is newer", err=True)
 
 
+@app.command("downgrade")
+def downgrade(
+    revision: Annotated[str, typer.Argument(help="Older schema, for example 0013.", show_default=False)],
+    yes: Annotated[bool, typer.Option("--yes", help="Downgrade. Default: only report what is lost.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Downgrade the database schema for an older tipcflow, which loses data.
+
+    Stop Airflow and back up first. A database with active runs is refused.
+    """
+    from dataclasses import asdict
+
+    from tipcflow.config.settings import safe_url, settings
+    from tipcflow.store.migrations.downgrade import downgrade as apply_downgrade
+    from tipcflow.store.migrations.downgrade import plan_downgrade
+
+    url = settings().database_url
+    plan = plan_downgrade(url, revision)
+    if yes:
+        apply_downgrade(url, revision)
+    if as_json:
+        print_json({"url": safe_url(url), "downgraded": yes, **asdict(plan)})
+        return
+    if plan.before == revision:
+        typer.echo(f"{safe_url(url)} has schema {revision}")
+        return
+    for step, text in plan.steps:
+        typer.echo(f"{step}: {text}")
+    lost = [f"table {name} ({_counted(rows, 'row')})" for name, rows in plan.tables.items()]
+    lost += [f"column {name}" for name in plan.columns]
+    typer.echo(f"{'lost' if yes else 'would be lost'}: {', '.join(lost) or 'no table and no column'}")
+    word = "" if yes else " (not changed)"
+    typer.echo(f"{safe_url(url)}: schema {plan.before} -> {revision}{word}")
+    if plan.active and not yes:
+        verb = "has" if len(plan.active) == 1 else "have"
+        listed = ", ".join(plan.active[:5])
+        typer.echo(f"refused while {_runs(len(plan.active))} {verb} no status: {listed}", err=True)
+    if not yes:
+        typer.echo("back up with `tipcflow db backup FILE`, then pass --yes to downgrade", err=True)
+
+
 @app.command("rollup")
 def rollup(
     older_than: Annotated[
@@ -115,4 +156,8 @@ def restore(
 
 
 def _runs(count: int) -> str:
-    return f"{count} run" if count == 1 else f"{count} runs"
+    return _counted(count, "run")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

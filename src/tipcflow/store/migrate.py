@@ -1,5 +1,6 @@
 """Schema versions: one linear chain of Alembic migrations inside the package, run from code only."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from tipcflow.store.engine import make_engine, reachable, reading, writing
 
 if TYPE_CHECKING:
     from alembic.config import Config
+    from alembic.script import Script
 
 # Known without importing Alembic, so that opening an up-to-date database stays quick. A test compares the two.
 HEAD = "0015"
@@ -63,12 +65,25 @@ def upgrade(url: str, revision: str = HEAD) -> str:
     return _migrate(url, revision, up=True)
 
 
-def downgrade(url: str, revision: str = "base") -> str:
-    """Downgrade a database to a revision; `base` drops all tables: **the data is lost**."""
-    return _migrate(url, revision, up=False)
+def upgrade_connection(connection: Connection, revision: str) -> None:
+    """Bring the database of an open transaction to a newer revision."""
+    from alembic import command
+
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
 
 
-def _migrate(url: str, target: str, *, up: bool) -> str:
+def downgrade(url: str, revision: str = "base", *, check: Callable[[Connection], None] | None = None) -> str:
+    """Downgrade a database to a revision; `base` drops all tables: **the data is lost**.
+
+    Args:
+        check: is called in the transaction before the first change, and raises an error to refuse it.
+    """
+    return _migrate(url, revision, up=False, check=check)
+
+
+def _migrate(url: str, target: str, *, up: bool, check: Callable[[Connection], None] | None = None) -> str:
     from alembic import command
 
     engine = make_engine(url, foreign_keys=False)
@@ -81,6 +96,8 @@ def _migrate(url: str, target: str, *, up: bool) -> str:
             before = revision_of(connection)
             refuse_newer(url, before)
             if before != target:
+                if check is not None:
+                    check(connection)
                 config = _config()
                 config.attributes["connection"] = connection
                 (command.upgrade if up else command.downgrade)(config, target)
@@ -117,10 +134,14 @@ def revisions() -> list[str]:
     """All revisions of this version of tipcflow, oldest first."""
     if HEAD == "0001":
         return [HEAD]
+    return [script.revision for script in scripts()][::-1]
+
+
+def scripts() -> list["Script"]:
+    """All migrations of this version of tipcflow, newest first."""
     from alembic.script import ScriptDirectory
 
-    script = ScriptDirectory.from_config(_config())
-    return [revision.revision for revision in script.walk_revisions()][::-1]
+    return list(ScriptDirectory.from_config(_config()).walk_revisions())
 
 
 def _config() -> "Config":

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import record_run
+from tests.support.stories import a_run, record_run
 
+from tipcflow.domain import Status
 from tipcflow.store import Store, migrate
 
 pytestmark = pytest.mark.slow
@@ -80,3 +81,31 @@ def test_every_backup_error_is_a_single_line(
         f"config_error: the database {elsewhere} has no tables; expected a database of tipcflow\n"
         "  hint: TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME select the database\n",
     )
+
+
+def test_downgrade_reports_losses_and_changes_nothing_without_yes(
+    tipcflow: Callable[..., Any], database: Path
+) -> None:
+    url = f"sqlite:///{database}"
+    with Store.open() as store:
+        record_run(store)
+        store.runs.create(a_run("20261121t000003-a-0000"))
+    result = tipcflow("db", "downgrade", "0014")
+    assert result.out.splitlines() == [
+        "0015: Remove the table: its rows follow from the runs.",
+        "would be lost: table node_histories (0 rows)",
+        f"{url}: schema {HEAD} -> 0014 (not changed)",
+    ]
+    assert result.err.splitlines() == [
+        "refused while 1 run has no status: 20261121t000003-a-0000",
+        "back up with `tipcflow db backup FILE`, then pass --yes to downgrade",
+    ]
+    assert migrate.current(url) == HEAD
+    assert "runs are active" in tipcflow("db", "downgrade", "0014", "--yes").err
+    with Store.open() as store:
+        store.runs.finish("20261121t000003-a-0000", Status.CANCELLED, "", 1.0)
+    facts = json.loads(tipcflow("db", "downgrade", "0014", "--yes", "--json").out)
+    assert (facts["downgraded"], facts["before"], facts["after"]) == (True, HEAD, "0014")
+    assert facts["tables"] == {"node_histories": 0}
+    assert migrate.current(url) == "0014"
+    assert tipcflow("db", "downgrade", "0014").out == f"{url} has schema 0014\n"

@@ -354,6 +354,7 @@ COMMANDS = (
         {
             "upgrade": "tipcflow db upgrade",
             "current": "tipcflow db current",
+            "downgrade": "tipcflow db downgrade 0013",
             "rollup": "tipcflow db rollup --older-than 90 --dry-run",
             "backup": "tipcflow db backup tipcflow-2026-11-23.backup",
             "restore": "tipcflow db restore tipcflow-2026-11-23.backup",

@@ -1,4 +1,4 @@
 """Alembic migrations, one linear chain.
 
-Public: nothing.
+Public: `downgrade`.
 """
