@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.support import postgres
-from tests.support.installed.operations_page import PAGE, blocks, commands, shell
+from tests.support.installed.operations_page import PAGE, ROOT, blocks, commands, shell
 from tests.support.programs import need
-from tests.support.stories import a_run
+from tests.support.stories import a_run, record_run
 from typer.main import get_command
 
 from tipcflow.cli.main import app
@@ -90,3 +91,67 @@ def test_index_of_the_text_search_is_added_later(server: Server) -> None:
     assert server.sql("tipcflow", "SELECT 1 FROM pg_indexes WHERE indexname = 'ix_runs_search'")
     with Store.open(server.url) as store:
         store.runs.create(a_run())
+
+
+@pytest.fixture
+def rotation(server: Server) -> Server:
+    """The server, in a folder with secrets of docker-compose; docker-compose only runs psql, on this machine."""
+    need("ssh-keygen")
+    server.sql("postgres", "CREATE ROLE postgres SUPERUSER LOGIN")
+    shutil.copytree(ROOT / "docker", server.folder / "docker")
+    for name in ("dags", "configs"):
+        (server.folder / name).mkdir()
+    program = server.folder / "docker-compose"
+    program.write_text('#!/bin/sh\nif [ "$1" = exec ]; then shift 3; exec "$@" postgres; fi\n')
+    program.chmod(0o755)
+    server.env["PATH"] = f"{server.folder}:{server.env['PATH']}"
+    server.run("docker/env.sh")
+    return server
+
+
+def secrets(server: Server) -> dict[str, str]:
+    return {path.name: path.read_text() for path in (server.folder / ".secrets").iterdir()}
+
+
+def test_only_named_secrets_are_rotated(rotation: Server) -> None:
+    before = secrets(rotation)
+    rotation.run(blocks("JWT secret and passwords")[0])
+    after = secrets(rotation)
+    changed = {name for name in before if before[name] != after[name]}
+    assert (changed, set(after)) == ({"airflow_jwt_secret", "airflow_secret_key"}, set(before))
+
+
+def test_password_of_the_database_is_that_of_the_new_file(rotation: Server) -> None:
+    before = secrets(rotation)["metrics_db_password"]
+    rotation.run(blocks("JWT secret and passwords")[1])
+    assert secrets(rotation)["metrics_db_password"] != before
+    stored = "SELECT rolpassword IS NOT NULL FROM pg_authid WHERE rolname = 'tipcflow'"
+    assert rotation.sql("postgres", stored) == [(True,)]
+
+
+def test_new_login_key_of_nodes_is_added_to_the_old_one(rotation: Server) -> None:
+    program = rotation.folder / "ssh"  # runs the command on this machine, in the folder of the node's account
+    program.write_text(f'#!/bin/sh\nHOME={rotation.folder}/home exec bash -c "$2"\n')
+    program.chmod(0o755)
+    (rotation.folder / "home" / ".ssh").mkdir(parents=True)
+    (rotation.folder / "home" / ".ssh" / "authorized_keys").write_text("ssh-ed25519 old\n")
+    rotation.run(blocks("Node keys")[0])
+    lines = (rotation.folder / "home" / ".ssh" / "authorized_keys").read_text().splitlines()
+    assert lines == ["ssh-ed25519 old", (rotation.folder / "new_key.pub").read_text().strip()]
+    assert lines[1].endswith(" tipcflow")
+
+
+def test_schema_is_downgraded_after_a_backup(server: Server) -> None:
+    block = next(block for block in blocks("Upgrade") if "db downgrade" in block)
+    server.run(block)
+    assert server.sql("tipcflow", "SELECT version_num FROM alembic_version") == [("0013",)]
+    assert (server.folder / "before-downgrade.backup").is_file()
+
+
+def test_old_runs_are_removed(server: Server) -> None:
+    with Store.open(server.url) as store:
+        run = record_run(store, a_run("20250101t000000-toy-0a1b", created_at=store.now() - 500 * 86_400.0))
+    (server.folder / "runs" / run.id).mkdir(parents=True)
+    (line,) = commands("Retention", "tipcflow")
+    assert "removed, of 1 run" in server.run(line)
+    assert not (server.folder / "runs" / run.id).exists()
