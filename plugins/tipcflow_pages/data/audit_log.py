@@ -20,6 +20,7 @@ _ACTIONS = {
     "patch_task_instance": "mark task",
     "post_clear_task_instances": "clear tasks",
     "tipcflow_ab": "start A/B comparison",
+    "tipcflow_decide": "submit decision",
     "tipcflow_stop": "stop run",
     "trigger_dag_run": "start run",
 }
