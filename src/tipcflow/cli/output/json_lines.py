@@ -10,8 +10,11 @@ from tipcflow.domain import ConfigError, Status
 
 def has_json_lines() -> bool:
     """Whether the CLI prints JSON (`TIPCFLOW_JSON_LOGS`); False for an invalid value, which commands report."""
-    from tipcflow.config.settings import settings
-
+    try:
+        from tipcflow.config.settings import settings
+    except ModuleNotFoundError:
+        # Settings are part of the extras; without them, the CLI only talks to Airflow.
+        return False
     with suppress(ConfigError):
         return settings().json_logs
     return False
