@@ -8,6 +8,7 @@ from airflow.sdk import DAG, BaseOperator, Context, Param
 from tipcflow.config.access.roles import DECISION_DAGS
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError
+from tipcflow.domain.alert.entry import AlertState
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.decide.docs import DOCS, TASK
@@ -15,7 +16,7 @@ from tipcflow_operators.manual_dag import manual_dag
 from tipcflow_operators.tasks.request import given_params, param_error
 from tipcflow_operators.tasks.verdict import set_note
 
-_STATES = ["new", "acknowledged", "expected", "fixed", "invalid"]
+_STATES = [state.value for state in AlertState]
 _REASON = "Stored with the name of the user."
 
 
@@ -34,7 +35,11 @@ _PARAMS: Mapping[str, Mapping[str, Param]] = {
         "state": Param(
             None,
             "New state. Empty: the state stays.",
-            schema={"type": ["null", "string"], "enum": [None, *_STATES], "title": "State"},
+            schema={
+                "type": ["null", "string"],
+                "enum": [None, *(state.value for state in AlertState)],
+                "title": "State",
+            },
         ),
         "owner": _text("Owner", "User or team. Empty: the owner stays."),
         "why": _text("Reason or comment", f"Required for expected, fixed and invalid. {_REASON}", longest=1000),

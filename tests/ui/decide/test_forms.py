@@ -173,7 +173,7 @@ def test_quarantine_is_released(approver: TestClient, run: Run, store: Store) ->
             {"run": "run-red", "check_name": "speed.batch_cost", "owner": "a", "why": "b", "until": "soon"},
             "End (UTC): is not a date; found 'soon'",
         ),
-        ("decide_release", {"number": "4", "why": "<b>x</b>"}, "4"),
+        ("decide_release", {"number": "4", "why": "<b>x</b>"}, "Quarantine: no such quarantine; found '4'"),
     ],
 )
 def test_invalid_value_is_one_message_and_the_form_keeps_the_input(

@@ -35,6 +35,23 @@ def set_state(
     Raises:
         ConfigError: an alert has this state (and this owner); nothing is stored then.
     """
+    refuse_same_state(alerts, state, owner)
+    changed = []
+    for alert in alerts:
+        now = store.now()
+        text = f"{state.value}: {why}" if why else state.value
+        event = AlertEvent(alert=alert.number, at=now, who=who, kind=EventKind.STATE, text=text)
+        new = store.tracked_alerts.change(event, state=state, state_at=now)
+        changed += assign(store, [new], owner, who=who) if owner and owner != new.owner else [new]
+    return changed
+
+
+def refuse_same_state(alerts: Sequence[Alert], state: AlertState, owner: str = "") -> None:
+    """Refuse a state, and an owner if one is given, that an alert has.
+
+    Raises:
+        ConfigError: naming the alert.
+    """
     for alert in alerts:
         if alert.state is state and owner in ("", alert.owner):
             raise ConfigError(
@@ -44,14 +61,6 @@ def set_state(
                 expected="another state",
                 hint=f"`tipcflow alerts comment {alert.number} '…'` adds a comment",
             )
-    changed = []
-    for alert in alerts:
-        now = store.now()
-        text = f"{state.value}: {why}" if why else state.value
-        event = AlertEvent(alert=alert.number, at=now, who=who, kind=EventKind.STATE, text=text)
-        new = store.tracked_alerts.change(event, state=state, state_at=now)
-        changed += assign(store, [new], owner, who=who) if owner and owner != new.owner else [new]
-    return changed
 
 
 def assign(store: "Store", alerts: Sequence[Alert], owner: str, *, who: str) -> list[Alert]:

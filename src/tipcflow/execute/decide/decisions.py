@@ -1,21 +1,17 @@
-"""Decisions of users as values: what is decided, a check of it, and what it stores.
-
-Each one has the name of a DAG in Airflow, and the action that a user's role must allow.
-"""
+"""Decisions of users as values: what is decided, a check of it, and what it stores."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from tipcflow.config.access.roles import Action
 from tipcflow.config.loader import message_and_expected
 from tipcflow.domain import ConfigError
 from tipcflow.domain.alert.entry import OPEN_STATES, AlertState
 from tipcflow.domain.base import Frozen
-from tipcflow.execute.alerts.decide import alerts_named, assign, comment, set_state
+from tipcflow.execute.alerts.decide import alerts_named, assign, comment, refuse_same_state, set_state
 from tipcflow.execute.decide.baselines import BaselineKind, decision_line, draft_baselines
 from tipcflow.execute.decide.quarantines import active_quarantine, end_of, release_quarantine
 from tipcflow.execute.quarantine.add import Request, draft_quarantine, find_failure
@@ -37,15 +33,7 @@ _Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class Decision(Frozen):
-    """A decision of a user.
-
-    Attributes:
-        dag_id: the DAG that stores it.
-        action: what the user's role must allow.
-    """
-
-    dag_id: ClassVar[str]
-    action: ClassVar[Action]
+    """A decision of a user."""
 
     @abstractmethod
     def check(self, store: "Store", config_dir: Path) -> None:
@@ -74,9 +62,6 @@ class AlertDecision(Decision):
         group: also for the other alerts with the same cause.
     """
 
-    dag_id: ClassVar[str] = "decide_alert"
-    action: ClassVar[Action] = Action.ALERTS
-
     number: _Number
     state: AlertState | None = None
     owner: _Word = ""
@@ -89,14 +74,9 @@ class AlertDecision(Decision):
             raise ConfigError("nothing is decided", key="state", expected="a state, an owner or a comment")
         if self.state is not None and self.state not in OPEN_STATES and not self.why:
             raise ConfigError("is empty", key="why", expected=f"a reason for the state {self.state.value}")
-        for alert in alerts_named(store, self.number, group=self.group):
-            if self.state is alert.state and self.owner in ("", alert.owner):
-                raise ConfigError(
-                    f"alert {alert.number} has this state",
-                    key="state",
-                    found=alert.state.value,
-                    expected="another state",
-                )
+        alerts = alerts_named(store, self.number, group=self.group)
+        if self.state is not None:
+            refuse_same_state(alerts, self.state, self.owner)
 
     def apply(self, store: "Store", who: str, config_dir: Path) -> str:
         """Store it in the history of the alerts."""
@@ -121,9 +101,6 @@ class BaselineDecision(Decision):
         step: '' for all steps.
     """
 
-    dag_id: ClassVar[str] = "decide_baseline"
-    action: ClassVar[Action] = Action.BASELINES
-
     run: _Given
     kind: BaselineKind
     why: _Reason
@@ -141,7 +118,7 @@ class BaselineDecision(Decision):
         return decision_line(made)
 
     def _drafts(self, store: "Store", who: str) -> list[Baseline]:
-        run = store.runs.find(self.run)
+        run = store.runs.get(self.run)
         return draft_baselines(store, run, self.kind, who=who, why=self.why, metrics=self.metrics, step=self.step)
 
 
@@ -153,9 +130,6 @@ class QuarantineDecision(Decision):
         owner: user or team that fixes the failure.
         until: a date, '' for half of the policy's maximum.
     """
-
-    dag_id: ClassVar[str] = "decide_quarantine"
-    action: ClassVar[Action] = Action.QUARANTINES
 
     run: _Given
     check_name: _Given
@@ -179,7 +153,7 @@ class QuarantineDecision(Decision):
         return f"{made.label}: {made.about} of {made.chain} in {made.mode}"
 
     def _failed_run(self, store: "Store", config_dir: Path) -> "tuple[Run, QuarantineRule]":
-        run = store.runs.find(self.run)
+        run = store.runs.get(self.run)
         run = find_failure(store, run.chain, self.check_name, run.id)
         return run, policy_of(store, run, "", config_dir).quarantine
 
@@ -198,9 +172,6 @@ class QuarantineDecision(Decision):
 
 class ReleaseDecision(Decision):
     """The end of a quarantine."""
-
-    dag_id: ClassVar[str] = "decide_release"
-    action: ClassVar[Action] = Action.QUARANTINES
 
     number: _Number
     why: _Reason
@@ -240,8 +211,12 @@ def field_of(key: str) -> str:
     return _FIELDS.get(key, key)
 
 
+# By the DAG that stores them, as in DECISION_DAGS.
 KINDS: dict[str, type[Decision]] = {
-    kind.dag_id: kind for kind in (AlertDecision, BaselineDecision, QuarantineDecision, ReleaseDecision)
+    "decide_alert": AlertDecision,
+    "decide_baseline": BaselineDecision,
+    "decide_quarantine": QuarantineDecision,
+    "decide_release": ReleaseDecision,
 }
 # Keys of errors that the CLI shares -> fields.
 _FIELDS = {

@@ -42,8 +42,8 @@ def decide(store: Store, dag_id: str, **given: Any) -> str:
     return decision.apply(store, "mia", CONFIGS)
 
 
-def test_every_decision_has_a_dag_and_the_action_of_its_role() -> None:
-    assert {kind.dag_id: kind.action for kind in KINDS.values()} == DECISION_DAGS
+def test_every_decision_has_a_dag_and_an_action() -> None:
+    assert KINDS.keys() == DECISION_DAGS.keys()
 
 
 def test_alert_is_set_assigned_and_commented(store: Store) -> None:
@@ -89,17 +89,17 @@ def test_failure_is_quarantined_and_released_once(store: Store) -> None:
     [
         ("decide_alert", {"number": 1}, "state: nothing is decided"),
         ("decide_alert", {"number": 1, "state": "fixed"}, "why: is empty; expected a reason for the state fixed"),
-        ("decide_alert", {"number": 1, "state": "new"}, "state: alert 1 has this state; found 'new'"),
-        ("decide_alert", {"number": 7, "owner": "tom"}, "7"),
+        ("decide_alert", {"number": 1, "state": "new"}, "STATE: alert 1 has this state; found 'new'"),
+        ("decide_alert", {"number": 7, "owner": "tom"}, "NUMBER: no such alert; found '7'"),
         ("decide_alert", {"number": 0, "owner": "tom"}, "number: invalid value; found '0'"),
         ("decide_alert", {"number": 1, "state": "gone"}, "state: invalid value; found 'gone'"),
         ("decide_baseline", {"run": "run-1", "kind": "accept"}, "why: is required"),
-        ("decide_baseline", {"run": "run-1", "kind": "accept", "why": " "}, "why: "),
-        ("decide_baseline", PIN | {"run": "none"}, "none"),
+        ("decide_baseline", {"run": "run-1", "kind": "accept", "why": " "}, "why: invalid value; found ' '"),
+        ("decide_baseline", PIN | {"run": "latest"}, "no such run"),
         ("decide_baseline", PIN | {"metrics": ["none"]}, "no comparable value of none"),
         ("decide_quarantine", QUARANTINE | {"check_name": "loss"}, "CHECK: .*found 'loss'"),
         ("decide_quarantine", QUARANTINE | {"until": "soon"}, "--until: is not a date; found 'soon'"),
-        ("decide_release", {"number": 3, "why": "x"}, "3"),
+        ("decide_release", {"number": 3, "why": "x"}, "NUMBER: no such quarantine; found '3'"),
         ("decide_release", {"number": 3, "why": "x", "who": "admin"}, "who: unknown key"),
     ],
 )  # fmt: skip
