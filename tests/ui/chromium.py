@@ -78,17 +78,25 @@ class Page:
 
     def evaluate(self, script: str) -> Any:
         """The value of an expression in the page; an element counts as true."""
+        value, problem = self._evaluate(script)
+        assert not problem, f"{script}: {problem}"
+        return value
+
+    def _evaluate(self, script: str) -> tuple[Any, str]:
         plain = f"((found) => found instanceof Object || found?.nodeType ? true : found)({script})"
         report = self.call("Runtime.evaluate", expression=plain, returnByValue=True, awaitPromise=True)
-        return report["result"].get("value")
+        problem = report.get("exceptionDetails", {}).get("exception", {}).get("description", "")
+        return report["result"].get("value"), problem
 
     def wait(self, script: str, limit_s: float = ANSWER_S) -> Any:
-        """Wait until an expression is true; returns its value."""
+        """Wait until an expression is true; return its value; an error counts as false (no element yet)."""
         deadline = time.monotonic() + limit_s
-        while not (value := self.evaluate(script)):
-            assert time.monotonic() < deadline, f"{script} never became true; {self.trouble}"
+        while True:
+            value, problem = self._evaluate(script)
+            if not problem and value:
+                return value
+            assert time.monotonic() < deadline, f"{script} never became true; {problem} {self.trouble}"
             time.sleep(0.1)
-        return value
 
     def keep(self, path: Path) -> None:
         """A picture of what the window shows."""

@@ -15,7 +15,8 @@ from tests.support.precedents import put_run
 from tests.support.stories import TRAIN, a_plan, a_run, record_run
 from tests.ui import chromium, server
 
-from tipcflow.domain import Run, Status, run_id_of
+from tipcflow.domain import CheckResult, Run, Status, run_id_of
+from tipcflow.execute.alerts.track import track_alerts
 from tipcflow.execute.events import event_writer
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.report.chain.series import LineKey
@@ -188,6 +189,30 @@ def test_the_page_follows_a_run(page: chromium.Page, served: server.ApiServer, w
     written.runs.finish(run.id, Status.CANCELLED, "stopped by a user", run.created_at + 9)
     page.wait("document.querySelector('h1 .st-cancelled')")
     page.wait("!document.body.dataset.running")
+
+
+def test_browser_submits_a_decision(served: server.ApiServer, written: Store) -> None:
+    """The policies of the page let the form through. Airflow has no such DAG here: the page shows the error."""
+    red = CheckResult(
+        check="speed.ips", status=Status.REGRESSION, reason="slow", metric="ips", values={"ratio": 0.8}
+    )
+    record_run(
+        written,
+        a_run("run-red", chain="sample/red/train_infer_python", environment="cpu"),
+        status=Status.REGRESSION,
+    )
+    (alert,) = track_alerts(written, written.runs.get("run-red"), [red])
+    press = "(() => {{ document.querySelector('#{}').value = '{}'; {}.click(); return true }})()"
+    button = "document.querySelector('.start button')"
+    with chromium.running() as page:
+        page.log_in(served.url, served.token(server.OPERATOR))
+        page.open(f"{served.url}/certification/decide/decide_alert?number={alert.number}")
+        page.wait(button)
+        page.evaluate(press.format("state", "fixed", button))
+        page.wait("document.querySelector('[role=alert]')?.textContent.startsWith('Reason or comment: is empty')")
+        assert page.evaluate("document.querySelector('#state').value") == "fixed"
+        page.evaluate(press.format("why", "rolled back", button))
+        page.wait("document.querySelector('main').textContent.includes(\"'decide_alert' not found\")")
 
 
 def test_page_inside_airflow_follows_theme_and_navigation(

@@ -38,13 +38,15 @@ class Form:
         title: heading of the page, with `{name}` for the value of a field.
         button: its text, and that of links to the form.
         role: who may decide, for messages.
-        about: path of the page that shows the subject, with `{name}` for the value of a field.
+        place: what the page of the subject shows.
+        about: path of that page, with `{name}` for the value of a field.
         effect: what the decision changes.
     """
 
     title: str
     button: str
     role: str
+    place: str
     about: str
     effect: str
     fields: tuple[Field, ...]
@@ -71,8 +73,9 @@ FORMS: Mapping[str, Form] = {
         title="Alert {number}: decide",
         button="Change state or comment",
         role="operator or approver",
+        place="the alert",
         about="alerts/{number}",
-        effect="The state `expected` does not change the baseline.",
+        effect="The state expected does not change the baseline.",
         fields=(
             Field("number", "Alert", kind="hidden"),
             Field(
@@ -97,6 +100,7 @@ FORMS: Mapping[str, Form] = {
         title="Baselines: {run}",
         button="Decide about baselines",
         role="approver",
+        place="the run",
         about="runs/{run}",
         effect="Applies to later verdicts of the chain in this mode and environment class; earlier ones stay.",
         fields=(
@@ -120,6 +124,7 @@ FORMS: Mapping[str, Form] = {
         title="Quarantine a failure: {run}",
         button="Quarantine a failure",
         role="approver",
+        place="the run",
         about="runs/{run}",
         effect="Later failures with the same signature are measured and shown, but do not block until the end.",
         fields=(
@@ -137,6 +142,7 @@ FORMS: Mapping[str, Form] = {
         title="Release quarantine {number}",
         button="Release",
         role="approver",
+        place="the quarantines",
         about="quarantines?show=all",
         effect="From the next verdict on, the failure blocks.",
         fields=(Field("number", "Quarantine", kind="hidden"), _WHY),

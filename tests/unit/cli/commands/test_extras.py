@@ -19,7 +19,13 @@ EXTRAS = PROJECT["optional-dependencies"]
 DISTRIBUTIONS = packages_distributions()
 OURS = {"tipcflow", "devcluster", "tipcflow_operators", "tipcflow_pages"}
 # Module of a requirement of a requirement -> the module of the latter.
-PARTS = {"markupsafe": "jinja2", "pydantic_core": "pydantic", "starlette": "fastapi", "werkzeug": "airflow"}
+PARTS = {
+    "markupsafe": "jinja2",
+    "pydantic_core": "pydantic",
+    "starlette": "fastapi",
+    "structlog": "airflow",
+    "werkzeug": "airflow",
+}
 
 
 @pytest.mark.parametrize(
