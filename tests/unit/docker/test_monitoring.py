@@ -107,3 +107,18 @@ def test_panels_of_the_dashboard_do_not_overlap(dashboard: dict[str, Any]) -> No
     for panel in dashboard["panels"]:
         sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
         assert {source["uid"] for source in sources} == {f"${{{variable['name']}}}"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "settings"),
+    [
+        ("JSON_LOGS", {"AIRFLOW__LOGGING__JSON_LOGS", "AIRFLOW__CELERY__TASK_LOGS_TO_STDOUT"}),
+        ("OTEL_ON", {"AIRFLOW__TRACES__OTEL_ON", "AIRFLOW__METRICS__OTEL_ON"}),
+        ("OTEL_ENDPOINT", {"OTEL_EXPORTER_OTLP_ENDPOINT"}),
+    ],
+)
+def test_variables_switch_logs_and_traces_of_all_components(root: Path, variable: str, settings: set[str]) -> None:
+    main = yaml.safe_load((root / "docker-compose.yaml").read_text())["x-environment"]
+    worker = yaml.safe_load((root / "compose.worker.yaml").read_text())["services"]["worker"]["environment"]
+    for environment in (main, worker):
+        assert {name for name, value in environment.items() if f"${{{variable}:-" in value} == settings
