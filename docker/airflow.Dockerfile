@@ -40,12 +40,16 @@ COPY docker/airflow_entrypoint.py docker/health.py docker/
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable .
 
 # A checkout made with umask 077 is readable for Airflow's user, too.
-RUN chmod --recursive a+rX /opt/tipcflow
+# Probes of Airflow's Helm chart call /entrypoint.
+RUN chmod --recursive a+rX /opt/tipcflow \
+    && chmod a+x docker/airflow_entrypoint.py \
+    && ln --symbolic /opt/tipcflow/docker/airflow_entrypoint.py /entrypoint
 
-# New volumes inherit the owner of these folders.
+# New volumes inherit the owner and mode of these folders. A container may run as any user of the group root (OpenShift).
 RUN groupadd --gid 50000 airflow \
-    && useradd --uid 50000 --gid airflow --create-home --home-dir /var/lib/airflow airflow \
-    && install --directory --owner airflow --group airflow /var/lib/airflow/logs /var/lib/tipcflow /var/lib/tipcflow-objects
+    && useradd --uid 50000 --gid airflow --no-create-home --home-dir /var/lib/airflow airflow \
+    && install --directory --owner airflow --group root --mode 0775 /var/lib/airflow /var/lib/airflow/logs \
+        /var/lib/tipcflow /var/lib/tipcflow-objects
 USER airflow
 
 ENV AIRFLOW_HOME=/var/lib/airflow \

@@ -1,8 +1,10 @@
+#!/usr/bin/env python
 """Start an Airflow component in its container, with secrets in files instead of the environment.
 
 Airflow passes its environment to every task, and a task can read that of the container's first process. Keys and
 passwords come from files in /run/secrets, or from variables of the same name in upper case. They are moved to
 airflow.cfg and to a password file of PostgreSQL, and tini becomes the first process, before the component starts.
+The container may run as any user: one that the image does not know gets a name and a home folder.
 Usage: airflow_entrypoint.py COMMAND [ARGUMENT...]
 """
 
@@ -12,6 +14,7 @@ import errno
 import io
 import json
 import os
+import pwd
 import re
 import sys
 import tempfile
@@ -44,6 +47,8 @@ CLIENT_KEY, CLIENT_KEY_FILE = "CLIENT_KEY", "client.key"
 _UNWRITABLE = (errno.EBUSY, errno.EROFS, errno.EACCES, errno.EPERM)
 # Passes signals to the component alone, as docker's own init does; it ends its tasks itself.
 INIT = ("tini", "--")
+# Name of a user without an entry in /etc/passwd.
+USER = "airflow"
 # The nodes of the profile `demo`: addresses as in docker-compose.yaml and configs/clusters/compose.yaml.
 LOGIN_KEY = "NODE_LOGIN_KEY"
 NETWORK = "10.213.77"
@@ -83,6 +88,23 @@ def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRET
         _keep(environ, home / CONNECTIONS_FILE, json.dumps(connections) + "\n", "TIPCFLOW_CONNECTIONS_FILE")
     for name in files:
         environ.pop(name, None)
+
+
+def name_user(environ: MutableMapping[str, str], home: Path) -> None:
+    """Give a user without an entry in /etc/passwd a name and a writable home folder, which Airflow requires.
+
+    Python takes the name from LOGNAME or USER. Engines set HOME to `/` for such a user.
+    """
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        environ["USER"] = environ["LOGNAME"] = environ.get("LOGNAME") or environ.get("USER") or USER
+        places = [place for place in (environ.get("HOME"), str(home)) if place and _is_writable(place)]
+        environ["HOME"] = places[0] if places else tempfile.mkdtemp(prefix="home-")
+
+
+def _is_writable(place: str) -> bool:
+    return os.access(place, os.W_OK | os.X_OK, effective_ids=True)
 
 
 def read_secrets(folder: Path) -> dict[str, str]:
@@ -158,5 +180,6 @@ def _write(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
+    name_user(os.environ, Path(os.environ["AIRFLOW_HOME"]))
     prepare(os.environ, Path(os.environ["AIRFLOW_HOME"]))
     os.execvp(INIT[0], [*INIT, *sys.argv[1:]])  # noqa: S606

@@ -165,6 +165,52 @@ def test_environment_of_processes_readable_by_tasks_has_no_secret(root: Path, gi
         assert (value in first) == is_kept, name
 
 
+# Another user without an entry in /etc/passwd, who may read the Python of these tests and write nothing of root's.
+CAPABILITY = "+dac_read_search"
+OTHER_USER = 12345
+AS_OTHER = ["setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", "--clear-groups"]
+AS_OTHER += [f"--inh-caps={CAPABILITY}", f"--ambient-caps={CAPABILITY}"]
+# What each component does first. An Airflow job takes the name of its user.
+NAME_JOB = (
+    "import os; from airflow.jobs.job import Job; from airflow.sdk.api.client import getuser;"
+    "from pathlib import Path; (Path.home() / 'written').touch();"
+    "print(os.getuid(), Job().unixname, getuser(), Path.home())"
+)
+
+
+@pytest.mark.process
+@pytest.mark.root
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_a_component_runs_as_a_user_that_the_image_does_not_know(
+    root: Path, tmp_path: Path, is_writable: bool
+) -> None:
+    if shutil.which("tini") is None:  # part of the image
+        pytest.skip("tini is not installed (Debian: apt-get install tini)")
+    home, temporary = tmp_path / "home", tmp_path / "tmp"
+    for folder in (home, temporary):
+        folder.mkdir()
+        os.chown(folder, OTHER_USER, OTHER_USER)
+    if not is_writable:
+        os.chown(home, 0, 0)
+    given = {"PATH": os.environ["PATH"], "HOME": "/", "TMPDIR": str(temporary), "AIRFLOW_HOME": str(home)}
+    given["AIRFLOW__LOGGING__BASE_LOG_FOLDER"] = str(temporary)
+    given["AIRFLOW_FERNET_KEY"] = base64.b64encode(b"x" * 32).decode()
+    command = [sys.executable, root / "docker/airflow_entrypoint.py", sys.executable, "-c", NAME_JOB]
+    done = subprocess.run([*AS_OTHER, *command], env=given, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    user, *names, found = done.stdout.split()[-4:]
+    assert (user, names) == (str(OTHER_USER), ["airflow", "airflow"])
+    assert Path(found) == home if is_writable else Path(found).parent == temporary
+    written = (home if is_writable else temporary).rglob("airflow.cfg")
+    assert [path.stat().st_uid for path in written] == [OTHER_USER]
+
+
+def test_a_known_user_keeps_its_environment(entrypoint: ModuleType, tmp_path: Path) -> None:
+    left: dict[str, str] = {}
+    entrypoint.name_user(left, tmp_path)
+    assert left == {}
+
+
 def test_nodes_become_connections_with_their_host_keys(
     env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
