@@ -100,6 +100,11 @@ lock: install ## Pin the newest allowed packages by version and hash
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) requirements/scheduler.in -o requirements/scheduler.txt
+	@# Only what scheduler.txt lacks.
+	UV_CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) -c requirements/scheduler.txt \
+		$$(sed -n 's/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements/scheduler.txt) \
+		requirements/kubernetes.in -o requirements/kubernetes.txt
+	sed -i '/^# The following packages were excluded/,$$d' requirements/kubernetes.txt
 	$(COMPILE) -c requirements/scheduler.txt requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt
 	$(COMPILE) requirements/audit.in -o requirements/audit.txt

@@ -5,6 +5,7 @@ Volcano, JobSet and Airflow's chart 1.22 say about the fields that are used (too
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,16 @@ def test_chart_has_the_settings_of_other_installations() -> None:
         section, option = name.removeprefix("AIRFLOW__").lower().split("__")
         if option not in {"executor", "parallelism"}:
             assert config[section][option] == value, name
+
+
+def test_provider_is_pinned_without_changing_the_packages_of_the_image() -> None:
+    def pins(name: str) -> set[str]:
+        return set(re.findall(r"(?m)^([\w.-]+)==", (ROOT / "requirements" / f"{name}.txt").read_text()))
+
+    assert "apache-airflow-providers-cncf-kubernetes" in pins("kubernetes")
+    assert not pins("kubernetes") & pins("scheduler")
+    page = (ROOT / "docs/tutorial/kubernetes.md").read_text()
+    assert "--no-deps --require-hashes -r requirements/kubernetes.txt" in page
 
 
 def test_no_file_contains_a_secret() -> None:
