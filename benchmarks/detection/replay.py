@@ -201,7 +201,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20261125)
     parser.add_argument("--rounds", type=int, default=1, help="number of draws of the confirm runs, averaged")
     parser.add_argument("--half", choices=("tune", "hold"), help="every second series by name")
-    parser.add_argument("--only", default="", help="only rules whose name contains this")
+    parser.add_argument("--only", default="", help="only the rule of this name, or all whose name contains it")
     parser.add_argument("--otava", default="", help="Python of an environment with apache-otava")
     args = parser.parse_args()
     series = half(read(args.series), args.half)
@@ -215,7 +215,8 @@ def main() -> None:
     judges |= RULES
     if args.otava:
         judges["Otava"] = lambda series: otava(args.otava)([series])[0]
-    judges = {name: judge for name, judge in judges.items() if args.only in name}
+    chosen = [args.only] if args.only in judges else [name for name in judges if args.only in name]
+    judges = {name: judges[name] for name in chosen}
     noise = sorted(one.sigma / one.level for one in quiet)
     print(f"{len(series)} series, {len(quiet)} quiet stretches, noise {noise[0]:.1%} to {noise[-1]:.1%}")
     print(
