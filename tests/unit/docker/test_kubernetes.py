@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tipcflow.config.settings import Settings
 from tipcflow.domain import KubernetesExec, Node
 
 ROOT = Path(__file__).parents[3]
@@ -72,6 +73,19 @@ def test_no_file_contains_a_secret() -> None:
     assert all(name.endswith("SecretName") for name in values["data"])
     kinds = {document["kind"] for path in MANIFESTS.glob("[!v]*.yaml") for document in documents(path.name)}
     assert "Secret" not in kinds
+
+
+def test_pods_share_an_object_store_and_no_folder() -> None:
+    values = documents("values.yaml")[0]
+    env = {setting["name"]: setting["value"] for setting in values["env"]}
+    assert Settings(store=env["TIPCFLOW_STORE"]).store == env["TIPCFLOW_STORE"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in values["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in values["volumes"]}
+    assert "emptyDir" in volumes[mounts[env["TIPCFLOW_HOME"]]]
+    assert "secret" in volumes[mounts[str(Path(env["AWS_CONFIG_FILE"]).parent)]]
+    # The same settings as in docker-compose.yaml.
+    objects = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["x-objects"]
+    assert objects.keys() <= env.keys()
 
 
 def test_workers_may_run_commands_in_pods_of_nodes_only() -> None:
