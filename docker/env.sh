@@ -17,11 +17,14 @@ for path in "$file" "$folder"; do
         exit 2
     fi
 done
-# Containers mount these, and their users are not the owner of the checkout.
-hidden=$(cd "$checkout" && find dags configs docker/access docker/*.sh ! -perm -004 -print -quit)
+# Containers mount these, and their users are not the owner of the checkout, which may be made with any umask.
+hidden=$(cd "$checkout" && find dags configs docker \( ! -perm -004 -o -type d ! -perm -001 \) -print -quit)
 if [ -n "$hidden" ]; then
-    echo "error: $hidden is not readable for the containers' users; run chmod -R a+rX dags configs docker" >&2
-    exit 2
+    if ! (cd "$checkout" && chmod -R a+rX dags configs docker); then
+        echo "error: $hidden is not readable for the containers' users; run chmod -R a+rX dags configs docker as its owner" >&2
+        exit 2
+    fi
+    echo "chmod -R a+rX dags configs docker: $hidden was not readable for the containers' users"
 fi
 
 work=$(mktemp -d)

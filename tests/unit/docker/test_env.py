@@ -89,19 +89,45 @@ def test_a_file_that_others_may_read_is_not_filled(root: Path, tmp_path: Path) -
     assert "chmod go-rwx" in result.stderr
 
 
-def test_files_unreadable_for_containers_are_an_error(root: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def checkout(root: Path, tmp_path: Path) -> Path:
+    """Some files of a clone that was made with umask 077."""
     for folder in ("dags", "configs/chains", "docker/access"):
         (tmp_path / folder).mkdir(parents=True)
     for name in ("env.sh", "redis.sh", "postgres_init.sh"):
         shutil.copy(root / "docker" / name, tmp_path / "docker")
+    (tmp_path / "configs/chains/a.txt").touch()
+    for path in tmp_path.rglob("*"):
+        path.chmod(path.stat().st_mode & 0o700)
+    return tmp_path
+
+
+def test_files_of_any_umask_are_opened_for_containers(checkout: Path) -> None:
+    result = make(checkout, checkout / ".env")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("chmod -R a+rX dags configs docker: dags was not readable for the containers'")
+    assert {path.stat().st_mode & 0o777 for path in checkout.glob("[!.]*/**/*.txt")} == {0o644}
+    opened = [path for path in checkout.glob("[!.]*/**") if path.is_dir()]
+    assert {path.stat().st_mode & 0o777 for path in [*opened, checkout / "docker/redis.sh"]} == {0o755}
+    assert (checkout / ".secrets").stat().st_mode & 0o777 == 0o700
+    assert (checkout / ".env").stat().st_mode & 0o777 == 0o600
     for hidden in ("docker/redis.sh", "configs/chains", "docker/access"):
-        (tmp_path / hidden).chmod(0o700)
-        result = make(tmp_path, tmp_path / ".env")
-        assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.startswith(f"error: {hidden} is not readable for the containers' users; run chmod")
-        assert not (tmp_path / ".env").exists()
-        (tmp_path / hidden).chmod(0o755)
-    assert make(tmp_path, tmp_path / ".env").returncode == 0
+        (checkout / hidden).chmod(0o750)
+        assert f"docker: {hidden} was not" in make(checkout, checkout / ".env").stdout
+    assert "chmod" not in make(checkout, checkout / ".env").stdout
+
+
+def test_files_of_another_owner_are_an_error_with_a_remedy(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path_factory.mktemp("programs")
+    (programs / "chmod").write_text("#!/bin/sh\nexit 1\n")
+    (programs / "chmod").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    result = make(checkout, checkout / ".env")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: dags is not readable for the containers' users; run chmod")
+    assert not (checkout / ".env").exists()
 
 
 def test_missing_private_key_is_not_replaced(root: Path, env: Mapping[str, str], tmp_path: Path) -> None:
