@@ -45,6 +45,8 @@ ALLOWED = (
     Allowed("tests/unit/docker/test_start.py", "tini is not installed", _IMAGE),
     Allowed("tests/unit/docker/test_certificates.py", "nginx is not installed", _IMAGE),
     Allowed("tests/unit/docker/test_certificates.py", "caddy is not installed", "nginx is the proxy of compose"),
+    Allowed("tests/ui/deployed/", "nginx is not installed", _IMAGE),
+    Allowed("tests/ui/deployed/", "prometheus is not installed", "the deployment's Prometheus is the site's own"),
     Allowed("tests/unit/docker/test_monitoring.py", "promtool is not installed", _IMAGE),
     Allowed(
         f"{_RUNNER}/test_observer.py",

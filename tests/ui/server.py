@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,12 +59,17 @@ def _environment(folder: Path, home: Path, port: int) -> dict[str, str]:
 
 @contextmanager
 def running(
-    folder: Path, home: Path, more: Mapping[str, str] | None = None, set_up: str = MIGRATE
+    folder: Path,
+    home: Path,
+    more: Mapping[str, str] | None = None,
+    set_up: str = MIGRATE,
+    options: Sequence[str] = (),
 ) -> Iterator[ApiServer]:
     """Start a server whose pages read from `home`; it is stopped afterwards.
 
     Args:
         more: environment of the server, also of the script `set_up`, which runs before it.
+        options: of `airflow api-server`.
     """
     (folder / "dags").mkdir(parents=True, exist_ok=True)
     with socket.socket() as free:
@@ -79,7 +84,7 @@ def running(
     server = ApiServer(f"http://127.0.0.1:{port}", folder / "log")
     with server.log.open("wb") as log:
         child = subprocess.Popen(
-            [airflow, "api-server", "--workers", "1"],
+            [airflow, "api-server", "--workers", "1", *options],
             env=environment,
             stdout=log,
             stderr=log,

@@ -20,29 +20,10 @@ import pytest
 import yaml
 from tests.support import postgres
 from tests.support.compose.local import free_port, process, until
+from tests.support.compose.tls import Certificates, nginx
 from tests.support.programs import need
 
 pytestmark = pytest.mark.process
-
-
-class Certificates:
-    """A folder of certificates, made by the script."""
-
-    def __init__(self, root: Path, folder: Path, secrets: Path) -> None:
-        self._script, self.folder = root / "docker/certificates.sh", folder
-        self._env = {"PATH": os.environ["PATH"], "TIPCFLOW_CERTIFICATES": str(folder)}
-        self._env["TIPCFLOW_SECRETS"] = str(secrets)
-
-    def make(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run([self._script, *words], env=self._env, capture_output=True, text=True, timeout=60)
-
-    @property
-    def files(self) -> dict[str, str]:
-        """Files of the server and of worker gpu-1, by the names of the secrets."""
-        found = {
-            name: str(self.folder / name.replace("_", ".")) for name in ("ca_crt", "server_crt", "server_key")
-        }
-        return found | {name: str(self.folder / "gpu-1/.secrets" / name) for name in ("client_crt", "client_key")}
 
 
 @pytest.fixture
@@ -222,31 +203,8 @@ def api_server() -> Iterator[int]:
 
 
 @pytest.fixture
-def proxy(certificates: Certificates, root: Path, tmp_path: Path, api_server: int) -> Iterator[str]:
-    """nginx with docker/nginx.conf, whose addresses and files are those of this machine."""
-    nginx, port = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), free_port()
-    if nginx is None:  # part of an image
-        pytest.skip("nginx is not installed (Debian: apt-get install nginx-light)")
-    text = (root / "docker/nginx.conf").read_text()
-    for old, new in {
-        "listen 8443": f"listen 127.0.0.1:{port}",
-        "api-server:8080": f"127.0.0.1:{api_server}",
-        "/tmp/": f"{tmp_path}/",
-        **{f"/run/secrets/{name}": path for name, path in certificates.files.items()},
-    }.items():
-        assert old in text or "client" in old
-        text = text.replace(old, new)
-    (tmp_path / "nginx.conf").write_text(text)
-    words = [
-        nginx,
-        "-c",
-        tmp_path / "nginx.conf",
-        "-g",
-        "daemon off; user root;" if os.geteuid() == 0 else "daemon off;",
-    ]
-    subprocess.run([*words, "-t"], check=True, capture_output=True, timeout=60)
-    with process(*words):
-        address = f"https://localhost:{port}"
+def proxy(certificates: Certificates, tmp_path: Path, api_server: int) -> Iterator[str]:
+    with nginx(certificates, tmp_path, api_server) as address:
         until(lambda: get(certificates, f"{address}/"))
         yield address
 
