@@ -38,7 +38,7 @@ def deployment(engine: Engine, images: dict[str, str]) -> Iterator[Deployment]:
     made = Deployment(engine, folder, "e2e")
     made.checkout()
     # Installed in the base image: apt-get needs no network.
-    made.configure(**images, APT_PACKAGES="unzip")
+    made.configure(**images, APT_PACKAGES="unzip", JSON_LOGS="True")
     made.compose("build", timeout=1100)
     try:
         made.up(**SCALE)

@@ -38,6 +38,15 @@ def _verify_everywhere(deployment: Deployment, run: str) -> None:
         assert f"valid ({len(lists)} of {len(lists)} collected files checked" in report
 
 
+def test_logs_are_json_with_fields_of_the_run(deployment: Deployment) -> None:
+    run = deployment.verdicts()[0][0]
+    shown = deployment.compose("logs", "--no-log-prefix", "--no-color", "worker", "triggerer").splitlines()
+    lines = [json.loads(line) for line in shown if line.startswith("{")]
+    ours = [line for line in lines if line.get("tipcflow_run") == run]
+    assert {line.get("tipcflow_node") for line in ours} >= {"node-1", "node-2"}
+    assert {"resolve", "prepare"} <= {line.get("task_id") for line in ours}
+
+
 def test_cli_in_a_container_reaches_the_nodes(deployment: Deployment) -> None:
     shown = deployment.inside("worker", "tipcflow", "nodes", "--cluster", "compose", check=False)
     # The toy suite needs no Paddle, which these nodes therefore lack.
