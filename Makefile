@@ -39,7 +39,7 @@ test-full: install ## All tests, including slow ones; updates docs/faults.md wit
 	@tools/node_torch.sh
 	@$(BIN)/python -m devcluster.install.prepare --servers
 	@npm cache add axe-core@4.14.1 || echo 'without npm, accessibility is not tested'
-	@status=0; TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full || status=$$?; tools/test_slurm.sh || status=$$?; exit $$status
+	@status=0; TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full || status=$$?; tools/test_slurm.sh --full || status=$$?; exit $$status
 
 test-slurm: install ## Tests on a real Slurm of four nodes on this machine (root; Debian: slurmctld slurmd slurm-client munge)
 	@tools/test_slurm.sh

@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
 # Runs tests/slurm on a Slurm of four nodes that the tests start. In namespaces of its own, if permitted, nothing of it
-# is left on the machine. Called by `make test-slurm`; arguments are those of pytest.
+# is left on the machine. Called by `make test-slurm`; with --full, also the tests marked `full`, by `make test-full`.
+# Other arguments are those of pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+marks="not full"
+if [ "${1:-}" = --full ]; then
+    marks="full or not full"
+    shift
+fi
 # Slurm resolves numeric addresses only if the machine has an address other than 127.0.0.1.
 own=(unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c
     'ip link set lo up && ip addr add 192.0.2.1/32 dev lo && "$@"; exit $?' own)
 "${own[@]}" true 2>/dev/null || own=()
-exec "${own[@]}" .venv/bin/pytest tests/slurm -rs "$@"
+exec "${own[@]}" .venv/bin/pytest tests/slurm -m "$marks" -rs "$@"

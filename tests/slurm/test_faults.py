@@ -1,34 +1,17 @@
 """What Slurm, its nodes and its users do to a run: every run gets a status, and nothing stays allocated."""
 
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.certify import TIPCFLOW, wait_for
+from tests.support.certify import wait_for
 from tests.support.slurm import SlurmSite
 
-from tipcflow.domain import Run, Status
+from tipcflow.domain import Status
 from tipcflow.domain.run.failure import FailureClass
-from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.execute.allocation.document import AllocationDocument
 
 pytestmark = pytest.mark.slurm
-
-
-def classes(site: SlurmSite, run: Run) -> set[FailureClass]:
-    """The failure classes of a run's attempts."""
-    with site.store() as store:
-        attempts = store.attempts.of(run.id)
-        failures = (store.documents.get(run.id, FailuresDocument) or FailuresDocument()).of(attempts)
-    return {failure.failure_class for failure in failures.values()}
-
-
-@pytest.fixture
-def slow(site: SlurmSite) -> SlurmSite:
-    """With trainings that take long enough for a fault."""
-    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 3")
-    return site
 
 
 def test_failed_rank_fails_the_run_and_names_its_node(site: SlurmSite) -> None:
@@ -42,7 +25,7 @@ def test_failed_rank_fails_the_run_and_names_its_node(site: SlurmSite) -> None:
 def test_node_whose_daemons_die_is_lost(slow: SlurmSite) -> None:
     done = slow.run_and(slow.training, lambda _: slow.slurm.kill_node("n2"))
     assert (done.code, done.run.status) == (5, Status.INFRA_FAILURE), done.output
-    assert classes(slow, done.run) == {FailureClass.NODE_LOST}
+    assert slow.classes(done.run) == {FailureClass.NODE_LOST}
     assert "n2" in done.run.reason
     assert slow.slurm.jobs() == {} or set(slow.slurm.jobs().values()) == {"COMPLETING"}
 
@@ -50,7 +33,7 @@ def test_node_whose_daemons_die_is_lost(slow: SlurmSite) -> None:
 def test_allocation_that_a_user_cancels_is_lost(slow: SlurmSite) -> None:
     done = slow.run_and(slow.training, lambda _: slow.slurm.cancel_all())
     assert (done.code, done.run.status) == (5, Status.INFRA_FAILURE), done.output
-    assert classes(slow, done.run) == {FailureClass.NODE_LOST}
+    assert slow.classes(done.run) == {FailureClass.NODE_LOST}
     slow.slurm.await_idle()
     assert slow.left_behind() == []
 
@@ -59,17 +42,9 @@ def test_killed_controller_leaves_a_run_that_reap_ends(slow: SlurmSite) -> None:
     slow.run_and(slow.training, lambda process: process.send_signal(signal.SIGKILL))
     assert list(slow.slurm.jobs().values()) == ["RUNNING"]
     assert slow.training(), "the job survives its controller"
-    reaped = subprocess.run(
-        [str(TIPCFLOW), "nodes", "reap", "--cluster", "local"],
-        env=slow.env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert reaped.returncode == 0, reaped.stdout + reaped.stderr
+    printed = slow.reap()
     run = slow.latest()
-    assert run.status is Status.INFRA_FAILURE, reaped.stdout
+    assert run.status is Status.INFRA_FAILURE, printed
     slow.slurm.await_idle()
     assert slow.left_behind() == []
 
@@ -79,8 +54,7 @@ def test_controller_killed_in_the_queue_leaves_a_request_that_reap_ends(site: Sl
         waits = lambda: "PENDING" in site.slurm.jobs().values()  # noqa: E731
         site.run_and(waits, lambda process: process.send_signal(signal.SIGKILL))
         assert waits()
-        words = [str(TIPCFLOW), "nodes", "reap", "--cluster", "local"]
-        subprocess.run(words, env=site.env, capture_output=True, timeout=120, check=True)
+        site.reap()
         assert site.latest().status is Status.INFRA_FAILURE
         assert list(site.slurm.jobs().values()) == ["RUNNING"]
 

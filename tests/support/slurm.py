@@ -6,6 +6,7 @@ loopback address, a port and a spool folder of its own.
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -17,7 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
-from tests.support.certify import Site, wait_for
+from tests.support.certify import TIPCFLOW, Site, wait_for
+from tests.support.sshd import Server, start_sshd
+
+from tipcflow.domain import Run
+from tipcflow.domain.run.failure import FailureClass
+from tipcflow.domain.run_documents import FailuresDocument
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "scontrol", "scancel")
 PORT = 17000
@@ -143,9 +149,10 @@ class LocalSlurm:
         return dict(line.split() for line in lines if line.strip())
 
     def processes(self) -> list[str]:
-        """Return the command lines of the processes of jobs on all nodes."""
+        """Return the command lines of the processes of jobs, and of their starters, on all nodes."""
+        marks = (f"{self.folder}/work/", "train.py", "Starter of an allocation")
         lines = subprocess.check_output(["ps", "-eo", "args"], text=True).splitlines()
-        return [line for line in lines if f"{self.folder}/work/" in line or "train.py" in line]
+        return [line for line in lines if any(mark in line for mark in marks)]
 
     def await_idle(self) -> None:
         """Wait until all nodes are free."""
@@ -157,6 +164,17 @@ class LocalSlurm:
         """End all jobs, as an administrator does."""
         for job in self.jobs():
             self.run("scancel", job)
+
+    @contextmanager
+    def login_node(self, folder: Path) -> Iterator[Server]:
+        """Run an sshd whose sessions have Slurm's commands, after the programs in the folder's `bin`, if any."""
+        path = f"{folder / 'bin'}:{self.env['PATH']}"
+        # With SHLVL, bash does not read the start-up file of the user, which may change PATH and take a while.
+        server = start_sshd(folder, f"SetEnv SLURM_CONF={self.conf} PATH={path} SHLVL=2")
+        try:
+            yield server
+        finally:
+            server.close()
 
     @contextmanager
     def occupied(self) -> Iterator[None]:
@@ -178,12 +196,50 @@ class LocalSlurm:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
+    def kill_daemon(self, name: str) -> None:
+        """Kill slurmctld, or the slurmd of a node; its steps keep running."""
+        self.stop(name, signal.SIGKILL)
+
+    def kill_starter(self, name: str) -> None:
+        """Kill slurmstepd of the step in which jobs are started on a node."""
+        steps = [
+            pid
+            for pid in _pids()
+            if re.fullmatch(r"slurmstepd: \[\d+\.0\]", _read(pid, "cmdline").strip("\0 "))
+            and f"TEST_SLURMD={name}" in _variables(pid)
+        ]
+        assert steps, "no step"
+        for pid in steps:
+            os.kill(pid, signal.SIGKILL)
+
+    def set_partition(self, state: str) -> None:
+        """Set the state of the partition, as an administrator does."""
+        self.run("scontrol", "update", "partitionname=ci", f"state={state}")
+
+    @contextmanager
+    def full_queue(self) -> Iterator[None]:
+        """Restart slurmctld with as many jobs as it accepts: ended ones count until they are purged."""
+        text = self.conf.read_text()
+        known = len(self.run("squeue", "--states=all", "--noheader", "--format=%i").split())
+        self._restart_with(f"{text}MaxJobCount={known}\n".replace("MinJobAge=120", "MinJobAge=0"))
+        try:
+            yield
+        finally:
+            self._restart_with(text)
+
+    def _restart_with(self, conf: str) -> None:
+        self.conf.write_text(conf)
+        self.stop("slurmctld")
+        self.start("slurmctld")
+        wait_for(lambda: "UP" in self.run("scontrol", "ping", check=False), what="slurmctld")
+
     def recover(self) -> None:
         """End all jobs, start the daemons that were stopped, and wait until all nodes are free."""
         for name in ("slurmctld", *self.names):
             if name not in self._processes or self._processes[name].poll() is not None:
                 self.start(name)
         wait_for(lambda: "UP" in self.run("scontrol", "ping", check=False), what="slurmctld")
+        self.set_partition("UP")
         self.cancel_all()
         self.await_idle()
 
@@ -243,6 +299,11 @@ class SlurmSite(Site):
         """Change keys of the cluster file."""
         self.slurm.write_cluster_file(self.cluster_file, **settings)
 
+    def log_in_by(self, login: Server, *, connection: str = "") -> None:
+        """Reach Slurm's commands by that sshd; in Airflow by a connection of that ID."""
+        ssh = login.node().ssh.model_dump(exclude_defaults=True)
+        self.configure_cluster(login={"ssh": ssh, **({"connection": connection} if connection else {})})
+
     def training(self) -> bool:
         """Whether a worker of the toy suite's training is running."""
         return any("train.py" in line and "srun" not in line for line in self.slurm.processes())
@@ -254,11 +315,25 @@ class SlurmSite(Site):
 
     def replace_program(self, folder: Path, name: str, script: str) -> None:
         """Put a shell script before one of Slurm's programs; `$REAL` is the program."""
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         real = shutil.which(name, path=self.env["PATH"])
         (folder / name).write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
         (folder / name).chmod(0o755)
         self.first = str(folder)
+
+    def classes(self, run: Run) -> set[FailureClass]:
+        """Return the failure classes of a run's attempts."""
+        with self.store() as store:
+            attempts = store.attempts.of(run.id)
+            failures = (store.documents.get(run.id, FailuresDocument) or FailuresDocument()).of(attempts)
+        return {failure.failure_class for failure in failures.values()}
+
+    def reap(self) -> str:
+        """Return what `tipcflow nodes reap` prints."""
+        words = [str(TIPCFLOW), "nodes", "reap", "--cluster", "local"]
+        done = subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     def left_behind(self) -> list[str]:
         """Remaining processes of jobs, and allocations; empty after a clean end."""

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -37,15 +37,29 @@ def keygen(path: Path, *options: str) -> Path:
 
 @dataclass
 class Server:
-    """A running sshd.
+    """An sshd.
 
     Attributes:
         folder: its keys and files: `id` may log in, `stranger` may not.
+        program: its path.
     """
 
     folder: Path
     port: int
-    process: subprocess.Popen[bytes]
+    program: str
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        log = self.folder / "log"
+        log.unlink(missing_ok=True)
+        argv = [self.program, "-D", "-f", str(self.folder / "sshd_config"), "-E", str(log)]
+        self.process = subprocess.Popen(argv)
+        end = time.monotonic() + 20
+        while "Server listening" not in (log.read_text() if log.exists() else ""):
+            assert self.process.poll() is None, log.read_text()
+            assert time.monotonic() < end, "sshd did not start"
+            time.sleep(0.01)
 
     def node(self, **ssh: object) -> Node:
         """The node that it is; `ssh` replaces parts of the address."""
@@ -79,47 +93,51 @@ class Server:
         self.process.wait(timeout=10)
 
 
+def start_sshd(folder: Path, *options: str, port: int = 0) -> Server:
+    """Start an sshd with keys of its own in the new folder.
+
+    Args:
+        options: further lines of its configuration.
+        port: 0 for a free one.
+    """
+    sshd = need("sshd", "openssh-server")
+    make_sshd_folder()
+    folder.mkdir()
+    for name in ("host_key", "id", "stranger"):
+        keygen(folder / name)
+    (folder / "authorized_keys").write_text((folder / "id.pub").read_text())
+    port = port or free_port()
+    (folder / "sshd_config").write_text(
+        "\n".join(
+            [
+                *options,
+                f"ListenAddress 127.0.0.1:{port}",
+                f"HostKey {folder}/host_key",
+                f"AuthorizedKeysFile {folder}/authorized_keys",
+                f"PidFile {folder}/pid",
+                "PasswordAuthentication no",
+                "KbdInteractiveAuthentication no",
+                "StrictModes no",
+                "UsePAM no",
+                "Subsystem sftp internal-sftp",
+            ]
+        )
+        + "\n"
+    )
+    server = Server(folder, port, sshd)
+    server.start()
+    server.learn()
+    return server
+
+
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """`make_server("Option value", …)`: an sshd with further options."""
-    sshd = need("sshd", "openssh-server")
-    make_sshd_folder()
     made: list[Server] = []
 
     def make(*options: str) -> Server:
-        folder = tmp_path / f"server{len(made)}"
-        folder.mkdir()
-        for name in ("host_key", "id", "stranger"):
-            keygen(folder / name)
-        (folder / "authorized_keys").write_text((folder / "id.pub").read_text())
-        port = free_port()
-        (folder / "sshd_config").write_text(
-            "\n".join(
-                [
-                    *options,
-                    f"ListenAddress 127.0.0.1:{port}",
-                    f"HostKey {folder}/host_key",
-                    f"AuthorizedKeysFile {folder}/authorized_keys",
-                    f"PidFile {folder}/pid",
-                    "PasswordAuthentication no",
-                    "KbdInteractiveAuthentication no",
-                    "StrictModes no",
-                    "UsePAM no",
-                    "Subsystem sftp internal-sftp",
-                ]
-            )
-            + "\n"
-        )
-        argv = [sshd, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")]
-        server = Server(folder, port, subprocess.Popen(argv))
-        made.append(server)
-        server.learn()
-        end = time.monotonic() + 20
-        while "Server listening" not in ((folder / "log").read_text() if (folder / "log").exists() else ""):
-            assert server.process.poll() is None, (folder / "log").read_text()
-            assert time.monotonic() < end, "sshd did not start"
-            time.sleep(0.01)
-        return server
+        made.append(start_sshd(tmp_path / f"server{len(made)}", *options))
+        return made[-1]
 
     yield make
     for server in made:

@@ -118,8 +118,7 @@ class CommandTransport(ABC):
         # A slurmctld that does not respond does not end an allocation: the step reports whether its node is.
         if (done.exit_code and "Invalid job id" not in text) or any(job.is_running for job in jobs):
             return
-        states = [jobs[0].state, *([jobs[0].reason] if jobs[0].reason != "None" else [])] if jobs else []
-        why = f" ({', '.join(states)})" if states else ""
+        why = f" ({jobs[0].ended_by})" if jobs else ""
         raise InfraError(
             f"node {self.node.name}: the allocation has ended: Slurm job {place.job}{why}",
             node=self.node.name,

@@ -94,6 +94,8 @@ def test_step_that_slurm_refuses_is_an_error_of_the_node(programs: Path) -> None
     ("output", "words"),
     [
         ("echo '7|NODE_FAIL|NodeDown|N/A|N/A|n1|tipc'", r"has ended: Slurm job 7 \(NODE_FAIL, NodeDown\)"),
+        ("echo '7|COMPLETING|TimeLimit|N/A|N/A|n1|tipc'", r"has ended: Slurm job 7 \(TimeLimit\)"),
+        ("echo '7|COMPLETING|None|N/A|N/A|n1|tipc'", r"has ended: Slurm job 7 \(COMPLETING\)"),
         ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "has ended: Slurm job 7$"),
     ],
 )

@@ -53,6 +53,12 @@ class SlurmJob:
         return self.state in RUNNING
 
     @property
+    def ended_by(self) -> str:
+        """State and reason of a job that has ended; only the reason, if it is known, while its processes end."""
+        reason = "" if self.reason == "None" else self.reason
+        return reason if reason and self.state == "COMPLETING" else ", ".join(filter(None, (self.state, reason)))
+
+    @property
     def is_active(self) -> bool:
         """Whether it waits or runs."""
         return self.is_waiting or self.is_running

@@ -27,6 +27,8 @@ LAUNCHER = re.compile(r"(SLURM|SLURMD|SBATCH|SRUN|PMI|PMI2|PMIX|OMPI|MPI)_.*")
 KEPT = ("SLURM_JOB_ID", "SLURM_CONF")
 REQUEST_BYTES = 1 << 20
 PATIENCE_S = 10.0
+# Slurm's default KillWait: from SIGTERM to SIGKILL, seconds. Afterwards processes that cannot be killed are left.
+KILL_WAIT_S = 30.0
 
 
 def name_of(job: str, node: str) -> str:
@@ -93,12 +95,58 @@ def adopt_orphans() -> None:
         sys.stderr.write(f"orphans cannot be adopted: {error}\n")
 
 
-def serve(first_s: float) -> int:
+def descendants() -> list[set[int]]:
+    """Return the children of this process, their children, and so on."""
+    parents = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/" + name + "/stat", "rb") as file:
+                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            continue  # it has ended
+    levels = [{os.getpid()}]
+    while levels[-1]:
+        levels.append({pid for pid, parent in parents.items() if parent in levels[-1]})
+    return levels[1:-1]
+
+
+def send(number: int, pids: set[int]) -> None:
+    """Send a signal."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def end_jobs(wait_s: float) -> None:
+    """End all processes below this one, as Slurm does at the end of a step.
+
+    Args:
+        wait_s: from SIGTERM to SIGKILL.
+    """
+    # The runners and their guards: a runner ends its job and writes the exit record.
+    for pids in descendants()[:2]:
+        send(signal.SIGTERM, pids)
+    start = time.monotonic()
+    while reap() and time.monotonic() < start + 2 * wait_s:
+        if time.monotonic() > start + wait_s:
+            for pids in descendants():
+                send(signal.SIGKILL, pids)
+        time.sleep(0.1)
+
+
+def serve(first_s: float, kill_wait_s: float = KILL_WAIT_S) -> int:
     """Serve until Slurm ends the step; return the exit code.
+
+    Without slurmstepd, its parent, Slurm cannot end the processes of the step, and considers the node free after
+    the allocation: the starter ends them, and itself.
 
     Args:
         first_s: if there is no request for this long after the start, it ends: no controller uses the allocation.
+        kill_wait_s: as in `end_jobs`.
     """
+    parent = os.getppid()
     adopt_orphans()
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     server.bind("\0" + name_of(os.environ["SLURM_JOB_ID"], os.environ["SLURMD_NODENAME"]))
@@ -110,6 +158,10 @@ def serve(first_s: float) -> int:
     used = False
     # After SIGTERM the runners write their exit records: the step must not end, and end them, before that.
     while reap() or not ending:
+        if os.getppid() != parent:
+            server.close()
+            end_jobs(kill_wait_s)
+            return 1
         if not used and time.monotonic() > until:
             return 0
         if not select.select([server], [], [], 1.0)[0]:

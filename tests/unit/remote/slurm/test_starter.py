@@ -27,11 +27,11 @@ WAIT_S = 30.0
 class Starter:
     """A running starter of job `job` on node n1."""
 
-    def __init__(self, first_s: float = 60.0) -> None:
+    def __init__(self, first_s: float = 60.0, *, below: tuple[str, ...] = ()) -> None:
         self.job = uuid.uuid4().hex[:12]
         self.env = {**os.environ, "SLURM_JOB_ID": self.job, "SLURMD_NODENAME": "n1", "SLURM_PROCID": "0"}
-        text = f"{slurm._starter()}\nsys.exit(serve({first_s}))"
-        self.process = subprocess.Popen([sys.executable, "-I", "-S", "-c", text], env=self.env)
+        text = f"{slurm._starter()}\nsys.exit(serve({first_s}, 1.0))"
+        self.process = subprocess.Popen([*below, sys.executable, "-I", "-S", "-c", text], env=self.env)
 
     def request(self, **request: object) -> bytes:
         """Return the response to a request."""
@@ -109,6 +109,24 @@ def test_term_waits_for_the_orphans_of_commands(starter: Starter, tmp_path: Path
     assert done.exists()
 
 
+def test_starter_without_its_parent_ends_all_processes(tmp_path: Path) -> None:
+    """The parent stands for slurmstepd: Slurm cannot end the processes of its step any more."""
+    starter = Starter(below=("/bin/sh", "-c", '"$@"; exit', "stepd"))
+    obeys = f"trap 'touch {tmp_path}/record; exit' TERM; echo $$; exec >/dev/null; sleep 50 & wait"
+    ignores = "trap '' TERM; echo $$; exec >/dev/null; sleep 50"
+    words = ["/bin/sh", "-c", '(/bin/sh -c "$1" &)', "sh"]
+    pids = [int(starter.request(words=[*words, script])) for script in (obeys, ignores)]
+    starter.process.kill()
+    starter.process.wait()
+    deadline = time.monotonic() + WAIT_S
+    while any(map(is_running, pids)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (tmp_path / "record").exists()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client, pytest.raises(ConnectionRefusedError):
+        client.connect("\0" + name_of(starter.job, "n1"))
+
+
 def test_starter_without_any_request_ends() -> None:
     assert Starter(first_s=0.1).process.wait(WAIT_S) == 0
 
@@ -140,6 +158,14 @@ def test_runner_starts_jobs_below_the_starter(starter: Starter, tmp_path: Path) 
     while not (tmp_path / "done").exists():
         assert time.monotonic() < deadline, (job / "runner.log").read_text()
         time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def ancestors(pid: int) -> set[int]:

@@ -1,0 +1,45 @@
+"""What limits an allocation: its time, the state of its partition, and the number of jobs that Slurm accepts."""
+
+import pytest
+from tests.support.slurm import SlurmSite
+
+from tipcflow.domain import Status
+from tipcflow.domain.run.failure import FailureClass
+
+pytestmark = pytest.mark.slurm
+
+
+@pytest.mark.full
+def test_allocation_that_reaches_its_time_limit_is_lost(slow: SlurmSite) -> None:
+    slow.edit_params("--step-time 3", "--step-time 30")
+    slow.configure_cluster(time_limit_minutes=1)
+    done = slow.run()
+    assert (done.code, done.run.status) == (5, Status.INFRA_FAILURE), done.output
+    assert slow.classes(done.run) == {FailureClass.NODE_LOST}
+    assert "TimeLimit)" in done.run.reason
+    slow.slurm.await_idle()
+    assert slow.left_behind() == []
+
+
+def test_partition_that_is_down_is_named_while_the_run_waits(site: SlurmSite) -> None:
+    site.slurm.set_partition("DOWN")
+    done = site.run("--wait-minutes", "0.1")
+    assert (done.code, done.run.status) == (5, Status.INFRA_FAILURE), done.output
+    assert "reason PartitionDown" in done.run.reason
+    assert site.slurm.jobs() == {}, "the request was withdrawn"
+
+
+def test_partition_that_accepts_no_jobs_is_a_config_error(site: SlurmSite) -> None:
+    site.slurm.set_partition("INACTIVE")
+    done = site.run("--wait-minutes", "0.1")
+    assert (done.code, done.run.status) == (2, Status.CONFIG_ERROR), done.output
+    assert "partition: Slurm refuses the request" in done.run.reason
+
+
+@pytest.mark.full
+def test_full_queue_is_retried_until_the_deadline(site: SlurmSite) -> None:
+    with site.slurm.occupied(), site.slurm.full_queue():
+        done = site.run("--wait-minutes", "0.1")
+        assert (done.code, done.run.status) == (5, Status.INFRA_FAILURE), done.output
+        assert "no allocation within 6 s" in done.run.reason
+        assert list(site.slurm.jobs().values()) == ["RUNNING"]
