@@ -94,14 +94,14 @@ def test_backup_is_restored_over_newer_data(deployment: Deployment) -> None:
 
 
 def test_old_rows_and_logs_are_removed(deployment: Deployment) -> None:
-    env = {"TIPCFLOW_HOME": str(deployment.folder / "old"), "AIRFLOW_HOME": deployment.env["AIRFLOW_HOME"]}
+    home = deployment.scheduler.site.home
     with deployment.scheduler.site.store() as store:
         ended = record_run(store, a_run("20250101t000000-toy-0a1b", created_at=store.now() - 500 * 86_400.0))
-    old, new = deployment.folder / "old/runs" / ended.id, deployment.folder / "old/runs/unknown"
-    logs = Path(env["AIRFLOW_HOME"]) / "logs" / "dag_id=toy"
+    old, new = home / "runs" / ended.id, home / "runs" / "unknown"
+    logs = Path(deployment.env["AIRFLOW_HOME"]) / "logs" / "dag_id=toy"
     for folder in (old, new, logs):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "main.log").write_text("x")
     deployment.run(f"touch --date='-500 days' {new} {logs}/main.log")
-    deployment.run(blocks("Retention")[0], **env)
+    deployment.run(blocks("Retention")[0])
     assert [path.exists() for path in (old, new, logs)] == [False, True, False]
