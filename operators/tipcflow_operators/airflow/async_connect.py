@@ -1,6 +1,7 @@
 """Connects triggers to nodes: by Airflow connections and the SSH provider's asynchronous hook, or by `exec`."""
 
 import asyncio
+import getpass
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -42,13 +43,21 @@ async def _ssh(node: Node) -> "asyncssh.SSHClientConnection":
     Raises:
         InfraError: the login failed; the same messages as `tipcflow_operators.airflow.connect`.
     """
-    hook = (await asyncio.to_thread(_hook_class))(ssh_conn_id=node.connection)
+    hook = await asyncio.to_thread(_hook_class)
     try:
-        return await asyncio.wait_for(hook.get_conn(), TIMEOUT_S)
+        return await asyncio.wait_for(_open(hook, node.connection), TIMEOUT_S)
     except Exception as error:
         route = connection_route(node, node.connection, where=node.address, host=node.address, timeout_s=TIMEOUT_S)
         explained = explain(error, route)
         raise dropped(explained, route) if isinstance(explained, DroppedError) else explained from error
+
+
+async def _open(hook: type["SSHHookAsync"], connection: str) -> "asyncssh.SSHClientConnection":
+    from airflow.sdk import BaseHook
+
+    known = await BaseHook.aget_connection(connection)
+    # As the hook of tasks does: asyncssh fails if the connection has no login, and logs in as the user '' if empty.
+    return await hook(ssh_conn_id=connection, username=known.login or getpass.getuser()).get_conn()
 
 
 def _hook_class() -> type["SSHHookAsync"]:

@@ -258,6 +258,7 @@ def test_the_ssh_provider_is_imported_in_a_thread(monkeypatch: pytest.MonkeyPatc
         return Hook
 
     monkeypatch.setattr(async_connect, "_hook_class", imported)
+    monkeypatch.setenv(f"AIRFLOW_CONN_{NODES[0].connection.upper()}", "ssh://a")
 
     async def connected() -> AsyncTransport:
         async with async_connect.connect_async(NODES[0]) as transport:
