@@ -56,8 +56,11 @@ async def _open(hook: type["SSHHookAsync"], connection: str) -> "asyncssh.SSHCli
     from airflow.sdk import BaseHook
 
     known = await BaseHook.aget_connection(connection)
-    # As the hook of tasks does: asyncssh fails if the connection has no login, and logs in as the user '' if empty.
-    return await hook(ssh_conn_id=connection, username=known.login or getpass.getuser()).get_conn()
+    # As the hook of tasks does: asyncssh fails without a login, and logs in as the user '' with an empty one.
+    opened: asyncssh.SSHClientConnection = await hook(
+        ssh_conn_id=connection, username=known.login or getpass.getuser()
+    ).get_conn()
+    return opened
 
 
 def _hook_class() -> type["SSHHookAsync"]:

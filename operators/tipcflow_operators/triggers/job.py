@@ -12,11 +12,13 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tipcflow.config.settings import settings
 from tipcflow.config.waits import Waits
-from tipcflow.domain import Node, StoppedBy
+from tipcflow.domain import Node, SlurmStep, StoppedBy
 from tipcflow.domain.run.job_event import JobEnd, JobGone, JobHang, JobLog, JobTrained, LegEnd, RunnerAlive, decode
 from tipcflow.execute.job.listening import progress_event
 from tipcflow.execute.progress import Kind, Listener
 from tipcflow.remote import commands
+from tipcflow.remote.slurm import commands as slurm
+from tipcflow.remote.slurm.output import is_over
 from tipcflow.remote.stillness import Stalled, Stillness
 from tipcflow_operators.airflow.async_connect import connect_async
 from tipcflow_operators.airflow.events import TaskLog, listener
@@ -170,7 +172,7 @@ class JobTrigger(BaseTrigger):
                 now = time.monotonic()
                 lost_at = lost_at or now
                 self.log.warning("cannot watch node %s (%r); its job keeps running", self.node.name, error)
-                if now - lost_at > self.lost_after_s:
+                if now - lost_at > self.lost_after_s or await self._is_allocation_over():
                     break
                 # Not tenacity: the time since the loss is counted over watches, and the countdown ends the loop.
                 await asyncio.sleep(pause * random.uniform(0.7, 1.3))
@@ -259,6 +261,22 @@ class JobTrigger(BaseTrigger):
         if not has_output:
             raise ConnectionError("the node's runner sent no data")
         return False
+
+    async def _is_allocation_over(self) -> bool:
+        """Return whether Slurm has ended the node's allocation, and with it the job; False if unknown."""
+        place = self.node.slurm
+        if place is None or not place.job:
+            return False
+        # Slurm's commands run where the connection leads, not on the node.
+        login = self.node.model_copy(update={"slurm": SlurmStep(login=True, local=place.local)})
+        try:
+            async with asyncio.timeout(STOP_S):
+                async with connect_async(login) as transport:
+                    done = await transport.run(slurm.state(self.node))
+        except Exception as error:
+            self.log.warning("cannot query the allocation of node %s: %r", self.node.name, error)
+            return False
+        return is_over(done.exit_code, *(text.decode(errors="replace") for text in (done.stdout, done.stderr)))
 
     def _take(self, message: dict[str, Any], listen: Listener) -> bool:
         """Handle an event of the runner; return True for the last one."""

@@ -12,7 +12,7 @@ from tipcflow.remote import commands
 from tipcflow.remote.fetching import Listed, listed_in, pack_files
 from tipcflow.remote.runner.outputs import is_secret
 from tipcflow.remote.slurm import commands as slurm
-from tipcflow.remote.slurm.output import jobs_in
+from tipcflow.remote.slurm.output import is_over, jobs_in
 from tipcflow.transport.base import Completed
 
 STATE_S = 30.0
@@ -113,11 +113,10 @@ class CommandTransport(ABC):
         if not place.job:
             raise self._error("is not allocated: a run of a Slurm cluster allocates its nodes")
         done = self._run(slurm.state(self.node), io.BytesIO(), STATE_S)
-        text = done.stderr.decode(errors="replace")
-        jobs = jobs_in(done.stdout.decode(errors="replace"))
-        # A slurmctld that does not respond does not end an allocation: the step reports whether its node is.
-        if (done.exit_code and "Invalid job id" not in text) or any(job.is_running for job in jobs):
+        output, errors = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        if not is_over(done.exit_code, output, errors):
             return
+        jobs = jobs_in(output)
         why = f" ({jobs[0].ended_by})" if jobs else ""
         raise InfraError(
             f"node {self.node.name}: the allocation has ended: Slurm job {place.job}{why}",

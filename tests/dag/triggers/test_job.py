@@ -13,7 +13,7 @@ import pytest
 from airflow.triggers.base import TriggerEvent
 
 from tipcflow.config.waits import Waits
-from tipcflow.domain import Node
+from tipcflow.domain import Node, SlurmStep
 from tipcflow.execute.events import read_events
 from tipcflow.execute.progress import Kind
 from tipcflow.remote import commands
@@ -240,6 +240,51 @@ def test_a_garbled_leg_record_does_not_end_the_watch(
     requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fired_by(a_trigger(), monkeypatch, [{"event": "leg", "record": [1]}, {"event": "end"}])["attempt"] == 3
+
+
+def test_end_of_the_allocation_wakes_the_task_at_once(
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after `lost_after_s`: no step will reach the node again. The login node is queried, not the node."""
+    states = [OSError("connection lost"), b"7|RUNNING|None|N/A|N/A|a|t\n", b"7|COMPLETING|NodeDown|N/A|N/A|a|t\n"]
+    allocated = NODES[0].model_copy(update={"slurm": SlurmStep(job="7")})
+    asked: list[bool] = []
+
+    class Line:
+        async def lines(self, *_: Any, **__: Any) -> AsyncGenerator[bytes, None]:
+            for line in ():
+                yield line
+
+        async def run(self, command: str) -> Completed:
+            assert "--jobs=7" in command
+            state = states.pop(0)
+            if isinstance(state, OSError):
+                raise state
+            return Completed(0, state, b"")
+
+    @asynccontextmanager
+    async def connection(node: Node) -> Any:
+        assert node.slurm is not None
+        asked.append(node.slurm.login)
+        yield Line()
+
+    async def first() -> TriggerEvent:
+        return await asyncio.wait_for(anext(a_trigger(node=allocated.model_dump(mode="json")).run()), 60)
+
+    async def no_pause(_: float) -> None:
+        pass
+
+    monkeypatch.setattr(triggers, "connect_async", connection)
+    monkeypatch.setattr(triggers.asyncio, "sleep", no_pause)
+    assert asyncio.run(first()).payload == {
+        "step": "train",
+        "resume": {},
+        "attempt": 3,
+        "stood": None,
+        "hung": "",
+        "hang_number": 0,
+    }
+    assert asked == [False, True] * 3
 
 
 def test_the_ssh_provider_is_imported_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,16 @@ def jobs_in(text: str) -> list[SlurmJob]:
     return sorted(jobs, key=lambda job: (job.submitted or 0.0, int(job.id)))
 
 
+def is_over(code: int, output: str, errors: str) -> bool:
+    """Whether a job has ended, by the result of `commands.state`.
+
+    A slurmctld that does not respond ends no allocation: a step reports whether its node is lost.
+    """
+    if code and "Invalid job id" not in errors:
+        return False
+    return not any(job.is_running for job in jobs_in(output))
+
+
 def time_in(text: str) -> float | None:
     """Return a time in UTC, seconds since the epoch; None for `N/A` and `Unknown`."""
     try:

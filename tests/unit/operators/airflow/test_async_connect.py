@@ -14,7 +14,9 @@ from tipcflow_operators.airflow.async_connect import connect_async
 pytestmark = pytest.mark.process
 
 
-@pytest.mark.parametrize("login", [{}, {"login": ""}, {"login": getpass.getuser()}], ids=["none", "empty", "given"])
+@pytest.mark.parametrize(
+    "login", [{}, {"login": ""}, {"login": getpass.getuser()}], ids=["none", "empty", "given"]
+)
 def test_connection_without_login_is_that_of_the_own_user(
     login: dict[str, str],
     make_server: Callable[..., Server],  # noqa: F811
