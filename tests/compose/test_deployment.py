@@ -156,6 +156,16 @@ def test_nodes_do_not_reach_control(deployment: Deployment, engine: Engine, serv
     assert deployment.inside("worker", "bash", "-c", connect.format(address)) == "open"
 
 
+@pytest.mark.parametrize(("service", "port"), [("worker", 8793), ("triggerer", 8794)])
+def test_nodes_read_no_log(deployment: Deployment, service: str, port: int) -> None:
+    # Airflow's log server listens on all networks of its container and requires a token.
+    url = f"http://{service}:{port}/log/any"
+    shown = deployment.inside(
+        "node-1", "curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}", url
+    )
+    assert shown.strip() == "403"
+
+
 def test_hung_instance_becomes_unhealthy_and_no_other(deployment: Deployment) -> None:
     hung = {service: deployment.containers(service)[0] for service in AIRFLOW}
     others = {service: deployment.containers(service)[1] for service in SCALE}
