@@ -1,4 +1,4 @@
-"""`tipcflow bisect` as a user types it: a git history of the sample suite, real SSH nodes."""
+"""`tipcflow bisect` as a user types it: a git history of the toy suite, real SSH nodes."""
 
 import json
 import signal
