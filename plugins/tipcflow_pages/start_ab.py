@@ -16,6 +16,7 @@ from tipcflow.domain.triggers import AB
 from tipcflow.execute.ab.metrics import check_names
 from tipcflow.execute.ab.progress import Limits
 from tipcflow.execute.ab.sides import check_limits, check_sides
+from tipcflow.execute.chain.measured import chain_metrics
 from tipcflow.execute.request import RequestDocument, RunRequest
 from tipcflow.execute.verdict.judge import load_policy
 from tipcflow_operators.airflow.internals import GetUserDep, action_logging
@@ -108,6 +109,7 @@ def start(
     words = (a, b, framework_a, framework_b, cluster, metric, pairs, max_pairs)
     choice = Choice(*(word.strip() for word in words))
     try:
+        check_names(choice.metrics, chain_metrics(store, chain.run.chain, chain.run.mode, chain.run.compat))
         conf = _checked(chain, choice, chosen)
     except ConfigError as error:
         return _page(request, user, chain, choice, problem=_named(error))
@@ -141,7 +143,6 @@ def _checked(chain: _Chain, choice: Choice, chosen: SettingsDep) -> dict[str, An
     if choice.cluster not in chain.clusters:
         expected = f"one of {', '.join(chain.clusters)}"
         raise ConfigError("unknown cluster", key="Cluster", found=choice.cluster, expected=expected)
-    check_names(choice.metrics)
     check_limits(limits)
     load_cluster(choice.cluster, chosen.config_dir)
     load_policy(chain.policy, chosen.config_dir)

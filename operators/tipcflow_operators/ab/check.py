@@ -11,6 +11,7 @@ from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.tasks.request import given_params, param_error
 
 CHECK = "check"
+_NAMES = {"PARAMS": "params_file"}
 
 
 class CheckOperator(BaseOperator):
@@ -28,26 +29,30 @@ class CheckOperator(BaseOperator):
             try:
                 return self._check(request)
             except ConfigError as error:
-                raise param_error(error) from error
+                raise param_error(error, _NAMES) from error
 
     def _check(self, request: AbRequest) -> dict[str, dict[str, str]]:
         from tipcflow.config.suite import load_suite
+        from tipcflow.domain.run.names import ChainName
         from tipcflow.execute.ab.metrics import check_names
         from tipcflow.execute.ab.sides import check_limits, sides_of
         from tipcflow.execute.ab.text import opening
-        from tipcflow.execute.source.snapshot import take_snapshot
+        from tipcflow.execute.chain.measured import chain_metrics
+        from tipcflow.execute.source.params_at import check_params_at
         from tipcflow.execute.verdict.judge import load_policy
+        from tipcflow.store import Store
 
         chosen = settings()
-        check_names(request.names)
         check_limits(request.limits)
         load_cluster(request.a.cluster, chosen.config_dir)
         load_policy(request.a.policy, chosen.config_dir)
-        sides = sides_of(request.a, request.b, chosen.home)
         suite = load_suite(request.a.suite, chosen.config_dir)
-        for side in sides:
-            ref = side.commit or None
-            take_snapshot(suite, side.request.params, ref, cache=chosen.home / "suites", only_inside=True)
+        chain = str(ChainName.of_file(suite.name, request.a.params))
+        with Store.open_in_task() as store:
+            check_names(request.names, chain_metrics(store, chain, request.a.mode, request.a.compat.value))
+        sides = sides_of(request.a, request.b, chosen.home)
+        refs = {"a": request.a.suite_ref or "", "b": request.b.suite_ref or ""}
+        check_params_at(suite, request.a.params, refs, cache=chosen.home / "suites", only_inside=True)
         for line in opening(*sides, request.limits).splitlines():
             self.log.info("%s", line)
         return {side.label: {"name": side.name, "commit": side.commit} for side in sides}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tipcflow.config.suite import Suite
 
 CHECK = "check"
-_NAMES = {"METRIC": "metric", KEY: "builds", "--sha256": "builds"}
+_NAMES = {"METRIC": "metric", "PARAMS": "params_file", KEY: "builds", "--sha256": "builds"}
 
 
 class CheckOperator(BaseOperator):
@@ -42,15 +42,17 @@ class CheckOperator(BaseOperator):
 
     def _check(self, request: BisectRequest) -> Versions:
         from tipcflow.config.suite import load_suite
+        from tipcflow.execute.chain.measured import chain_metrics
         from tipcflow.execute.verdict.judge import load_policy
         from tipcflow.store import Store
 
         chosen, base = settings(), request.base
-        request.subject.check()
         load_cluster(base.cluster, chosen.config_dir)
         load_policy(base.policy, chosen.config_dir)
-        if request.run:
-            with Store.open_in_task() as store:
+        with Store.open_in_task() as store:
+            named = request.subject
+            named.check(chain_metrics(store, named.chain, named.mode, named.compat))
+            if request.run:
                 store.runs.get(request.run)
         suite, cache = load_suite(base.suite, chosen.config_dir), chosen.home / "suites"
         checked = _builds(request, suite, cache) if request.builds else _commits(request, suite, cache)
@@ -64,11 +66,11 @@ def _commits(request: BisectRequest, suite: "Suite", cache: Path) -> Versions:
     """Return the commits between both refs, with what they touch."""
     from tipcflow.execute.bisection.commits import commits_between
     from tipcflow.execute.bisection.touched import with_touches
-    from tipcflow.execute.source.snapshot import take_snapshot
+    from tipcflow.execute.source.params_at import check_params_at
 
     commits = commits_between(suite, request.good, request.bad, cache=cache)
-    for commit in (commits[0], commits[-1]):
-        take_snapshot(suite, request.base.params, commit.id, cache=cache, only_inside=True)
+    refs = {"good": request.good, "bad": request.bad}
+    check_params_at(suite, request.base.params, refs, cache=cache, only_inside=True)
     return Versions(with_touches(suite, commits, request.base.params, cache=cache, only_inside=True))
 
 

@@ -100,7 +100,8 @@ def verify(
         problem = f"cannot be read: {error.strerror or error}"
         raise ConfigError(problem, file=str(file), hint="give the path of a file, or the ID of a run") from error
     except ValueError as error:
-        raise ConfigError(f"is not a certificate: {error}", file=str(file)) from error
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
+        raise ConfigError("is not a certificate", file=str(file), line=line, expected="a JSON object") from error
     if not isinstance(document, dict):
         raise ConfigError("is not a certificate", file=str(file), expected="a JSON object")
     named = document.get("files")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tipcflow.domain import ConfigError, Status
+from tipcflow.domain.errors import why_unreadable
 from tipcflow.domain.numbers.units import percent
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def read_file(path: Path) -> "list[Series]":
         with path.open(encoding="utf-8") as lines:
             all_series = list(read_series(lines, file=str(path)))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=str(path), expected="a JSON Lines file") from error
+        raise ConfigError(
+            f"cannot be read: {why_unreadable(error)}", file=str(path), expected="a JSON Lines file"
+        ) from error
     if not all_series:
         raise ConfigError("contains no series", file=str(path), expected="one JSON object per line")
     return all_series

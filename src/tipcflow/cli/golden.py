@@ -9,6 +9,7 @@ import typer
 from tipcflow.cli.output.account import account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Facts, GoldenKey, LegKey, Plan, Status
+from tipcflow.domain.errors import why_unreadable
 
 if TYPE_CHECKING:
     from tipcflow.config.goldens import GoldenPredictions, Goldens
@@ -157,7 +158,7 @@ def _of_files(files: Sequence[Path], plan: Plan) -> "dict[GoldenKey, GoldenPredi
         try:
             scores = parse_stored_results(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ConfigError(f"cannot be read: {error}", file=str(path)) from error
+            raise ConfigError(f"cannot be read: {why_unreadable(error)}", file=str(path)) from error
         if not any(scores.values()):
             raise ConfigError("has no result", file=str(path), expected="lines `image<TAB>[[…]]`")
         predictions |= dict.fromkeys(keys, GoldenPredictions(file=path.name, scores=scores))

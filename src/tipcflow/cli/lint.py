@@ -10,6 +10,7 @@ import typer
 from tipcflow.cli.output.output import print_json
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError
+from tipcflow.domain.errors import why_unreadable
 
 if TYPE_CHECKING:
     from tipcflow.params.lint.subject import Finding
@@ -156,7 +157,7 @@ def _lint_file(path: Path, choose: Choose, named: bool) -> LintedFile:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from error
+        raise ConfigError(f"cannot be read: {why_unreadable(error)}", file=str(path)) from error
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -6,7 +6,7 @@ from pydantic import AliasChoices, Field, ValidationError, model_validator
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import message_and_expected
-from tipcflow.domain.errors import ConfigError
+from tipcflow.domain.errors import ConfigError, why_unreadable
 from tipcflow.domain.keys import GoldenKey, PredictionKey
 
 
@@ -85,7 +85,7 @@ def load_goldens(config_dir: Path, chain: str, mode: str) -> Goldens | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error}", file=str(path)) from error
+        raise ConfigError(f"cannot be read: {why_unreadable(error)}", file=str(path)) from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from tipcflow.config.yaml_text.strict import Lines, read_yaml
-from tipcflow.domain.errors import ConfigError
+from tipcflow.domain.errors import ConfigError, why_unreadable
 
 # Longer messages and keys of a file are cut off.
 _LONGEST = 300
@@ -53,7 +53,9 @@ def load_yaml(path: Path, model: type[ModelT]) -> ModelT:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=str(path), expected="a readable YAML file") from error
+        raise ConfigError(
+            f"cannot be read: {why_unreadable(error)}", file=str(path), expected="a readable YAML file"
+        ) from error
     return parse_yaml(text, model, file=str(path))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tipcflow.config.settings import settings
 from tipcflow.config.yaml_text.strict import Lines, read_yaml
-from tipcflow.domain.errors import ConfigError
+from tipcflow.domain.errors import ConfigError, why_unreadable
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ def _parsed(path: Path, changed: int) -> Source:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=str(path), expected="a readable YAML file") from error
+        raise ConfigError(
+            f"cannot be read: {why_unreadable(error)}", file=str(path), expected="a readable YAML file"
+        ) from error
     data, lines = read_yaml(text, file=str(path))
     if not isinstance(data, dict):
         raise ConfigError("is not a mapping", file=str(path), line=1, expected="keys such as name and extends")

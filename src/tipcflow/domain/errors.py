@@ -8,6 +8,7 @@ from tipcflow.domain.status import Status
 
 # Longer values are cut off in messages.
 _LONGEST = 300
+_HINT = "\n  hint: "
 
 
 class TipcflowError(Exception):
@@ -22,7 +23,19 @@ class TipcflowError(Exception):
         self.hint = mask(hint)
 
     def __str__(self) -> str:
-        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+        return f"{self.message}{_HINT}{self.hint}" if self.hint else self.message
+
+
+def as_clause(text: str) -> str:
+    """Return an error as text (`str(error)`, the reason of a run) in one line, for the middle of a sentence: its
+    hint is in parentheses."""
+    message, _, hint = text.partition(_HINT)
+    return " ".join(f"{message} ({hint})".split() if hint else message.split())
+
+
+def why_unreadable(error: OSError | ValueError) -> str:
+    """Return why a file cannot be read, without its path, which the message names."""
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 KEYS_SEPARATOR = ", "

@@ -111,7 +111,7 @@ def test_the_dag_is_one_that_airflow_can_keep(world: World) -> None:
         ({"metric": ["data_num"]}, "metric: neither a lower nor a higher value"),
         ({"cluster": "locla"}, "unknown cluster; found 'locla'"),
         ({"policy": "monthly"}, "unknown policy; found 'monthly'"),
-        ({"params_file": "toy/nothing.txt"}, "nothing.txt"),
+        ({"params_file": "toy/nothing.txt"}, r"params_file: suite toy has no such params file at HEAD~1 \(a\)"),
         ({"marign": 1}, "marign: unknown param"),
     ],
 )

@@ -288,6 +288,7 @@ def test_two_broken_runs_in_a_row_fail_the_task(world: World) -> None:
         ({"good": "", "bad": "", "builds": BUILDS, "suite_ref": "none"}, "suite_ref: the suite has no such ref"),
         ({"metric": "seen"}, "metric: neither a lower nor a higher value of this metric is better"),
         ({"metric": ""}, "metric: invalid value; found"),
+        ({"params_file": "toy/none.txt"}, "params_file: suite toy has no such params file at HEAD~8 (good)"),
         ({"run": "nothing"}, "nothing"),
         ({"cluster": "none"}, "none"),
         ({"confidence": 2.0}, "confidence"),

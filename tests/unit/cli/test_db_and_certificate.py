@@ -80,7 +80,7 @@ def test_a_certificate_is_verified(tipcflow: Callable[..., Any], tmp_path: Path)
     mine.write_text("nothing")
     result = tipcflow("certificate", "verify", str(mine))
     assert result.code == 2
-    assert "is not a certificate" in result.err
+    assert f"{mine}:1: is not a certificate; expected a JSON object" in result.err
     result = tipcflow("certificate", "verify", str(mine.with_name("none.json")))
     assert result.code == 2
     assert "cannot be read: No such file or directory" in result.err

@@ -94,20 +94,28 @@ def _compare(
     from tipcflow.cli.output.output import columns, terminal_width
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
+    from tipcflow.config.suite import load_suite
+    from tipcflow.domain.run.names import ChainName
     from tipcflow.execute.ab.comparison import Comparison
     from tipcflow.execute.ab.metrics import check_names
     from tipcflow.execute.ab.sides import check_limits, sides_of
     from tipcflow.execute.ab.text import opening, pair_line, result_json, result_lines
+    from tipcflow.execute.chain.measured import chain_metrics
     from tipcflow.execute.run import status_spool as spool
+    from tipcflow.execute.source.params_at import check_params_at
     from tipcflow.store import Store
 
     home = settings().home
-    check_names(names)
     check_limits(limits)
     load_cluster(first.cluster, first.config_dir)
-    a, b = sides_of(first, second, home)
+    suite = load_suite(first.suite, first.config_dir)
     with Store.open() as store:
         spool.apply(home, store)
+        chain = str(ChainName.of_file(suite.name, first.params))
+        check_names(names, chain_metrics(store, chain, first.mode, first.compat.value))
+        a, b = sides_of(first, second, home)
+        refs = {"--a": first.suite_ref or "", "--b": second.suite_ref or ""}
+        check_params_at(suite, first.params, refs, cache=home / "suites")
         comparison = Comparison(store, a, b, names, limits, _Execute(store, home))
         typer.echo(opening(a, b, limits), err=as_json)
         for progress in comparison.run():

@@ -118,15 +118,16 @@ def _search(
     from tipcflow.domain.run.names import ChainName
     from tipcflow.execute.bisection.loop import Bisection
     from tipcflow.execute.bisection.text import found_lines, opening, prior_line, result_json
+    from tipcflow.execute.chain.measured import chain_metrics
     from tipcflow.store import Store
 
     home = settings().home
-    subject.check()
     cluster = load_cluster(request.cluster, request.config_dir)
     suite = load_suite(request.suite, request.config_dir)
     subject = replace(subject, chain=str(ChainName.of_file(suite.name, request.params)))
-    versions = _versions(suite, request.params, ends, home / "suites")
     with Store.open() as store:
+        subject.check(chain_metrics(store, subject.chain, subject.mode, subject.compat))
+        versions = _versions(suite, request, ends, home / "suites")
         execute = _Execute(request, store, home)
         runs = ParallelRuns(execute.request_of, store, home, cluster)
         is_parallel = limits.get("parallel", 1) > 1
@@ -146,16 +147,21 @@ def _search(
 
 
 def _versions(
-    suite: "Suite", params: str, ends: tuple[str, str] | Path, cache: Path
+    suite: "Suite", request: "RunRequest", ends: tuple[str, str] | Path, cache: Path
 ) -> "tuple[Commit, ...] | tuple[Build, ...]":
-    """Return the commits, with what they touch, or the builds of the list."""
+    """Return the commits, with what they touch, or the builds of the list. The params file is at both ends."""
     from tipcflow.execute.bisection.builds import read_builds
     from tipcflow.execute.bisection.commits import commits_between
     from tipcflow.execute.bisection.touched import with_touches
+    from tipcflow.execute.source.params_at import check_params_at
 
     if isinstance(ends, Path):
-        return read_builds(ends)
-    return with_touches(suite, commits_between(suite, *ends, cache=cache), params, cache=cache)
+        builds = read_builds(ends)
+        check_params_at(suite, request.params, {"--suite-ref": request.suite_ref or ""}, cache=cache)
+        return builds
+    commits = commits_between(suite, *ends, cache=cache)
+    check_params_at(suite, request.params, dict(zip(("--good", "--bad"), ends, strict=True)), cache=cache)
+    return with_touches(suite, commits, request.params, cache=cache)
 
 
 def _one_by_one(bisection: "Bisection", execute: "_Execute", as_json: bool) -> "Iterator[Progress]":

@@ -315,6 +315,7 @@ COMMANDS = (
         "tipcflow nodes --cluster lab",
         {
             "add": "tipcflow nodes add 10.0.0.7 --user root --cluster lab",
+            "drain": "tipcflow nodes drain b --cluster lab --because 'loud fan'",
             "reap": "tipcflow nodes reap --cluster lab",
             "undrain": "tipcflow nodes undrain b --cluster lab --because 'new fan'",
         },

@@ -102,10 +102,11 @@ def _match(file: str, name: str) -> None:
     from pathlib import Path
 
     from tipcflow.domain import ConfigError
+    from tipcflow.domain.errors import why_unreadable
     from tipcflow.params import load_dialect, parse_params
 
     try:
         text = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=file) from error
+        raise ConfigError(f"cannot be read: {why_unreadable(error)}", file=file) from error
     parse_params(text, file=file, dialect=load_dialect(name))

@@ -1,10 +1,11 @@
-"""`tipcflow nodes`: health, slots, leases, queue, history; `nodes add` adds a host, `nodes reap` cleans up."""
+"""`tipcflow nodes`: health, slots, leases, queue, history; adds, drains and cleans nodes."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tipcflow.cli.nodes import add as nodes_add
+from tipcflow.cli.nodes import drain as nodes_drain
 from tipcflow.cli.nodes import reap as nodes_reap
 from tipcflow.cli.nodes import undrain as nodes_undrain
 from tipcflow.cli.nodes.choice import ClusterOption, chosen, chosen_inventories
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Nodes: health, leases, queue.", invoke_without_command=True)
 app.command("add")(nodes_add.add)
+app.command("drain")(nodes_drain.drain)
 app.command("reap")(nodes_reap.reap)
 app.command("undrain")(nodes_undrain.undrain)
 

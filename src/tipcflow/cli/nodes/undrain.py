@@ -16,7 +16,7 @@ def undrain(
     cluster: ClusterOption = None,
     who: Annotated[str, typer.Option(help="Author. Default: the current user.")] = "",
 ) -> None:
-    """Let runs use a node that tipcflow drained; its present slowdown does not drain it again."""
+    """Let runs use a drained node again; its present slowdown does not drain it again."""
     from tipcflow.execute.drain.drains import end_drain
     from tipcflow.store import Store
 

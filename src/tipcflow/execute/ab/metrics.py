@@ -7,11 +7,14 @@ from tipcflow.domain import ConfigError, MetricKey, Run, StepKind
 from tipcflow.domain.keys import ALL, plain_metric, without_repeat
 from tipcflow.domain.numbers.metrics import Better, metric, training_speed
 from tipcflow.domain.numbers.units import first_names
+from tipcflow.execute.chain.measured import ChainMetrics
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
 _LISTED = 12
+# Metrics of a chain in an error.
+_METRICS = 40
 # Every step has one; it includes the start of the framework and the transfer of the logs.
 _WALL_TIME = "wall_time"
 _LATENCY = "inference_time"
@@ -22,20 +25,27 @@ def better_of(key: MetricKey) -> Better:
     return metric(key.plain_metric).better
 
 
-def check_names(names: Collection[str]) -> None:
+def check_names(names: Collection[str], stored: ChainMetrics) -> None:
     """Check the metrics that a user names, before anything runs.
 
+    Args:
+        stored: the metrics of the chain's stored runs.
+
     Raises:
-        ConfigError: neither direction of a metric is better.
+        ConfigError: neither direction of a metric is better, or no stored run measured it.
     """
+    known = sorted({_name(key) for key in stored.keys if key.rank is None})
+    expected = (
+        f"one of {first_names(known, _METRICS)}"
+        if known
+        else "a metric with a direction, for example batch_cost, inference_time or peak_rss"
+    )
     for name in names:
         if metric(plain_metric(name)).better == "none":
-            raise ConfigError(
-                "neither a lower nor a higher value of this metric is better",
-                key="--metric",
-                found=name,
-                expected="a metric with a direction, for example batch_cost, inference_time or peak_rss",
-            )
+            what = "neither a lower nor a higher value of this metric is better"
+            raise ConfigError(what, key="--metric", found=name, expected=expected)
+        if stored.runs and name not in map(_name, stored.keys):
+            raise ConfigError(stored.sentence, key="--metric", found=name, expected=expected)
 
 
 def values_of(store: "Store", run: Run, names: Collection[str]) -> dict[MetricKey, float]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.ab import Outcome, Ratio, outcome_of, ratio_of
 from tipcflow.domain import ConfigError, InfraError, MetricKey, Run, Status
+from tipcflow.domain.errors import as_clause
 from tipcflow.domain.numbers.units import limit
 from tipcflow.execute.ab.metrics import better_of, values_of
 
@@ -185,9 +186,8 @@ def progress_of(
 def _refuse_broken(tried: Sequence[Tried]) -> None:
     lost = [each.broken for each in tried[-_INFRA_TRIES:] if each.broken]
     if len(lost) >= _INFRA_TRIES:
-        raise InfraError(
-            f"{len(lost)} pairs in a row had an infra_failure; the last one, run {lost[-1].id}: {lost[-1].reason}"
-        )
+        last = f"run {lost[-1].id}: {as_clause(lost[-1].reason)}"
+        raise InfraError(f"{len(lost)} pairs in a row had an infra_failure; the last one, {last}")
 
 
 def _state(
@@ -196,7 +196,7 @@ def _state(
     if failed := _failed(pairs):
         label, run = failed
         status = run.status.value if run.status else ""
-        return Progress(pairs, failed=label, why=f"run {run.id} of {label} is {status}: {run.reason}")
+        return Progress(pairs, failed=label, why=f"run {run.id} of {label} is {status}: {as_clause(run.reason)}")
     compared, missing = _compare(store, names, limits, pairs)
     progress = Progress(pairs, compared, missing)
     return Progress(pairs, compared, missing, why=why or _end(limits, progress, spent_s))

@@ -12,6 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from tipcflow.bisect import Touches
 from tipcflow.domain import ConfigError
 from tipcflow.domain.build import FrameworkBuild
+from tipcflow.domain.errors import why_unreadable
 
 _HASH = re.compile(r"(\S+)\s+--hash=sha256:([0-9a-f]{64})")
 _EXPECTED = "NAME==VERSION, or a wheel (address or path) and --hash=sha256:HASH"
@@ -62,7 +63,12 @@ def read_builds(path: Path) -> tuple[Build, ...]:
         with path.open(encoding="utf-8") as file:
             text = file.read(_LONGEST + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", key="--builds", found=str(path)) from error
+        raise ConfigError(
+            f"cannot be read: {why_unreadable(error)}",
+            key="--builds",
+            found=str(path),
+            expected="a file with one build per line",
+        ) from error
     if len(text) > _LONGEST:
         raise ConfigError(
             "is too long", key="--builds", found=str(path), expected=f"at most {_LONGEST} characters"

@@ -9,6 +9,7 @@ from tipcflow.config.automation.rules import BisectRule
 from tipcflow.config.cluster import load_cluster
 from tipcflow.domain import Run, Status, TipcflowError
 from tipcflow.domain.alert.entry import OPEN_STATES, Alert, Moved
+from tipcflow.domain.keys import plain_metric
 from tipcflow.domain.numbers.metrics import metric
 from tipcflow.domain.run.bisection import BisectionDocument
 from tipcflow.domain.run.names import ModeName
@@ -87,7 +88,10 @@ def _regressions(store: "Store", now: float) -> Iterator[_Problem]:
     alerts = [alert for alert in first.values() if alert.first_at >= now - NEW_S]
     runs = store.runs.known([run for alert in alerts for run in (alert.first, alert.last_good)])
     for alert in alerts:
-        moved = next((each for each in alert.metrics if metric(each.metric).better != "none"), alert.metrics[0])
+        moved = next(
+            (each for each in alert.metrics if metric(plain_metric(each.metric)).better != "none"),
+            alert.metrics[0],
+        )
         title = f"alert {alert.number} of {alert.chain} in {alert.mode}"
         yield _Problem(runs[alert.first], runs.get(alert.last_good), moved, title)
 

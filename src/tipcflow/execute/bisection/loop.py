@@ -21,6 +21,7 @@ from tipcflow.bisect import (
     prior_probabilities,
 )
 from tipcflow.domain import ConfigError, InfraError, Run, Status
+from tipcflow.domain.errors import as_clause
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.triggers import BISECT
 from tipcflow.execute.bisection.builds import Build
@@ -141,13 +142,14 @@ class Bisection:
         broken: list[int] = []
         for place, run in own:
             if run.status is Status.CONFIG_ERROR:  # of this version's files: no plan, so the run has no commit
-                refused[place] = f"{run.status.value}: {run.reason}"
+                refused[place] = f"{run.status.value}: {as_clause(run.reason)}"
             broken = [*broken, place] if run.status is Status.INFRA_FAILURE else []
             if self._is_refused(broken):
-                refused[place] = f"{len(broken)} runs are infra_failure: {run.reason}"
+                refused[place] = f"{len(broken)} runs are infra_failure: {as_clause(run.reason)}"
             elif len(broken) >= _INFRA_TRIES:
+                last = f"{run.id}: {as_clause(run.reason)}"
                 raise InfraError(
-                    f"{len(broken)} runs in a row are infra_failure; the last one, {run.id}: {run.reason}",
+                    f"{len(broken)} runs in a row are infra_failure; the last one, {last}",
                     hint="the same command continues the bisection with the runs that are stored",
                 )
         refused.pop(-1, None)
@@ -177,7 +179,7 @@ class Bisection:
                 measured.runs.setdefault(place, []).append(run)
             elif run.trigger == BISECT:
                 measured.runs.setdefault(place, []).append(run)
-                measured.skipped[place] = f"{run.status.value}: {run.reason}" if run.status else ""
+                measured.skipped[place] = f"{run.status.value}: {as_clause(run.reason)}" if run.status else ""
         for place in measured.values.keys() & measured.skipped.keys():
             del measured.skipped[place]
         own_runs = {run.id: run for several in measured.runs.values() for run in several}

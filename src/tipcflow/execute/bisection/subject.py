@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import ConfigError, MetricKey, Run, Status
+from tipcflow.domain.keys import plain_metric
 from tipcflow.domain.numbers.metrics import metric
 from tipcflow.domain.numbers.units import first_names
 from tipcflow.domain.run.names import FrameworkVersion, StepId
 from tipcflow.domain.run_documents import IncomparableDocument
 from tipcflow.domain.triggers import BISECT, CONFIRM
+from tipcflow.execute.chain.measured import ChainMetrics
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -21,6 +23,9 @@ _WORKS = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.U
 # Stored runs of the chain that are considered.
 _STORED = 2000
 _LISTED = 12
+# Metrics of a chain in an error.
+_METRICS = 40
+_KEY = "METRIC"
 
 
 @dataclass(frozen=True)
@@ -48,21 +53,40 @@ class Subject:
     @property
     def better(self) -> str:
         """`lower` or `higher`."""
-        return "lower" if self.is_failure else metric(self.name.partition(".")[0]).better
+        return "lower" if self.is_failure else metric(plain_metric(self.name)).better
 
-    def check(self) -> None:
-        """Check the name before anything runs.
+    def check(self, stored: ChainMetrics) -> None:
+        """Check the metric before anything runs.
+
+        Args:
+            stored: the metrics of the chain's stored runs.
 
         Raises:
-            ConfigError: neither direction of the metric is better.
+            ConfigError: neither direction of the metric is better, or no stored run measured it.
         """
+        names = sorted({key.metric for key in stored.keys if key.rank is None})
+        expected = (
+            f"{FAILURE}, or one of {first_names(names, _METRICS)}"
+            if names
+            else f"{FAILURE}, or a metric with a direction, such as batch_cost, ips or loss"
+        )
         if self.better == "none":
             raise ConfigError(
                 "neither a lower nor a higher value of this metric is better",
-                key="METRIC",
+                key=_KEY,
                 found=self.name,
-                expected=f"{FAILURE}, or a metric with a direction, such as batch_cost, ips or loss",
+                expected=expected,
             )
+        if self.is_failure or not stored.runs or any(map(self._matches, stored.keys)):
+            return
+        places = [f"{key.step} {key.leg}".strip() for key in sorted(stored.keys) if key.metric == self.name]
+        if places:
+            expected = f"--step and --leg that name one of {first_names(places, _LISTED)}"
+        raise ConfigError(stored.sentence, key=_KEY, found=self._title, expected=expected)
+
+    @property
+    def _title(self) -> str:
+        return " ".join(filter(None, (self.name, self.step, self.leg)))
 
     def measure(self, store: "Store", run: Run) -> float | None:
         """Return the value of an ended run, 1 or 0 for a failure; None if the run measured nothing.
@@ -77,7 +101,7 @@ class Subject:
         if len(keys) > 1:
             raise ConfigError(
                 f"{len(keys)} steps or legs have this metric",
-                key="METRIC",
+                key=_KEY,
                 found=self.name,
                 expected="--step and --leg that name one of "
                 + first_names([f"{key.step} {key.leg}".strip() for key in keys], _LISTED),
@@ -94,8 +118,8 @@ class Subject:
         names = sorted({key.metric for key in store.history.past_run(run.id).medians})
         return ConfigError(
             f"run {run.id} ({run.status.value if run.status else 'running'}) did not measure it",
-            key="METRIC",
-            found=" ".join(filter(None, (self.name, self.step, self.leg))),
+            key=_KEY,
+            found=self._title,
             expected=f"{FAILURE}, or one of {first_names(names, _LISTED)}"
             if names
             else "a run that measures something",

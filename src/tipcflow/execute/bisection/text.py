@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.bisect import Touches
+from tipcflow.domain.errors import as_clause
 from tipcflow.domain.numbers.units import counted, duration, percentage
 from tipcflow.domain.run.bisection import BisectionDocument, Version
 from tipcflow.execute.bisection.loop import Bisection, Progress
@@ -24,7 +25,7 @@ def opening(bisection: Bisection) -> str:
     first, last = bisection.versions[0], bisection.versions[-1]
     subject, count = bisection.subject, len(bisection.versions) - 1
     where = " ".join(filter(None, (subject.name, subject.step, subject.leg)))
-    return f"{subject.chain}, {where}: {count} {bisection.noun}s after {first} up to {last}"
+    return f"{subject.chain}, {where}: {counted(count, bisection.noun)} after {first} up to {last}"
 
 
 def prior_line(bisection: Bisection) -> str:
@@ -59,7 +60,7 @@ def measure_line(bisection: Bisection, progress: Progress, place: int | None = N
         if covered >= _COVERED:
             break
         left, covered = left + len(candidate.versions), covered + candidate.probability
-    return f"run {number}: {version}; {left} of {len(bisection.versions) - 1} {bisection.noun}s left"
+    return f"run {number}: {version}; {left} of {counted(len(bisection.versions) - 1, bisection.noun)} left"
 
 
 def value_line(bisection: Bisection, run: "Run", place: int = -1) -> str:
@@ -79,7 +80,7 @@ def value_line(bisection: Bisection, run: "Run", place: int = -1) -> str:
 
 
 def _reason(run: "Run") -> str:
-    reason = " ".join(run.reason.split())
+    reason = as_clause(run.reason)
     short = reason if len(reason) <= 120 else f"{reason[:119]}…"
     return f": {short}" if reason and run.status and run.status.value in ("failed", "infra_failure") else ""
 
@@ -88,7 +89,7 @@ def found_lines(bisection: Bisection, progress: Progress) -> list[str]:
     """Return the result."""
     lines = []
     measured, assessment = progress.measured, progress.assessment
-    work = f"{measured.count} runs, {duration(measured.seconds)}"
+    work = f"{counted(measured.count, 'run')}, {duration(measured.seconds)}"
     if assessment is None:
         lines.append(f"undecided: {progress.why} ({work})")
     elif assessment.certain:

@@ -1,4 +1,4 @@
-"""Stored runs of a chain -> its history; metrics of several chains -> lines of a chart.
+"""Stored runs of a chain -> its history and its metrics; metrics of several chains -> lines of a chart.
 
-Public: `load`, `series`.
+Public: `load`, `measured`, `series`.
 """

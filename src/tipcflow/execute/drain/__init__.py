@@ -1,4 +1,4 @@
-"""Nodes that get no runs because they are slower than before.
+"""Nodes that get no runs: slower than before, or drained by users.
 
-Public: `drains`.
+Public: `drains`, `manual`.
 """

@@ -1,4 +1,4 @@
-"""Drains a slow node of a cluster, lists drained nodes, and returns a node to service."""
+"""Drains a slow node of a cluster, lists drained nodes, and returns a node to service; users' drains: `manual`."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,10 +37,10 @@ def all_drains(store: "Store") -> list[Drained]:
 
 
 def drained_nodes(store: "Store", cluster: Cluster) -> dict[str, Drain]:
-    """Return node -> its drain, of the nodes that get no runs; none if the cluster does not drain by itself."""
-    if cluster.drain != AUTO:
-        return {}
-    own = [each.drain for each in all_drains(store) if each.drain.cluster == cluster.name]
+    """Return node -> its drain, of the nodes that get no runs. Those that tipcflow drained count only if the
+    cluster drains by itself, those of users always."""
+    every = [each.drain for each in all_drains(store) if each.drain.cluster == cluster.name]
+    own = [drain for drain in every if cluster.drain == AUTO or drain.who != TIPCFLOW]
     known = {node.name for node in cluster.nodes}
     return {drain.node: drain for drain in own if drain.ended_at is None and drain.node in known}
 

@@ -1,4 +1,4 @@
 """The suite's files: a snapshot of a ref or folder, its cache, and the merge base of a change.
 
-Public: `merge_base`, `snapshot`, `wheel`.
+Public: `merge_base`, `params_at`, `snapshot`, `wheel`.
 """

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, InfraError
-from tipcflow.domain.numbers.units import limit
+from tipcflow.domain.numbers.units import counted, limit
 from tipcflow.execute.node.file_lock import locked
 
 GIT_DEADLINE_S = 300
@@ -185,7 +185,7 @@ def _by_model_and_name(suite: Suite, params: str, files: Files, *, at: str) -> s
         key="PARAMS",
         found=params,
         expected=f"a file of {', '.join(suite.params)}" if suite.params else "",
-        hint=f"similar: {', '.join(near)}" if near else f"the suite has {len(known)} params files{at}",
+        hint=f"similar: {', '.join(near)}" if near else f"the suite has {counted(len(known), 'params file')}{at}",
     )
 
 

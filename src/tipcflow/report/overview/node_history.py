@@ -189,6 +189,6 @@ def advice(trend: NodeTrend) -> list[str]:
     if not trend.is_slow:
         return ["only chains are slower: suspected, because no probe of the node is"] if trend.changes else []
     return [
-        f"proposed: drain {trend.node}: remove the node from its cluster file until the cause is fixed",
+        f"proposed: drain {trend.node} until the cause is fixed: tipcflow nodes drain {trend.node} --because '…'",
         f"doubtful: {counted(len(trend.doubtful), 'run')} since then: {first_names(trend.doubtful, 5)}",
     ]

@@ -30,7 +30,7 @@ def test_history_names_the_slow_node_and_its_doubtful_runs(tipcflow: Callable[..
     ]
     assert lines[3].endswith("(run b-20), on other nodes 0 %")
     assert lines[4:] == [
-        "  proposed: drain b: remove the node from its cluster file until the cause is fixed",
+        "  proposed: drain b until the cause is fixed: tipcflow nodes drain b --because '…'",
         "  doubtful: 10 runs since then: b-20, b-21, b-22, b-23, b-24 and 5 more",
         "a: as before, 30 runs",
     ]
@@ -61,6 +61,27 @@ def test_drained_node_is_listed_and_returned_to_service(tipcflow: Callable[..., 
     (kept,) = json.loads(tipcflow("nodes", "--history", "--json").out)["drains"]
     assert (kept["ended_by"], kept["ended_why"]) == ("ann", "new fan")
     assert "is not drained" in tipcflow("nodes", "undrain", "b", "--because", "again").err
+
+
+@pytest.mark.usefixtures("slow_node")
+def test_node_is_drained_in_the_name_of_the_user(
+    tipcflow: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "configs" / "clusters").mkdir(parents=True)
+    monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(tmp_path / "configs"))
+    node = "{name: b, address: 10.0.0.2, ssh: {host: 10.0.0.2}, python: /p, workspace: /w}"
+    (tmp_path / "configs" / "clusters" / "local.yaml").write_text(f"name: local\nnodes:\n  - {node}\n")
+    assert "--because: is empty; expected a reason" in tipcflow("nodes", "drain", "b").err
+    done = tipcflow("nodes", "drain", "b", "--because", "loud fan", "--who", "ann")
+    assert done.out == (
+        "node b of cluster local gets no runs, unless a run needs more nodes than are left; "
+        "undo: tipcflow nodes undrain b --cluster local --because '…'\n"
+    ), done.err
+    last = tipcflow("nodes", "--history").out.splitlines()[-1]
+    assert last.startswith("local/b: drained ")
+    assert " by ann: loud fan; undo: " in last
+    assert "is drained already" in tipcflow("nodes", "drain", "b", "--because", "again").err
+    assert "is not a node of a cluster file" in tipcflow("nodes", "drain", "x", "--because", "x").err
 
 
 @pytest.mark.usefixtures("slow_node")

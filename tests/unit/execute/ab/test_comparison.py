@@ -13,6 +13,7 @@ from tipcflow.domain import ConfigError, InfraError, Phase, Run, Status, StepKin
 from tipcflow.execute.ab.comparison import Comparison, Side
 from tipcflow.execute.ab.metrics import check_names, values_of
 from tipcflow.execute.ab.progress import Limits, Progress
+from tipcflow.execute.chain.measured import ChainMetrics
 from tipcflow.execute.request import RunRequest
 from tipcflow.store import Store
 
@@ -161,7 +162,7 @@ def test_without_names_the_most_direct_speed_is_compared(store: Store) -> None:
 
 def test_a_metric_without_a_direction_is_refused() -> None:
     with pytest.raises(ConfigError, match="neither a lower nor a higher value of this metric is better"):
-        check_names(["batch_cost", "eval.top1", "data_num"])
+        check_names(["batch_cost", "eval.top1", "data_num"], ChainMetrics())
 
 
 def test_memory_is_selected_by_its_plain_name(store: Store) -> None:

@@ -47,8 +47,13 @@ def test_bad_lists_are_one_error_with_the_line(tmp_path: Path, text: str, words:
 
 
 def test_missing_list_of_builds_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--builds: cannot be read"):
-        read_builds(tmp_path / "none.txt")
+    missing = tmp_path / "none.txt"
+    with pytest.raises(ConfigError) as caught:
+        read_builds(missing)
+    assert str(caught.value) == (
+        f"--builds: cannot be read: No such file or directory; found '{missing}'; "
+        "expected a file with one build per line"
+    )
 
 
 def test_a_list_without_end_is_refused(tmp_path: Path) -> None:

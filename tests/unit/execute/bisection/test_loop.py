@@ -14,6 +14,7 @@ from tipcflow.execute.bisection.builds import Build
 from tipcflow.execute.bisection.commits import Commit
 from tipcflow.execute.bisection.loop import Bisection, Progress
 from tipcflow.execute.bisection.subject import FAILURE, Subject
+from tipcflow.execute.chain.measured import ChainMetrics
 from tipcflow.store import Store
 
 pytestmark = pytest.mark.slow
@@ -155,9 +156,9 @@ def test_runs_of_a_bisection_are_not_history(store: Store) -> None:
 
 def test_a_metric_without_direction_is_refused() -> None:
     with pytest.raises(ConfigError, match="neither a lower nor a higher value"):
-        Subject(CHAIN, "m", "spec", "iterations").check()
-    Subject(CHAIN, "m", "spec", "ips").check()
-    Subject(CHAIN, "m", "spec", FAILURE).check()
+        Subject(CHAIN, "m", "spec", "iterations").check(ChainMetrics())
+    Subject(CHAIN, "m", "spec", "ips").check(ChainMetrics())
+    Subject(CHAIN, "m", "spec", FAILURE).check(ChainMetrics())
 
 
 def test_runs_of_another_framework_do_not_count_for_commits(store: Store) -> None:

@@ -45,6 +45,15 @@ def test_opening_describes_the_search(tmp_path: Path) -> None:
     assert line == "run 6: 11111111 'Change 1'; 2 of 4 commits left"
 
 
+def test_one_commit_and_one_run_are_singular(tmp_path: Path) -> None:
+    search = replace(bisection(tmp_path), versions=COMMITS[:2])
+    assert (
+        opening(search) == "s/m/f, batch_cost train: 1 commit after 00000000 'Change 0' up to 11111111 'Change 1'"
+    )
+    nothing = Progress(measured(values={0: [1.0]}), None, None, "run run-1 was cancelled")
+    assert found_lines(search, nothing) == ["undecided: run run-1 was cancelled (1 run, 1:30)"]
+
+
 def test_lines_of_parallel_runs_name_their_versions(tmp_path: Path) -> None:
     search = bisection(tmp_path)
     line = measure_line(search, Progress(measured(), None, 4), 0, ahead=2)
@@ -80,6 +89,9 @@ def test_output_names_the_commit_of_a_changed_value(tmp_path: Path) -> None:
         assert value_line(failed, run) == f"  works ({run.id}, pass)"
         broken = run.model_copy(update={"status": Status.FAILED, "reason": "train: exit code 1"})
         assert value_line(failed, broken) == f"  fails ({run.id}, failed: train: exit code 1)"
+        hinted = broken.model_copy(update={"reason": "node b: no SSH server is running there\n  hint: start sshd"})
+        line = f"  fails ({run.id}, failed: node b: no SSH server is running there (start sshd))"
+        assert value_line(failed, hinted) == line
 
 
 def test_the_commit_is_found(tmp_path: Path) -> None:

@@ -1,43 +1,20 @@
 """A suite's files at a ref: the same bytes for the same files, and one clear error for what is not there."""
 
 import io
-import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
+from tests.support.bisections.repository import PARAMS, git, write_repository
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.execute.source.snapshot import Snapshot, git_error, take_snapshot
 
-PARAMS = "test_tipc/configs/net/train_infer_python.txt"
-
-
-def git(folder: Path, *args: str) -> str:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(["git", "-C", str(folder), *identity, *args], capture_output=True, check=True, text=True)
-    return done.stdout.strip()
-
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A checkout whose folder `suite` is the suite; two commits, a tag on the first."""
-    root = tmp_path / "checkout"
-    folder = root / "suite"
-    (folder / PARAMS).parent.mkdir(parents=True)
-    (folder / PARAMS).write_text("first\n")
-    (folder / "run.sh").write_text("#!/bin/sh\n")
-    (folder / "run.sh").chmod(0o755)
-    (folder / "größe ä.txt").write_text("x")
-    (folder / "link").symlink_to("run.sh")
-    git(tmp_path, "init", "-q", "-b", "main", str(root))
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "one")
-    git(root, "tag", "v1")
-    (folder / PARAMS).write_text("second\n")
-    git(root, "commit", "-qam", "two")
-    return root
+    return write_repository(tmp_path / "checkout")
 
 
 def snapshot(root: Path, ref: str | None = None, params: str = PARAMS) -> Snapshot:

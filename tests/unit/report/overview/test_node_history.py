@@ -34,7 +34,7 @@ def test_slower_node_is_dated_and_proposed_for_draining() -> None:
     assert trend.doubtful == tuple(f"r{index}" for index in range(30, 42))
     assert change_text(change).endswith("slower since 2026-11-19 17:06 UTC (run r30)")
     assert advice(trend) == [
-        "proposed: drain b: remove the node from its cluster file until the cause is fixed",
+        "proposed: drain b until the cause is fixed: tipcflow nodes drain b --because '…'",
         "doubtful: 12 runs since then: r30, r31, r32, r33, r34 and 7 more",
     ]
     assert (found["a"].changes, found["a"].is_slow, advice(found["a"])) == ((), False, [])

@@ -1,0 +1,31 @@
+"""`tipcflow nodes drain`: takes a node out of service, for example one that `nodes --history` proposes."""
+
+from typing import Annotated
+
+import typer
+
+from tipcflow.cli.nodes.choice import ClusterOption, chosen_inventories
+from tipcflow.cli.output.account import account_name
+from tipcflow.domain import ConfigError
+
+
+def drain(
+    context: typer.Context,
+    node: Annotated[str, typer.Argument(help="Node of a cluster file.")],
+    because: Annotated[str, typer.Option(help="Reason.")] = "",
+    cluster: ClusterOption = None,
+    who: Annotated[str, typer.Option(help="Author. Default: the current user.")] = "",
+) -> None:
+    """Let runs use other nodes, whatever `drain` in the cluster file is; active runs on the node continue."""
+    from tipcflow.execute.drain.manual import start_drain
+    from tipcflow.store import Store
+
+    if not because.strip():
+        raise ConfigError("is empty", key="--because", expected="a reason")
+    clusters = chosen_inventories(cluster or context.obj)
+    with Store.open() as store:
+        made = start_drain(store, clusters, node, who=account_name(who), why=because.strip())
+    typer.echo(
+        f"node {made.node} of cluster {made.cluster} gets no runs, unless a run needs more nodes than are left; "
+        f"undo: tipcflow nodes undrain {made.node} --cluster {made.cluster} --because '…'"
+    )
