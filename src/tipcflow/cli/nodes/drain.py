@@ -18,13 +18,20 @@ def drain(
 ) -> None:
     """Let runs use other nodes, whatever `drain` in the cluster file is; active runs on the node continue."""
     from tipcflow.execute.drain.manual import start_drain
+    from tipcflow.execute.overview.node_history import recent_node_history
+    from tipcflow.report.overview.node_history import NodeHistory
     from tipcflow.store import Store
 
     if not because.strip():
         raise ConfigError("is empty", key="--because", expected="a reason")
     clusters = chosen_inventories(cluster or context.obj)
     with Store.open() as store:
-        made = start_drain(store, clusters, node, who=account_name(who), why=because.strip())
+
+        def history_of(name: str) -> NodeHistory:
+            return recent_node_history(store, cluster=name)
+
+        decided = {"who": account_name(who), "why": because.strip()}
+        made = start_drain(store, clusters, node, history_of=history_of, **decided)
     typer.echo(
         f"node {made.node} of cluster {made.cluster} gets no runs, unless a run needs more nodes than are left; "
         f"undo: tipcflow nodes undrain {made.node} --cluster {made.cluster} --because '…'"

@@ -1,14 +1,13 @@
 """Drains of users: they apply on all clusters, also on those with `drain: ask`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Cluster, ConfigError
 from tipcflow.domain.numbers.units import first_names, utc_minute
 from tipcflow.domain.run.drains import DoubtfulDocument, Drain, DrainsDocument
 from tipcflow.execute.drain.drains import all_drains, drained_nodes
-from tipcflow.execute.overview.node_history import recent_node_history
-from tipcflow.report.overview.node_history import CHAINS, NodeTrend
+from tipcflow.report.overview.node_history import CHAINS, NodeHistory, NodeTrend
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -17,13 +16,22 @@ _RUNS = 1000
 _LISTED = 12
 
 
-def start_drain(store: "Store", clusters: Sequence[Cluster], node: str, *, who: str, why: str) -> Drain:
+def start_drain(
+    store: "Store",
+    clusters: Sequence[Cluster],
+    node: str,
+    *,
+    who: str,
+    why: str,
+    history_of: Callable[[str], NodeHistory],
+) -> Drain:
     """Take a node out of service.
 
     If its probes show that it is slower than before, the runs since then are marked as doubtful.
 
     Args:
         clusters: those that may have the node.
+        history_of: name of a cluster -> the history of its nodes.
 
     Raises:
         ConfigError: no cluster has the node, several have it, it is drained already, or no run is stored.
@@ -37,8 +45,7 @@ def start_drain(store: "Store", clusters: Sequence[Cluster], node: str, *, who: 
             expected="a node in service",
             hint=f"{utc_minute(known.at)} by {known.who}: {known.why}",
         )
-    history = recent_node_history(store, cluster=cluster.name)
-    trend = next((each for each in history.slow if each.node == node), None)
+    trend = next((each for each in history_of(cluster.name).slow if each.node == node), None)
     drain = Drain(
         cluster=cluster.name,
         node=node,

@@ -48,7 +48,7 @@ def test_bad_input_is_named_before_any_run(store: Store, configs: Path) -> None:
     )
 
 
-def test_a_metric_that_stored_runs_lack_is_refused_with_the_metrics_they_have(store: Store, configs: Path) -> None:
+def test_a_metric_that_stored_runs_lack_is_refused_with_known_metrics(store: Store, configs: Path) -> None:
     run = record_run(store, a_run(chain=CHAIN))
     store.measurements.add(losses(run.id, [0.1], metric="batch_cost", unit="s"))
     assert refused(configs, "ips", ("v1", "main")) == (

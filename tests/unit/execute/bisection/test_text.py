@@ -45,7 +45,7 @@ def test_opening_describes_the_search(tmp_path: Path) -> None:
     assert line == "run 6: 11111111 'Change 1'; 2 of 4 commits left"
 
 
-def test_one_commit_and_one_run_are_singular(tmp_path: Path) -> None:
+def test_a_single_commit_and_run_are_singular(tmp_path: Path) -> None:
     search = replace(bisection(tmp_path), versions=COMMITS[:2])
     assert (
         opening(search) == "s/m/f, batch_cost train: 1 commit after 00000000 'Change 0' up to 11111111 'Change 1'"

@@ -32,7 +32,7 @@ def put(store: Store, number: int, status: Status = Status.PASS, **fields: objec
     store.measurements.add(losses(run.id, [3.0], metric="data_num"))
 
 
-def test_without_a_complete_run_every_metric_may_be_there(store: Store) -> None:
+def test_without_a_complete_run_every_metric_is_accepted(store: Store) -> None:
     put(store, 1, Status.FAILED)
     put(store, 2, mode="whole_train_whole_infer")
     assert known(store).runs == 0
@@ -76,7 +76,7 @@ def test_metrics_with_a_direction_are_known(store: Store) -> None:
         ),
     ],
 )
-def test_an_unknown_subject_is_refused_with_what_the_chain_has(
+def test_an_unknown_subject_is_refused_with_known_metrics(
     store: Store, name: str, step: str, message: str
 ) -> None:
     put(store, 1)
@@ -86,7 +86,7 @@ def test_an_unknown_subject_is_refused_with_what_the_chain_has(
     assert str(error.value) == message
 
 
-def test_an_unknown_metric_of_a_comparison_is_refused_with_what_the_chain_has(store: Store) -> None:
+def test_an_unknown_metric_of_a_comparison_is_refused(store: Store) -> None:
     put(store, 1)
     with pytest.raises(ConfigError) as error:
         check_names(["loss", "ips"], known(store))

@@ -8,9 +8,10 @@ from tests.support.stories import a_run, open_store
 from tests.support.two_nodes import record_slow_node
 
 from tipcflow.domain import Cluster, ConfigError, Node
-from tipcflow.domain.run.drains import DoubtfulDocument
+from tipcflow.domain.run.drains import DoubtfulDocument, Drain
 from tipcflow.execute.drain.drains import all_drains, drained_nodes, end_drain
 from tipcflow.execute.drain.manual import start_drain
+from tipcflow.execute.overview.node_history import load_node_history
 from tipcflow.execute.resolve.placement import doubtful_nodes
 from tipcflow.store import Store
 
@@ -21,16 +22,22 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def cluster(name: str = "local", drain: str = "ask") -> Cluster:
+def cluster(name: str = "local") -> Cluster:
     nodes = tuple(
         Node(name=node, address=f"10.0.0.{number}", python="/p", workspace="/w")
         for number, node in enumerate("abc")
     )
-    return Cluster(name=name, drain=drain, nodes=nodes)  # type: ignore[arg-type]
+    return Cluster(name=name, drain="ask", nodes=nodes)
+
+
+def drain(store: Store, clusters: list[Cluster], node: str, *, who: str, why: str) -> Drain:
+    return start_drain(
+        store, clusters, node, who=who, why=why, history_of=lambda name: load_node_history(store, cluster=name)
+    )
 
 
 def test_a_proposed_node_is_drained_with_its_doubtful_runs_and_returned(store: Store) -> None:
-    made = start_drain(store, [cluster()], "b", who="ann", why="loud fan")
+    made = drain(store, [cluster()], "b", who="ann", why="loud fan")
     assert (made.key, made.who, made.why, len(made.doubtful)) == ("local/b", "ann", "loud fan", 10)
     assert [each.run for each in all_drains(store)] == ["b-20"]
     assert list(drained_nodes(store, cluster())) == ["b"]
@@ -38,15 +45,15 @@ def test_a_proposed_node_is_drained_with_its_doubtful_runs_and_returned(store: S
     assert set(store.documents.of_type(DoubtfulDocument)) == set(made.doubtful)
     end_drain(store, "", "b", who="ann", why="new fan")
     assert drained_nodes(store, cluster()) == {}
-    start_drain(store, [cluster()], "b", who="ann", why="still loud")
+    drain(store, [cluster()], "b", who="ann", why="still loud")
     assert [each.drain.why for each in all_drains(store)] == ["loud fan", "still loud"], "the record is kept"
 
 
 def test_a_node_that_is_not_slower_is_drained_with_its_newest_run(store: Store) -> None:
-    made = start_drain(store, [cluster()], "a", who="ann", why="reserved")
+    made = drain(store, [cluster()], "a", who="ann", why="reserved")
     assert made.doubtful == ()
     assert [each.run for each in all_drains(store)] == ["a-29"]
-    start_drain(store, [cluster()], "c", who="ann", why="no run was on it")
+    drain(store, [cluster()], "c", who="ann", why="no run was on it")
     assert sorted(drained_nodes(store, cluster())) == ["a", "c"]
 
 
@@ -68,15 +75,15 @@ def test_a_node_that_is_not_slower_is_drained_with_its_newest_run(store: Store) 
 )
 def test_unknown_nodes_are_refused(store: Store, clusters: list[str], node: str, message: str) -> None:
     with pytest.raises(ConfigError) as error:
-        start_drain(store, [cluster(name) for name in clusters], node, who="ann", why="x")
+        drain(store, [cluster(name) for name in clusters], node, who="ann", why="x")
     assert str(error.value) == message
     assert all_drains(store) == []
 
 
 def test_a_drained_node_is_refused(store: Store) -> None:
-    start_drain(store, [cluster()], "b", who="ann", why="loud fan")
+    drain(store, [cluster()], "b", who="ann", why="loud fan")
     with pytest.raises(ConfigError) as error:
-        start_drain(store, [cluster()], "b", who="bob", why="x")
+        drain(store, [cluster()], "b", who="bob", why="x")
     message, _, hint = str(error.value).partition("\n  hint: ")
     assert message == "NODE: is drained already; found 'b'; expected a node in service"
     assert hint.endswith(" by ann: loud fan")
@@ -85,6 +92,6 @@ def test_a_drained_node_is_refused(store: Store) -> None:
 def test_without_runs_no_drain_can_be_stored(tmp_path: Path) -> None:
     with open_store(tmp_path / "empty.db") as store:
         with pytest.raises(ConfigError, match="the database has no run for it; found 'a'"):
-            start_drain(store, [cluster()], "a", who="ann", why="x")
+            drain(store, [cluster()], "a", who="ann", why="x")
         store.runs.create(a_run("first"))
-        assert start_drain(store, [cluster()], "a", who="ann", why="x").node == "a"
+        assert drain(store, [cluster()], "a", who="ann", why="x").node == "a"
