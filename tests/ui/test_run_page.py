@@ -1,5 +1,7 @@
 """The page of a run: golden ones as a user sees them."""
 
+import asyncio
+import logging
 import re
 from pathlib import Path
 
@@ -9,14 +11,29 @@ from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, los
 from tests.ui.html_text import read
 
 from tipcflow.cli.show.page import page as cli_page
-from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, Run, Status
+from tipcflow.domain import (
+    CheckResult,
+    Cluster,
+    EndReason,
+    Failure,
+    FailureClass,
+    Node,
+    Run,
+    SlurmSource,
+    SlurmStep,
+    Status,
+)
 from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument, JudgementDocument
+from tipcflow.execute.allocation.hold import waiting_message
 from tipcflow.execute.verdict.run_data import load_run
+from tipcflow.remote.slurm.output import jobs_in
 from tipcflow.report import certificate
 from tipcflow.store import Store
+from tipcflow_operators.triggers.waits import report_wait
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "plugins"
+SQUEUE = GOLDEN.parent / "remote/slurm/recorded/squeue.txt"
 
 
 def page(browser: TestClient, run: Run | str) -> str:
@@ -180,3 +197,20 @@ def test_run_page_links_the_dag_run(browser: TestClient, store: Store, airflow_a
     assert 'href="/dags/sample.model.file/runs/ci__1~a"' in page(browser, run)
     store.runs.create(a_run("20261121t093005-other-00000000"), a_plan())
     assert "DAG run in Airflow" not in page(browser, "20261121t093005-other-00000000")
+
+
+def test_page_shows_the_place_in_the_queue_of_slurm(browser: TestClient, store: Store, home: Path) -> None:
+    run = a_run("20261121t100000-in-slurm-0001")
+    store.runs.create(run, a_plan())
+    cluster = Cluster(
+        name="hpc",
+        kind="slurm",
+        slurm=SlurmSource(partition="gpu", time_limit_minutes=30, workspace="/scratch/{node}"),
+        nodes=(
+            Node(name="slurm-1", address="slurm-1", python="/p", workspace="/scratch/{node}", slurm=SlurmStep()),
+        ),
+    )
+    _, pending, _ = jobs_in(SQUEUE.read_text())
+    asyncio.run(report_wait(logging.getLogger(__name__), run.id, waiting_message(cluster, pending, (2, 5))))
+    shown = "waiting for Slurm job 2, position 2 of 5 in partition gpu, reason Resources, expected start"
+    assert f"{shown} 2026-11-26 10:16" in read(page(browser, run)).text
