@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cluster.versions.git_history import History
 from tests.support.certify import MODE, PARAMS, TIPCFLOW, Site
+from tests.support.framework.wheels import make_wheel
 
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 
@@ -64,6 +65,34 @@ def test_a_slower_commit_is_worse_and_joins_no_history(ab_nodes: LocalNodes, tmp
         assert {run.suite_commit for run in runs} == {commit_of(history, "main~2"), commit_of(history, "main")}
         assert store.leases.all() == []
         assert store.history.accepted(runs[0].chain, MODE, runs[0].environment) == []
+
+
+@pytest.mark.full
+def test_a_slower_release_of_the_framework_is_worse(ab_nodes: LocalNodes, tmp_path: Path) -> None:
+    site = Site(tmp_path, ab_nodes)
+    for version, word in (("1.0", "fast"), ("2.0", "slow")):
+        make_wheel(tmp_path / "index", version=version, text=word)
+    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "index")}
+    for node in ab_nodes.cluster.nodes:
+        site.configure_node(node.name, cache=str(tmp_path / f"cache-{node.name}"), env=index)
+    train = site.suite / "train.py"
+    slower = NOISY.replace("args.step_time", "args.step_time * (1.1 if toyframe.word == 'slow' else 1.0)")
+    text = train.read_text().replace("import argparse\n", "import argparse\nimport toyframe\n", 1)
+    train.write_text(text.replace(BATCH_COST, slower, 1))
+    where = ["--suite", "toy", "--mode", MODE, "--cluster", "local", "--metric", "batch_cost", "--until-decided"]
+    versions = ["--framework-a", "toyframe==1.0", "--framework-b", "toyframe==2.0"]
+    command = [str(TIPCFLOW), "ab", PARAMS, *versions, *where, "--json"]
+    done = subprocess.run(command, env=site.env, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 1, done.stderr
+    result = json.loads(done.stdout)
+    (metric,) = result["metrics"]
+    assert (metric["outcome"], result["why"]) == ("worse", "every metric is decided")
+    assert 1.05 < metric["low"] < 1.1 < metric["high"] < 1.15
+    assert site.left_behind() == []
+    with site.store() as store:
+        for side, framework in (("a", "toyframe 1.0"), ("b", "toyframe 2.0")):
+            assert {store.runs.get(pair[side]).framework for pair in result["pairs"]} == {framework}
+        assert len({run.nodes for run in store.runs.newest()}) == 1
 
 
 def commit_of(history: History, ref: str) -> str:

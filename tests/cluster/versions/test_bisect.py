@@ -13,6 +13,7 @@ from tests.cluster.versions.git_history import History
 from tests.support.certify import MODE, PARAMS, TIPCFLOW, Site
 
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
+from tipcflow.domain import Status
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -89,6 +90,39 @@ def test_bisect_runs_in_parallel_and_resumes_after_a_signal(bisect_nodes: LocalN
         runs = [run for run in store.runs.newest() if run.status is not None]
     assert {node for run in runs for node in run.nodes} == {"a", "b"}
     assert all(len(run.nodes) == 1 for run in runs)
+
+
+def test_bisect_resumes_after_sigkill_without_repeating_ended_runs(
+    bisect_nodes: LocalNodes, tmp_path: Path
+) -> None:
+    site = Site(tmp_path, bisect_nodes)
+    history = Bisected(site, 4)
+    history.plant(3, BATCH_COST, SLOWER)
+    with (tmp_path / "out").open("w") as out:
+        killed = subprocess.Popen(history.command("batch_cost"), env=site.env, stdout=out, stderr=out)
+        deadline = time.monotonic() + 300
+        # In the training of the second run.
+        while (tmp_path / "out").read_text().count("train started") < 2 or not site.training_runs_on("a"):
+            assert killed.poll() is None, (tmp_path / "out").read_text()
+            assert time.monotonic() < deadline, (tmp_path / "out").read_text()
+            time.sleep(0.05)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait(30)
+    with site.store() as store:
+        (lost,) = store.runs.unfinished()
+        ended = {run.id for run in store.runs.newest()} - {lost.id}
+    assert len(ended) == 1
+    done = history.bisect("batch_cost", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert [commit["title"] for commit in result["candidates"][0]["commits"]] == ["Change 3"]
+    assert len(result["runs"]) <= 7
+    with site.store() as store:
+        runs = {run.id: run for run in store.runs.newest()}
+    assert ended < set(result["runs"]) == runs.keys() - {lost.id}, "only the interrupted run is repeated"
+    assert runs[lost.id].status is Status.INFRA_FAILURE
+    assert "it was killed" in runs[lost.id].reason
+    assert site.left_behind() == []
 
 
 def active_nodes(site: Site) -> set[str]:

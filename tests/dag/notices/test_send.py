@@ -1,10 +1,12 @@
 """Messages leave by Airflow's SMTP notifier and by a webhook, to real servers on this machine."""
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from tipcflow.domain import ConfigError, InfraError, Status
 from tipcflow.execute.sweeps.maintenance import Upkeep
 from tipcflow.report.notices.message import Message
 from tipcflow.store import Store
+from tipcflow_operators.notices.channels import send_slack
 from tipcflow_operators.notices.send import send
 from tipcflow_operators.notices.sweep import notices
 
@@ -88,6 +91,39 @@ def test_notice_is_sent_to_a_webhook(hook: Hook) -> None:
     ((headers, body),) = hook.requests
     assert headers["Authorization"] == "Bearer s3cret"
     assert (body["subject"], body["links"]) == (MESSAGE.subject, MESSAGE.links)
+
+
+def test_without_the_provider_of_slack_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "airflow.providers.slack", None)
+    with pytest.raises(ConfigError) as error:
+        send_slack("chat", "hello")
+    assert str(error.value) == (
+        "slack: Airflow has no provider for Slack; found 'chat'; "
+        "expected pip install apache-airflow-providers-slack"
+    )
+
+
+def test_notice_is_sent_by_the_notifier_of_slack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider is optional and not installed here: its notifier is replaced by one with the same interface."""
+    sent: list[dict[str, Any]] = []
+
+    class SlackWebhookNotifier:
+        def __init__(self, *, slack_webhook_conn_id: str, text: str) -> None:
+            self.fields = {"connection": slack_webhook_conn_id, "text": text}
+
+        def notify(self, context: dict[str, Any]) -> None:
+            sent.append({**self.fields, "context": context})
+
+    module = ModuleType("slack_webhook")
+    module.SlackWebhookNotifier = SlackWebhookNotifier  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "airflow.providers.slack", ModuleType("slack"))
+    monkeypatch.setitem(sys.modules, "airflow.providers.slack.notifications", ModuleType("notifications"))
+    monkeypatch.setitem(sys.modules, "airflow.providers.slack.notifications.slack_webhook", module)
+    monkeypatch.setenv("AIRFLOW_CONN_CHAT", json.dumps({"conn_type": "slackwebhook", "password": "T0/B0/s3cret"}))
+    send(Team(name="vision", slack="chat"), MESSAGE)
+    (message,) = sent
+    assert (message["connection"], message["context"]) == ("chat", {})
+    assert message["text"].startswith("*tipcflow vision: failed a*\nfailed: a\n")
 
 
 @pytest.mark.parametrize("status", [302, 500])

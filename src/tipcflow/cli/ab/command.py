@@ -8,7 +8,7 @@ import typer
 
 from tipcflow.cli.commands import options
 from tipcflow.cli.output.output import print_json
-from tipcflow.domain import Compat, Run, Status, exit_code
+from tipcflow.domain import Compat, ConfigError, Run, Status, exit_code
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -23,6 +23,9 @@ _Metric = Annotated[
 ]
 _Pairs = Annotated[int, typer.Option(min=0, help="Number of pairs. 0: run until every metric is decided.")]
 _MostPairs = Annotated[int, typer.Option("--max-pairs", min=1, help="Maximum number of pairs without --pairs.")]
+_UntilDecided = Annotated[
+    bool, typer.Option("--until-decided", help="Run until every metric is decided: the default without --pairs.")
+]
 _WarmUps = Annotated[int, typer.Option("--warm-up", min=0, help="Number of pairs that do not count.")]
 _Margin = Annotated[float, typer.Option(min=0, max=0.5, help="Differences up to this share count as none.")]
 _Error = Annotated[
@@ -45,6 +48,7 @@ def ab(
     sha256_b: Annotated[str, typer.Option(help="SHA-256 of --wheel-b.")] = "",
     metric: _Metric = None,
     pairs: _Pairs = 0,
+    until_decided: _UntilDecided = False,
     max_pairs: _MostPairs = 20,
     warm_up: _WarmUps = 1,
     margin: _Margin = 0.02,
@@ -65,6 +69,10 @@ def ab(
     from tipcflow.execute.request import RunRequest
     from tipcflow.execute.run.driver import owner_of_this_process
 
+    if until_decided and pairs:
+        raise ConfigError(
+            "excludes --pairs", key="--until-decided", found=f"--pairs {pairs}", expected="one of both"
+        )
     base = RunRequest(
         params=params,
         suite=suite,
@@ -129,9 +137,13 @@ def _compare(
     return exit_code(progress.status)
 
 
+# Statuses of runs that had nodes which work.
+_ON_NODES = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.UNCONFIRMED, Status.FAILED})
+
+
 class _Execute:
     """Runs both sides of a pair, with a live display. The second run takes over the leases of the first one; all
-    runs are on the nodes of the first one."""
+    runs are on the nodes of the first one that has worked."""
 
     def __init__(self, store: Any, home: Path) -> None:
         self._store, self._home = store, home
@@ -160,12 +172,13 @@ class _Execute:
             pass
         if before.status is Status.CANCELLED:
             return before, before
-        self._nodes_of = self._nodes_of or before.id
-        later = replace(later, nodes_of=self._nodes_of)
+        later = replace(later, nodes_of=self._nodes_of or before.id)
         typer.echo(f"{second.label}: {second.name}", err=True)
         with executed(later, self._store, self._home, run=following) as after:
             pass
         for handle in held:
             if handle is not None:
                 handle.close()
+        if not self._nodes_of:  # a broken run may have had no nodes, or a broken one
+            self._nodes_of = next((run.id for run in (before, after) if run.status in _ON_NODES), "")
         return before, after

@@ -119,6 +119,7 @@ def _search(
     from tipcflow.execute.bisection.loop import Bisection
     from tipcflow.execute.bisection.text import found_lines, opening, prior_line, result_json
     from tipcflow.execute.chain.measured import chain_metrics
+    from tipcflow.execute.run import status_spool as spool
     from tipcflow.store import Store
 
     home = settings().home
@@ -126,6 +127,7 @@ def _search(
     suite = load_suite(request.suite, request.config_dir)
     subject = replace(subject, chain=str(ChainName.of_file(suite.name, request.params)))
     with Store.open() as store:
+        spool.apply(home, store)
         subject.check(chain_metrics(store, subject.chain, subject.mode, subject.compat))
         versions = _versions(suite, request, ends, home / "suites")
         execute = _Execute(request, store, home)

@@ -9,7 +9,7 @@ from tipcflow.cli.output.records import refuse_both
 from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs
 
 if TYPE_CHECKING:
-    from tipcflow.report.overview.flaky import Flaky, Rate
+    from tipcflow.report.overview.flaky import Flaky, FlakyNode, Rate
 
 
 def flaky(
@@ -52,13 +52,18 @@ def flaky_lines(overview: "Flaky", *, width: int | None) -> list[str]:
         lines += ["", *columns(("RATE (95 %)", "RUNS", "MIXED GROUPS", "CHAIN"), rows, width=width)]
     lines += _proposed(overview, width)
     nodes = [
-        (rate_text(node.infrastructure), str(node.infrastructure.runs), str(node.red_elsewhere_green), node.node)
+        (rate_text(node.infrastructure), str(node.infrastructure.runs), *_elsewhere(node), node.node)
         for node in overview.nodes
     ]
     if nodes:
-        head = ("INFRASTRUCTURE (95 %)", "RUNS", "RED, ELSEWHERE GREEN", "NODE")
+        head = ("INFRASTRUCTURE (95 %)", "RUNS", "RED, ELSEWHERE GREEN (95 %)", "EQUAL RUNS", "NODE")
         lines += ["", *columns(head, nodes, width=width)]
     return lines
+
+
+def _elsewhere(node: "FlakyNode") -> tuple[str, str]:
+    rate = node.red_elsewhere_green
+    return (rate_text(rate), str(rate.runs)) if rate else ("-", "0")
 
 
 def _proposed(overview: "Flaky", width: int | None) -> list[str]:

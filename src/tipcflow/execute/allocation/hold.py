@@ -220,7 +220,7 @@ def try_to_hold(
     Raises:
         ConfigError, InfraError: the run gets no nodes.
     """
-    nodelist = tuple(plan.nodes) if _must_be_there(resolved) else ()
+    nodelist = _needed(resolved, plan)
     with Allocation(store, run, resolved.cluster, connect, nodes=len(plan.nodes), nodelist=nodelist) as allocation:
         try:
             job, why = allocation.try_once()
@@ -288,7 +288,7 @@ def held(
     if (other := _inherited(resolved.cluster, connect)) is not None:
         yield Held(resolved, _fence(other))
         return
-    nodelist = tuple(plan.nodes) if _must_be_there(resolved) else ()
+    nodelist = _needed(resolved, plan)
     with Allocation(store, run, resolved.cluster, connect, nodes=len(plan.nodes), nodelist=nodelist) as allocation:
         try:
             job = _await(allocation, wait_s=wait_s, note=note, cancel=cancel)
@@ -356,9 +356,12 @@ def timeout_message(wait_s: float, why: str) -> str:
     return f"no allocation within {limit(wait_s)}: {why}"
 
 
-def _must_be_there(resolved: Resolved) -> bool:
-    """Whether the run needs the nodes of an earlier run."""
-    return bool(resolved.request.evaluates or resolved.request.nodes_of)
+def _needed(resolved: Resolved, plan: Plan) -> tuple[str, ...]:
+    """Return the nodes that the allocation must have: those of an earlier run, if that run had an allocation."""
+    step = resolved.cluster.nodes[0].slurm
+    if step is None or not step.job or not (resolved.request.evaluates or resolved.request.nodes_of):
+        return ()
+    return tuple(plan.nodes)
 
 
 def _inherited(cluster: Cluster, connect: Connect) -> SlurmJob | None:

@@ -57,12 +57,13 @@ class FlakyNode(_Model):
 
     Attributes:
         infrastructure: runs on it that ended as `infra_failure`, of all its ended runs.
-        red_elsewhere_green: red runs on it whose equal run passed, on any node.
+        red_elsewhere_green: red runs on it whose equal run passed, on any node, of its runs that have an equal
+            run; None if no run has one.
     """
 
     node: str
     infrastructure: Rate
-    red_elsewhere_green: int
+    red_elsewhere_green: Rate | None
 
 
 class Proposal(_Model):
@@ -145,16 +146,25 @@ def examples_of(runs: Sequence[Run], green: frozenset[Status]) -> dict[str, tupl
 
 
 def nodes_of(
-    counts: Iterable[tuple[tuple[str, ...], Status, int]], mixed: Iterable[Run], green: frozenset[Status]
+    counts: Iterable[tuple[tuple[str, ...], Status, int]],
+    mixed: Iterable[Run],
+    green: frozenset[Status],
+    repeated: Iterable[tuple[tuple[str, ...], int]] = (),
 ) -> tuple[FlakyNode, ...]:
     """Return the nodes, worst first.
 
     Args:
         counts: (nodes, status, number of runs); a run on several nodes counts for each of them.
+        mixed: all runs of groups with both outcomes.
+        repeated: (nodes, number of runs) of runs that have an equal run.
     """
     runs: dict[str, int] = defaultdict(int)
     infra: dict[str, int] = defaultdict(int)
     red: dict[str, int] = defaultdict(int)
+    equal: dict[str, int] = defaultdict(int)
+    for names, count in repeated:
+        for name in names:
+            equal[name] += count
     for names, status, count in counts:
         for name in names:
             runs[name] += count
@@ -163,7 +173,11 @@ def nodes_of(
         for name in run.nodes:
             red[name] += run.status not in green
     nodes = [
-        FlakyNode(node=name, infrastructure=wilson(infra[name], total), red_elsewhere_green=red[name])
+        FlakyNode(
+            node=name,
+            infrastructure=wilson(infra[name], total),
+            red_elsewhere_green=wilson(red[name], equal[name]) if equal[name] else None,
+        )
         for name, total in runs.items()
     ]
     return tuple(sorted(nodes, key=lambda node: (-node.infrastructure.low, -node.infrastructure.rate, node.node)))

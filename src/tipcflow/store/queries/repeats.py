@@ -85,6 +85,15 @@ class Repeats(Part):
                 (tuple(nodes), Status(status), int(count)) for nodes, status, count in connection.execute(query)
             ]
 
+    def repeated_by_node(self, since: float) -> list[tuple[tuple[str, ...], int]]:
+        """Return (nodes, number of runs) of the runs that have an equal run."""
+        same = [runs.c[name] for name in _SUBJECT]
+        size = func.count().over(partition_by=same).label("size")
+        each = select(runs.c.nodes, size).where(*_wanted(since)).subquery()
+        query = select(each.c.nodes, func.count()).where(each.c.size > 1).group_by(each.c.nodes)
+        with self._read() as connection:
+            return [(tuple(nodes), int(count)) for nodes, count in connection.execute(query)]
+
 
 def _wanted(since: float) -> list[Any]:
     return [

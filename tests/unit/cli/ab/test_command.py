@@ -1,7 +1,9 @@
 """Input that `tipcflow ab` refuses before anything runs."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.bisections.repository import PARAMS, write_site
@@ -25,6 +27,14 @@ def request_of_v1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRequest
     with open_store(home / "tipcflow.db") as store:
         record_run(store, a_run(chain="s/net/train_infer_python"))
     return RunRequest(PARAMS, "s", MODE, "c", write_site(tmp_path), suite_ref="v1")
+
+
+def test_until_decided_excludes_a_number_of_pairs(tipcflow: Callable[..., Any]) -> None:
+    words = ("ab", "f.txt", "--suite", "s", "--mode", MODE, "--cluster", "nowhere", "--until-decided")
+    assert tipcflow(*words, "--pairs", "5").err == (
+        "config_error: --until-decided: excludes --pairs; found '--pairs 5'; expected one of both\n"
+    )
+    assert "unknown cluster; found 'nowhere'" in tipcflow(*words).err
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,12 @@ def test_nodes_are_sorted_by_the_surest_problem() -> None:
     assert [(node.node, node.infrastructure.hits, node.infrastructure.runs) for node in nodes] == [
         ("c", 30, 30), ("b", 30, 100), ("a", 1, 2),
     ]  # fmt: skip
-    assert {node.red_elsewhere_green for node in nodes} == {0}
-    assert (
-        nodes_of([(("n",), Status.FAILED, 2)], runs(Status.PASS, Status.FAILED), GREEN)[0].red_elsewhere_green == 1
-    )
+    assert {node.red_elsewhere_green for node in nodes} == {None}, "no run on them has an equal run"
+
+
+def test_red_runs_of_a_node_have_an_interval() -> None:
+    mixed = runs(Status.PASS, Status.FAILED)
+    counts = [(("n",), Status.FAILED, 2), (("o",), Status.PASS, 4)]
+    n, o = sorted(nodes_of(counts, mixed, GREEN, [(("n",), 6), (("n", "o"), 4)]), key=lambda node: node.node)
+    assert n.red_elsewhere_green == wilson(1, 10)
+    assert o.red_elsewhere_green == wilson(0, 4)

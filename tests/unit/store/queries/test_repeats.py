@@ -54,6 +54,15 @@ def test_older_runs_are_left_out(store: Store) -> None:
     assert store.repeats.chains(T0 + 2 * DAY) == []
 
 
+def test_runs_with_an_equal_run_are_counted_by_node(store: Store) -> None:
+    put(store, 1, nodes=("a",))
+    put(store, 2, Status.FAILED, nodes=("b",))
+    put(store, 3, nodes=("a",))
+    put(store, 4, nodes=("a",), suite_commit="d" * 40)
+    put(store, 5, Status.INFRA_FAILURE, nodes=("a",))
+    assert sorted(store.repeats.repeated_by_node(0)) == [(("a",), 2), (("b",), 1)]
+
+
 def test_outcomes_of_nodes_are_counted(store: Store) -> None:
     put(store, 1, nodes=("a", "b"))
     put(store, 2, Status.INFRA_FAILURE, nodes=("a", "b"))
