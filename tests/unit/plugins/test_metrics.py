@@ -7,9 +7,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
-from tests.support.stories import a_run, record_run
+from tests.support.stories import TRAIN, a_run, record_run
+from tests.unit.domain.alert.test_entry import alert, moved
 
-from tipcflow.domain import Status
+from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain.alert.entry import AlertEvent, AlertState, EventKind
+from tipcflow.domain.keys import AttemptKey
+from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.store import Store
 from tipcflow_pages import metrics
 from tipcflow_pages.web.errors import handlers
@@ -66,6 +70,36 @@ def test_metrics_export_the_numbers_of_the_database(client: TestClient, store: S
     assert found["tipcflow_window_days", ()] == 7
     assert found["tipcflow_ingest_lag_seconds", (("quantile", "0.5"),)] > 0
     assert found["tipcflow_node_slowdown_ratio", (("node", "node-a"),)] == 0.25
+
+
+def test_metrics_export_leases_lost_nodes_and_false_alerts(client: TestClient, store: Store) -> None:
+    now = store.now()
+    run = record_run(store, a_run("20261121t000001-a-0000", created_at=now - 100), status=Status.INFRA_FAILURE)
+    lost = Failure(failure_class=FailureClass.NODE_LOST, node="node-b")
+    store.documents.put(run.id, FailuresDocument({AttemptKey(TRAIN, number): lost for number in (1, 2)}))
+    for number, slots, leased_at in ((2, [("node-b", 0), ("node-b", 1)], now), (3, [("node-c", 0)], now - 900)):
+        store.runs.create(a_run(f"20261121t00000{number}-a-0000", created_at=now - 50))
+        store.leases.acquire(f"20261121t00000{number}-a-0000", slots, owner="o", ttl_s=600, now=leased_at)
+    for number in (1, 2, 3):
+        first = f"20261121t00000{number}-a-0000"
+        draft = alert(moved("ips", 0.8), first=first, newest=first, first_at=now - number, newest_at=now - number)
+        store.tracked_alerts.open(draft, "slow", at=now)
+    for number in (1, 3):
+        event = AlertEvent(alert=number, at=now, who="mia", kind=EventKind.STATE, text="invalid")
+        store.tracked_alerts.change(event, state=AlertState.INVALID, state_at=now)
+    found = samples(client.get("/metrics", headers=AUTHORIZED).text)
+    by_node = {
+        key: value for key, value in found.items() if key[0] in ("tipcflow_leases", "tipcflow_node_lost_steps")
+    }
+    assert by_node == {
+        ("tipcflow_leases", (("node", "node-b"), ("state", "held"))): 2,
+        ("tipcflow_leases", (("node", "node-c"), ("state", "expired"))): 1,
+        ("tipcflow_node_lost_steps", (("node", "node-a"),)): 0,
+        ("tipcflow_node_lost_steps", (("node", "node-b"),)): 2,
+    }
+    alerts = {dict(labels)["state"]: value for (name, labels), value in found.items() if name == "tipcflow_alerts"}
+    assert {state for state, value in alerts.items() if value} == {"new", "invalid"}
+    assert (alerts["new"], alerts["invalid"]) == (1, 2)
 
 
 @pytest.mark.parametrize(
