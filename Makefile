@@ -83,10 +83,10 @@ lint: install ## Check style, types and the import contract
 docs: install ## Build the documentation site into site/
 	@tools/docs.sh
 
-sbom: install ## Write the bill of materials of the pinned packages (CycloneDX) into sbom/
+sbom: install ## Write the bill of materials of the packages that requirements/ pins (CycloneDX) into sbom/
 	@tools/sbom.sh
 
-audit: install ## Compare the pinned packages with the databases of known vulnerabilities (network)
+audit: install ## Compare the pinned packages with a database of known vulnerabilities (network; AUDIT_OFFLINE_OK=1: none is not an error)
 	@tools/sbom.sh --audit
 
 screenshots: install ## Retake docs/screenshots in a local Airflow with generated runs (requires Chromium)
