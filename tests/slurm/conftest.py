@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support import slurm as slurm_support
 from tests.support.certify import ROOT
 from tests.support.programs import missing
 from tests.support.scheduler import Scheduler, make_catalog
-from tests.support.slurm import LocalSlurm, SlurmSite, missing_programs
+from tests.support.slurm import LocalSlurm, SlurmSite
 from tests.support.sshd import Server
 
 from devcluster.airflow.stack import airflow_stack
@@ -21,8 +22,8 @@ CONNECTION = "slurm_login"
 
 @pytest.fixture(scope="session")
 def shared_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSlurm]:
-    if absent := missing_programs():
-        missing(f"not installed: {', '.join(absent)} (Debian: slurmctld slurmd slurm-client munge)")
+    if problem := slurm_support.missing():
+        missing(problem)
     with LocalSlurm(tmp_path_factory.mktemp("slurm") / "s") as running:
         yield running
 

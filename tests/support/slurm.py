@@ -67,6 +67,14 @@ def missing_programs() -> list[str]:
     return [name for name in PROGRAMS if not shutil.which(name, path=places)]
 
 
+def missing() -> str:
+    """Return what this machine lacks for a Slurm of its own, '' if nothing."""
+    if os.geteuid() != 0:
+        return "not root"
+    absent = missing_programs()
+    return f"not installed: {', '.join(absent)} (Debian: slurmctld slurmd slurm-client munge)" if absent else ""
+
+
 class LocalSlurm:
     """A running Slurm; a context manager that ends it."""
 
