@@ -115,9 +115,11 @@ def test_starter_without_its_parent_ends_all_processes(tmp_path: Path) -> None:
     obeys = f"trap 'touch {tmp_path}/record; exit' TERM; echo $$; exec >/dev/null; sleep 50 & wait"
     ignores = "trap '' TERM; echo $$; exec >/dev/null; sleep 50"
     words = ["/bin/sh", "-c", '(/bin/sh -c "$1" &)', "sh"]
-    pids = [int(starter.request(words=[*words, script])) for script in (obeys, ignores)]
-    starter.process.kill()
-    starter.process.wait()
+    try:
+        pids = [int(starter.request(words=[*words, script])) for script in (obeys, ignores)]
+    finally:
+        starter.process.kill()
+        starter.process.wait()
     deadline = time.monotonic() + WAIT_S
     while any(map(is_running, pids)):
         assert time.monotonic() < deadline
