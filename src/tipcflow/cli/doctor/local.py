@@ -149,7 +149,7 @@ def _object_store(settings: Settings) -> Finding:
     from tipcflow.execute.objects.object_store import ObjectStore
 
     if settings.store is None:
-        state = "none (TIPCFLOW_STORE): all workers share TIPCFLOW_HOME"
+        state = "none (TIPCFLOW_STORE): workers on other machines must share TIPCFLOW_HOME"
         return Finding(where=HERE, what="object store", ok=True, found=state)
     began = time.monotonic()
     try:

@@ -108,7 +108,7 @@ def test_the_command_exits_with_5_and_its_json_is_complete(tmp_path: Path) -> No
 
 def test_object_store_is_tried(settings: Settings, tmp_path: Path) -> None:
     ok, text = finding(settings, "object store")
-    assert (ok, text) == (True, "none (TIPCFLOW_STORE): all workers share TIPCFLOW_HOME")
+    assert (ok, text) == (True, "none (TIPCFLOW_STORE): workers on other machines must share TIPCFLOW_HOME")
     url = f"file://{tmp_path}/objects"
     ok, text = finding(settings.model_copy(update={"store": url}), "object store")
     assert not ok
