@@ -86,7 +86,7 @@ def records(series: list[Series], seed: int, most: int) -> list[Record]:
     """The series with enough draws of confirm runs: one draw has one for each point."""
     source, made = random.Random(seed), []
     for one in series:
-        draws = [replay.confirmed(one, source) for _ in range(-(-most // gone.POINTS))]
+        draws = [replay.confirmed(one, source, source) for _ in range(-(-most // gone.POINTS))]
         made.append(Record(one, [[point.confirm or 0.0 for point in drawn.points] for drawn in draws]))
     return made
 

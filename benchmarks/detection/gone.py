@@ -71,10 +71,10 @@ def kind(values: list[float], index: int, size: float) -> dict[str, Any]:
 
 def classified(judge: replay.Judge, series: list[Series], seed: int) -> list[dict[str, Any]]:
     """The alerts that went away, of all series."""
-    source, found = random.Random(seed), []
+    source, further, found = random.Random(seed), random.Random(f"further {seed}"), []
     for one in series:
         values = [point.value or 0.0 for point in one.points]
-        for alert in judge(replay.confirmed(one, source)):
+        for alert in judge(replay.confirmed(one, source, further)):
             if replay.gone_away(one, [alert]):
                 found.append({"series": one.id, **kind(values, *alert)})
     return found

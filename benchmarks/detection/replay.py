@@ -14,7 +14,8 @@ points, through the function that its users call. Two figures per rule:
 `--half tune|hold` takes every second series by name, the first or the second ones: the thresholds were chosen on
 the first half only. `--otava PYTHON` adds Apache Otava (its environment's Python), which costs minutes.
 
-The confirm run of a point is the level at this point plus another residual of the same stretch. `optimum` is the
+The confirm runs of a point are the level at this point plus other residuals of the same stretch: one, and `MORE`
+further ones for rules that request them. `optimum` is the
 mean delay of a CUSUM that knows noise, level and step (Moustakides) at 0.05 false alerts a year, for normal noise.
 
 Prints a table and writes benchmarks/results/replay.json.
@@ -42,6 +43,7 @@ from tipcflow.config.policy import Policy
 ROOT = Path(__file__).resolve().parents[2]
 QUIET, AFTER, SOON, WITHIN, STAYS, YEAR = 40, 12, 4, 12, 8, 52
 TIMES = (3.0, 5.0, 8.0)
+MORE = 2
 FALSE_PER_YEAR = 0.05
 Raised = list[tuple[int, float]]
 Judge = Callable[[Series], Raised]
@@ -71,7 +73,11 @@ def checks(name: str) -> Judge:
 
 def without_confirm(judge: Judge) -> Judge:
     """The same without confirm runs."""
-    return lambda series: judge(replace(series, points=tuple(one._replace(confirm=None) for one in series.points)))
+
+    def alone(series: Series) -> Raised:
+        return judge(replace(series, points=tuple(one._replace(confirm=None, more=()) for one in series.points)))
+
+    return alone
 
 
 def read(path: Path) -> list[Series]:
@@ -100,8 +106,12 @@ def half(series: list[Series], which: str | None) -> list[Series]:
     return [one for one in series if (one.id in first) == (which == "tune")]
 
 
-def confirmed(series: Series, source: random.Random) -> Series:
-    """The series with confirm samples: the level around a point plus the residual of a neighbor."""
+def confirmed(series: Series, source: random.Random, further: random.Random) -> Series:
+    """The series with confirm samples: the level around a point plus the residual of a neighbor.
+
+    Args:
+        further: of further confirm samples, so that the first ones do not depend on their number.
+    """
     values = [one.value or 0.0 for one in series.points]
     points = []
     for at, point in enumerate(series.points):
@@ -112,7 +122,9 @@ def confirmed(series: Series, source: random.Random) -> Series:
             median(side) for side in (values[max(0, at - STAYS) : at], values[at + 1 : at + 1 + STAYS]) if side
         ]
         level = min(sides, key=lambda side: abs(side - values[at]))
-        points.append(point._replace(confirm=level + source.choice(near) - median(near)))
+        again = level + source.choice(near) - median(near)
+        more = tuple(level + further.choice(near) - median(near) for _ in range(MORE))
+        points.append(point._replace(confirm=again, more=more))
     return replace(series, points=tuple(points))
 
 
@@ -153,13 +165,14 @@ def stretches(series: Series) -> Iterator[Stretch]:
             at += STAYS
 
 
-def stepped(stretch: Stretch, times: float, source: random.Random) -> Series:
+def stepped(stretch: Stretch, times: float, source: random.Random, further: random.Random) -> Series:
     """The stretch with a step after `QUIET` points, and confirm samples from its residuals."""
     points = []
     for at, value in enumerate(stretch.values):
         step = times * stretch.sigma * (at >= QUIET)
         again = source.choice(stretch.values) + step
-        points.append(Point(f"r{at}", "", value + step, again))
+        more = tuple(further.choice(stretch.values) + step for _ in range(MORE))
+        points.append(Point(f"r{at}", "", value + step, again, more))
     return Series("s", "ns", False, tuple(points))
 
 
@@ -174,16 +187,17 @@ def averaged(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def measured(judge: Judge, series: list[Series], quiet: list[Stretch], seed: int) -> dict[str, Any]:
     """The figures of a rule."""
-    source = random.Random(seed)
+    source, further = random.Random(seed), random.Random(f"further {seed}")
     years, alerts, gone = 0.0, 0, 0
     for one in series:
-        raised = judge(confirmed(one, source))
+        raised = judge(confirmed(one, source, further))
         alerts, gone, years = alerts + len(raised), gone + gone_away(one, raised), years + len(one.points) / YEAR
     row: dict[str, Any] = {"alerts": alerts / years, "gone": gone / years}
     for times in TIMES:
         delays = []
         for stretch in quiet:
-            found = [at for at, size in judge(stepped(stretch, times, source)) if at >= QUIET and size > 0]
+            raised = judge(stepped(stretch, times, source, further))
+            found = [at for at, size in raised if at >= QUIET and size > 0]
             delays.append(found[0] - QUIET + 1 if found else None)
         seen = [delay for delay in delays if delay is not None]
         row[f"{times:g}"] = {

@@ -19,7 +19,7 @@ SHORT = timedelta(hours=1)
 
 
 def longest(config_dir: Path) -> timedelta:
-    """Return the maximum duration of a run over all policies, including the confirm run and a margin."""
+    """Return the maximum duration of a run over all policies, including its confirm runs and a margin."""
     known = [_minutes(path) for path in sorted((config_dir / "policies").glob("*.yaml"))]
     return timedelta(minutes=max(known, default=_of(Policy(name="default")))) + MARGIN
 
@@ -34,9 +34,10 @@ def _minutes(path: Path) -> float:
 
 
 def _of(policy: Policy) -> float:
-    return policy.budget_minutes + policy.confirm_minutes
+    return policy.budget_minutes + policy.confirm_runs * policy.confirm_minutes
 
 
 def _of_fields(policy: Policy, fields: dict[str, Any]) -> float:
-    names = ("budget_minutes", "confirm_minutes")
-    return sum(float(fields.get(name, getattr(policy, name))) for name in names)
+    names = ("budget_minutes", "confirm_minutes", "confirm_runs")
+    budget, confirm, runs = (float(fields.get(name, getattr(policy, name))) for name in names)
+    return budget + runs * confirm

@@ -53,6 +53,11 @@ def test_the_limit_exceeds_the_longest_run_of_any_policy(configs: Path) -> None:
     )
     (configs / "policies" / "broken.yaml").write_text("name: [\n")
     assert longest(configs) == timedelta(minutes=310) + MARGIN
+    (configs / "policies" / "long.yaml").write_text(
+        "name: long\nbudget_minutes: 100\nconfirm_minutes: 10\nconfirm_runs: 3\n"
+        "overrides: [{model: big, because: it is big, set: {budget_minutes: 280}}]\n"
+    )
+    assert longest(configs) == timedelta(minutes=310) + MARGIN
     chain = next(iter(chain_dags("mobilenet_v3_small", configs).values()))
     limits = {task.task_id.rpartition(".")[2]: task.execution_timeout for task in chain.tasks}
     assert limits["train"] == limits["collect"] == timedelta(minutes=310) + MARGIN

@@ -13,13 +13,19 @@ from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, Judg
 from tipcflow_operators.airflow.tracing import trace_wait
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.request import Conf, given_params, read_conf, request_of
-from tipcflow_operators.tasks.request_confirm import DAG_ID, pending_confirmation, request_early
+from tipcflow_operators.tasks.request_confirm import (
+    DAG_ID,
+    further_confirmation,
+    pending_confirmation,
+    request_early,
+)
 from tipcflow_operators.tasks.stopped import RESOLVE, stopped_by_user, was_stopped
 from tipcflow_operators.triggers.allocation import AllocationTrigger
 from tipcflow_operators.triggers.dag_run import DagRunTrigger
 from tipcflow_operators.triggers.lease import LeasePayload, LeaseTrigger
 
 if TYPE_CHECKING:
+    from tipcflow.domain.run_documents import ConfirmationDocument
     from tipcflow.execute.request import RunRequest
     from tipcflow.execute.run.context import TaskContext
 
@@ -257,12 +263,7 @@ class JudgeOperator(RunOperator):
         for line in collect_if_missing(ctx, stopped=lambda: stopped_by_user(ctx, context)):
             self.log.info("%s", line)
         judge_run(ctx)
-        waits = None if was_stopped(context) else pending_confirmation(ctx, context)
-        if waits:
-            child, confirmation = waits
-            self._report_suspicions(ctx)
-            trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=confirmation.until)
-            self.defer(trigger=trigger, method_name="resume", timeout=None)
+        self._wait(ctx, None if was_stopped(context) else pending_confirmation(ctx, context))
         if confirm_request_of(ctx.store, ctx.run_id):
             judge_run(ctx)  # again: now the reason why there is no confirm run is known
         self._log_results(ctx)
@@ -270,11 +271,24 @@ class JudgeOperator(RunOperator):
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Continue after the confirm run has ended or its deadline has passed."""
         from tipcflow.execute.run.phases import judge_run
+        from tipcflow.execute.verdict.confirm import confirm_request_of
 
         with self.opened(context) as ctx:
             ctx.note("re-evaluating with the confirm run's results")
             judge_run(ctx)
+            before = confirm_request_of(ctx.store, ctx.run_id)
+            self._wait(ctx, None if was_stopped(context) else further_confirmation(ctx, context))
+            if confirm_request_of(ctx.store, ctx.run_id) != before:
+                judge_run(ctx)  # it could not start
             self._log_results(ctx)
+
+    def _wait(self, ctx: "TaskContext", waits: "tuple[str, ConfirmationDocument] | None") -> None:
+        """Defer the task if the run waits for a confirm run."""
+        if waits:
+            child, confirmation = waits
+            self._report_suspicions(ctx)
+            trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=confirmation.until)
+            self.defer(trigger=trigger, method_name="resume", timeout=None)
 
     def _report_suspicions(self, ctx: "TaskContext") -> None:
         for result in ctx.store.checks.results(ctx.run_id):

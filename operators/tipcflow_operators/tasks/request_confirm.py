@@ -28,7 +28,9 @@ def pending_confirmation(ctx: "TaskContext", context: Context) -> tuple[str, "Co
 
     If Airflow rejects the start, the run does not wait: the numbers stay unconfirmed, and checks give the reason.
     """
-    confirmation = confirm.confirm_request_of(ctx.store, ctx.run_id) or _request_confirm(ctx, context)
+    confirmation = confirm.confirm_request_of(ctx.store, ctx.run_id)
+    if confirmation is None or ctx.policy.confirm_runs > 1:
+        confirmation = _request_confirm(ctx, context) or confirmation
     if confirmation is None or not confirm.is_awaited(ctx.store, ctx.run_id):
         return None
     if not confirmation.dag_run_id:
@@ -50,6 +52,15 @@ def pending_confirmation(ctx: "TaskContext", context: Context) -> tuple[str, "Co
         f"(DAG {DAG_ID}), for at most {rough(confirmation.until - ctx.now())}"
     )
     return child, confirmation
+
+
+def further_confirmation(ctx: "TaskContext", context: Context) -> tuple[str, "ConfirmationDocument"] | None:
+    """Return the same for a further confirm run after one that ended; None if the checks request none.
+
+    One that ended without a status is not waited for again.
+    """
+    further = ctx.policy.confirm_runs > 1 and _request_confirm(ctx, context)
+    return pending_confirmation(ctx, context) if further else None
 
 
 def request_early(ctx: "TaskContext", context: Context) -> None:

@@ -31,15 +31,27 @@ class Confirmation:
 
     Attributes:
         run: its id.
-        medians: key -> median, of the steps and legs that succeeded.
-        missing: why the confirm run lacks a metric.
+        medians: key -> median, of the steps and legs that succeeded; with several confirm runs of the first one
+            that measured it.
+        missing: why the last confirm run lacks a metric.
         failed: the reason if the confirm run is `failed`, '' if it is not or only exceeded its budget.
+        more: key -> medians of later confirm runs, in their order.
+        runs: number of confirm runs.
+        last: why no further confirm run follows; '' if one may.
     """
 
     run: str
     medians: Mapping[MetricKey, float]
     missing: str = ""
     failed: str = ""
+    more: Mapping[MetricKey, tuple[float, ...]] = field(default_factory=dict)
+    runs: int = 1
+    last: str = ""
+
+    @property
+    def values(self) -> dict[MetricKey, tuple[float, ...]]:
+        """key -> medians of all confirm runs, in their order."""
+        return {key: (value, *self.more.get(key, ())) for key, value in self.medians.items()}
 
 
 @dataclass(frozen=True)
@@ -124,9 +136,13 @@ def observed_values(
     for run in history:
         if not math.isfinite(value := run.medians.get(key, math.nan)):
             continue
-        entries.append(Observed(value, run.confirms.get(key)))
+        entries.append(_observed(value, run.confirms.get(key, ()), accepted=True))
         for other in (doubtful or {}).get(run.run, ()):
-            value, again = other.medians.get(key, math.nan), other.confirms.get(key)
-            if again is not None and math.isfinite(value):
-                entries.append(Observed(value, again, accepted=False))
+            value, again = other.medians.get(key, math.nan), other.confirms.get(key, ())
+            if again and math.isfinite(value):
+                entries.append(_observed(value, again, accepted=False))
     return entries
+
+
+def _observed(value: float, confirms: tuple[float, ...], *, accepted: bool) -> Observed:
+    return Observed(value, confirms[0] if confirms else None, accepted, confirms[1:])

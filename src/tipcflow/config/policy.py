@@ -257,6 +257,8 @@ class Policy(ConfigModel):
         history: number of accepted runs in the baseline.
         confirm_minutes: time limit of a confirm run from its request, on top of the run's budget; 0 disables
             confirm runs, otherwise at least 1.
+        confirm_runs: number of confirm runs, one after the other, that must show a regression. A further one is
+            requested only if those before show it.
         unconfirmed: whether a suspected regression that is neither confirmed nor refuted fails the run: `fail`
             (exit code 4, failed DAG run) or `neutral` (exit code 0). The run's status is `unconfirmed` either
             way.
@@ -287,6 +289,7 @@ class Policy(ConfigModel):
     lease_wait_s: float = Field(default=86400, gt=0)
     waits: Waits = Waits()
     confirm_minutes: Annotated[float, AfterValidator(_none_or_a_minute)] = Field(default=15, ge=0)
+    confirm_runs: int = Field(default=1, ge=1, le=5)
     unconfirmed: Literal["fail", "neutral"] = "fail"
     history: int = Field(default=20, ge=1)
     min_history: int = Field(default=5, ge=2)

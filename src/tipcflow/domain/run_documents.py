@@ -28,6 +28,7 @@ from tipcflow.domain.keys import (
 )
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.node import Cluster
+from tipcflow.domain.numbers.history import ConfirmValues
 from tipcflow.domain.run.attempt import Attempt
 from tipcflow.domain.run.failure import Failure, Suspicion
 from tipcflow.domain.status import Status
@@ -308,14 +309,14 @@ class NumbersDocument(Fields):
     Attributes:
         rule: version of the rule that computed them.
         samples: number of samples that they were computed from.
-        confirms: values of the run's confirm run.
+        confirms: values of the run's confirm runs.
     """
 
     NAME: ClassVar[str] = "numbers"
     rule: int = 0
     samples: int = 0
     numbers: dict[MetricKey, float] = {}
-    confirms: dict[MetricKey, float] = {}
+    confirms: dict[MetricKey, ConfirmValues] = {}
 
 
 class FoundDocument(Root[tuple[EvidenceKey, ...]]):
@@ -384,6 +385,7 @@ class ConfirmationDocument(Fields):
         dag_run_id, run_after: id and time (ISO 8601) of its run of the DAG `confirm`; '' for a run of the CLI.
         mode: mode of the confirm run.
         alone: whether `keys` are evaluations that are repeated without a training.
+        earlier: earlier confirm runs of the same run, oldest first; all of them showed the change.
     """
 
     NAME: ClassVar[str] = "confirmation"
@@ -395,3 +397,4 @@ class ConfirmationDocument(Fields):
     run_after: str = ""
     mode: str = ""
     alone: bool = False
+    earlier: tuple[str, ...] = ()

@@ -126,6 +126,33 @@ def test_a_confirm_run_is_started_once_and_found_again(world: World) -> None:
     assert world.started == {child: (run_after, conf)}
 
 
+def test_further_confirm_run_is_another_dag_run(world: World) -> None:
+    world.store.documents.put(world.run.id, PolicyDocument(Policy(name="pr", confirm_runs=2)))
+    first = world.wait()
+    assert first
+    world.store.runs.create(a_run(first[1].run, trigger="confirm"), a_plan())
+    world.store.runs.finish(first[1].run, Status.UNCONFIRMED, "slower", time.time())
+    assert world.wait() is None, "the checks do not request a further one"
+    doubt = {"check": "speed.batch_cost", "status": Status.UNCONFIRMED, "reason": "slower"}
+    values = {"confirm": True, "confirmed_by": 1}
+    world.store.checks.replace(world.run.id, [CheckResult(**doubt, step=TRAIN, values=values)])
+    second = world.wait()
+    assert second
+    assert second[0] != first[0]
+    assert second[1].earlier == (first[1].run,)
+    assert [*world.started] == [first[0], second[0]]
+    assert world.wait() == second
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_ended_dag_run_without_a_status_is_not_waited_for_again(world: World, runs: int) -> None:
+    """A user marked it as failed: the judge that resumes must not defer on it until its deadline."""
+    world.store.documents.put(world.run.id, PolicyDocument(Policy(name="pr", confirm_runs=runs)))
+    assert world.wait()
+    dag_run = SimpleNamespace(dag_id=DAG, run_id="weekly__2026")
+    assert asking.further_confirmation(world.context(world.run.id), {"dag_run": dag_run}) is None  # type: ignore[arg-type]
+
+
 def test_chains_of_one_weekly_run_have_separate_confirm_runs(world: World) -> None:
     first = world.wait()
     confirm.drop_request(world.store, world.run.id)

@@ -199,16 +199,19 @@ def _seconds(facts: Facts, step: str, leg: str) -> float:
 
 def _confirm_of(key: MetricKey, context: CheckContext) -> Confirm:
     by_mode = not by_iteration(key.plain_metric) and key.step not in context.evaluable
-    if context.unconfirmable and by_mode:
-        return Confirm(missing=context.unconfirmable, impossible=True)
     confirmation = context.confirmation
+    shown = confirmation is not None and confirmation.runs > 1 and key in confirmation.medians
+    if context.unconfirmable and by_mode and not shown:
+        return Confirm(missing=context.unconfirmable, impossible=True)
     if confirmation is None:
         return Confirm()
-    value = confirmation.medians.get(key)
-    if value is None and key.metric.endswith(SLOWEST):
+    if key.metric.endswith(SLOWEST) and key not in confirmation.medians:
         # A confirm run with few iterations has only the median.
-        value = confirmation.medians.get(key.of(key.metric.removesuffix(SLOWEST)))
-    if value is None or not math.isfinite(value):
-        missing = confirmation.missing or "did not measure it"
-        return Confirm(missing=f"the confirm run {confirmation.run} {missing}" if confirmation.run else missing)
-    return Confirm(value)
+        key = key.of(key.metric.removesuffix(SLOWEST))
+    value, more = confirmation.medians.get(key), confirmation.more.get(key, ())
+    known = value is not None and math.isfinite(value)
+    missing = confirmation.last
+    if not known or 1 + len(more) < confirmation.runs:
+        why = confirmation.missing or "did not measure it"
+        missing = f"the confirm run {confirmation.run} {why}" if confirmation.run else why
+    return Confirm(value, missing, more=more) if known else Confirm(missing=missing)

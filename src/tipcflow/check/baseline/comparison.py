@@ -33,11 +33,24 @@ Judged = tuple[Status, str]
 
 @dataclass(frozen=True)
 class Confirm:
-    """The confirm run's value (None: nothing), why it is missing, and whether no confirm run can measure it."""
+    """What confirm runs measured.
+
+    Attributes:
+        value: the first one's value; None: nothing.
+        missing: why it, or a further one, is missing.
+        impossible: whether no confirm run can measure the metric.
+        more: values of further ones.
+    """
 
     value: float | None = None
     missing: str = ""
     impossible: bool = False
+    more: tuple[float, ...] = ()
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All values."""
+        return () if self.value is None else (self.value, *self.more)
 
 
 @dataclass
@@ -188,7 +201,7 @@ class BaselineComparison:
         return {"lower": change, "higher": -change}.get(self._better, 0.0)
 
     def _judged(self, worse: float, limit: float) -> Judged:
-        look = self._level.look(self.value, self.confirm.value)
+        look = self._level.look(self.value, self.confirm.value, self.confirm.more)
         if look.alert is not None and not self._confirmable(look.alert, worse):
             return self._moved(look.alert)
         if worse > limit or (look.confirm_requested and worse > 0):
@@ -208,6 +221,8 @@ class BaselineComparison:
 
     def _moved(self, alert: Alert) -> Judged:
         """The change-point detector reports a change."""
+        if alert.direction == "worse" and alert.confirmed and self._needs_another():
+            return self._another(f"{self.shown}; the level changed by {percent(alert.size)}")
         self.values |= {
             ValueKey.SIZE: alert.size,
             ValueKey.CONFIDENCE: alert.confidence,
@@ -223,9 +238,13 @@ class BaselineComparison:
         beyond = f"{self.shown}; {noise}"
         if self.confirm.value is None:
             return self._unconfirmed(beyond, worse, limit)
-        again = self._worse(self.confirm.value)
-        measured = f"the confirm run measured {self.amount(self.confirm.value)}"
-        if min(worse, again) > limit:
+        confirms = self.confirm.values
+        again = self._worse(median(confirms))
+        which = "confirm run" if len(confirms) == 1 else f"{len(confirms)} confirm runs"
+        measured = f"the {which} measured {', '.join(map(self.amount, confirms))}"
+        if min(worse, *map(self._worse, confirms)) > limit:
+            if self._needs_another():
+                return self._another(beyond)
             return Status.REGRESSION, f"{beyond}, and {measured}"
         if again < _AGREES * worse:
             return Status.PASS, f"{self.shown}, but {measured}: not confirmed"
@@ -253,6 +272,18 @@ class BaselineComparison:
         if not self._strong(worse):
             return Status.PASS, f"{self.shown}, within {percentage(limit)}"
         return Status.UNCONFIRMED, f"{beyond}; not confirmed: {missing}"
+
+    def _needs_another(self) -> bool:
+        """Whether a further confirm run must show the change, too, and can be requested."""
+        confirm = self.confirm
+        known = bool(confirm.missing) or confirm.impossible or self._level.exact or not self.rule.gating
+        return 0 < len(confirm.values) < self.policy.confirm_runs and not known
+
+    def _another(self, beyond: str) -> Judged:
+        """Confirm runs show the change: request a further one."""
+        count, wanted = len(self.confirm.values), self.policy.confirm_runs
+        self.values |= {ValueKey.CONFIRM: True, ValueKey.CONFIRMED_BY: count}
+        return Status.UNCONFIRMED, f"{beyond}, shown by {count} of {wanted} confirm runs: {_AGAIN}"
 
     def _strong(self, worse: float) -> bool:
         """Whether a change is too large to pass unless it is refuted."""

@@ -101,17 +101,18 @@ class Level:
         """The runs of the level without the last run of all."""
         return self.runs[:-1] if self.end == len(self.past) else self.runs
 
-    def look(self, value: float, confirm: float | None) -> Look:
+    def look(self, value: float, confirm: float | None, more: Sequence[float] = ()) -> Look:
         """Return the detector's result for a run after these; empty with too few runs.
 
         Args:
             confirm: value of this run's confirm run; None if there is none.
+            more: values of its further confirm runs.
         """
         if self.gate is None or self.worse_before:
             return Look()
         gate = self.gate.copy()
         before = gate.requests
-        alert = gate.judge(self.observed, value, lambda: confirm)
+        alert = gate.judge(self.observed, value, lambda: confirm, more=more)
         if alert is not None:
             alert = replace(alert, index=len(self.past), since=self._accepted_before(alert.since))
         return Look(alert, gate.requests > before)

@@ -23,11 +23,12 @@ class State:
     seen: list[Observed] = field(default_factory=list)
 
     def add(self, entry: Observed, floor: float) -> None:
-        """Judge one more run. The value of its confirm run is an observation, requested or not."""
+        """Judge one more run. The values of its confirm runs are observations, requested or not."""
         at, before = len(self.seen), self.gate.requests
-        change = self.gate.judge(at, entry.value, lambda: entry.confirm)
+        change = self.gate.judge(at, entry.value, lambda: entry.confirm, more=entry.more)
         if entry.confirm is not None and self.gate.requests == before:
-            self.gate.add(at, entry.confirm)
+            for again in (entry.confirm, *entry.more):
+                self.gate.add(at, again)
         self.seen.append(entry)
         if entry.accepted:
             self.values.append(entry.value)

@@ -28,7 +28,8 @@ class JudgedPoint:
         ratio: value over baseline; None where there is none.
         change: of a regression, or of an improvement that lasted.
         confirm: the confirm sample that was used.
-        asked: whether the checks requested a confirm run.
+        more: further confirm samples that were used.
+        asked: how many confirm runs the checks requested.
     """
 
     index: int
@@ -37,7 +38,12 @@ class JudgedPoint:
     reason: str
     change: Alert | None = None
     confirm: float | None = None
-    asked: bool = False
+    more: tuple[float, ...] = ()
+    asked: int = 0
+
+    def observed(self, value: float, *, accepted: bool = True) -> Observed:
+        """The point as evidence of later points."""
+        return Observed(value, self.confirm, accepted, self.more)
 
 
 def number_name(name: str, policy: Policy) -> str:
@@ -80,11 +86,11 @@ def judge_run_by_run(
             continue
         judged = judge.point(index, point, point.value)
         if judged.change is not None and accept_changes:
-            judge.restart(judged.change, judged.confirm)
+            judge.restart(judged.change, judged.observed(point.value))
         elif judged.status not in _NOT_ACCEPTED:
-            judge.add(index, point.value, judged.confirm)
+            judge.add(index, judged.observed(point.value))
         elif judged.status is Status.UNCONFIRMED and judged.confirm is not None:
-            judge.add(index, point.value, judged.confirm, accepted=False)
+            judge.add(index, judged.observed(point.value, accepted=False))
         yield judged
 
 
@@ -98,19 +104,17 @@ class _Judge:
         self._indices: list[int] = []
         self._replay = Replay()
 
-    def add(self, index: int, value: float, confirm: float | None, *, accepted: bool = True) -> None:
+    def add(self, index: int, entry: Observed) -> None:
         """Add a point to the history."""
-        self._past.append(Observed(value, confirm, accepted))
+        self._past.append(entry)
         self._indices.append(index)
 
-    def restart(self, change: Alert, confirm: float | None) -> None:
+    def restart(self, change: Alert, last: Observed) -> None:
         """Start a new history with the points of the new level and the point that shows it."""
-        value = self._series.points[change.index].value
-        assert value is not None
         first = bisect_left(self._indices, change.since)
         del self._past[:first], self._indices[:first]
         self._past = [entry._replace(accepted=True) for entry in self._past]
-        self.add(change.index, value, confirm)
+        self.add(change.index, last)
 
     def point(self, index: int, point: Point, value: float) -> JudgedPoint:
         """The result for a point, with its confirm sample if the checks request one."""
@@ -125,12 +129,15 @@ class _Judge:
             about = self._name, value, values, self._rule, self._policy, confirm
             return BaselineComparison(*about, better=better, unit=self._series.unit, level=level)
 
-        question = compare(Confirm())
+        question, used = compare(Confirm()), Confirm()
         status, reason = question.judge()
-        asked = Measured(question.values).needs_confirm
-        confirm = point.confirm if asked else None
-        if asked:
-            question = compare(Confirm(confirm, "" if confirm is not None else _NO_SAMPLE))
+        samples = () if point.confirm is None else (point.confirm, *point.more)
+        asked = 0
+        while Measured(question.values).needs_confirm and not used.missing:
+            asked += 1
+            known = samples[:asked]
+            used = Confirm(known[0] if known else None, "" if len(known) == asked else _NO_SAMPLE, more=known[1:])
+            question = compare(used)
             status, reason = question.judge()
         measured = Measured(question.values)
         ratio = math.nan if measured.ratio is None else measured.ratio
@@ -145,9 +152,10 @@ class _Judge:
                 direction="worse" if status is Status.REGRESSION else "better",
                 size=_size(value, level.base) if measured.size is None else measured.size,
                 confidence=measured.confidence,
-                confirmed=confirm is not None,
+                confirmed=used.value is not None,
             )
-        return JudgedPoint(index, status, ratio if math.isfinite(ratio) else None, reason, change, confirm, asked)
+        ratio_or_none = ratio if math.isfinite(ratio) else None
+        return JudgedPoint(index, status, ratio_or_none, reason, change, used.value, used.more, asked)
 
 
 def _size(value: float, base: float) -> float:

@@ -1,10 +1,11 @@
 """Change-point detector: evaluates one series run by run, without look-ahead."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from statistics import median
 
 from tipcflow.check.detect.evidence import Evidence, best_split, confidence, weigh
 from tipcflow.check.detect.noise import TINY, Prior, middle_of
@@ -15,9 +16,9 @@ ConfirmMedian = Callable[[], float | None]
 
 # Minimum number of runs of a level.
 _LEAST = 4
-# A run and its confirm run; one more run if the series had outliers.
+# A run and its confirm run.
 _CONFIRMED_RUNS = 2
-# A confirm run must show at least this share of the change.
+# The confirm runs must show at least this share of the change.
 _AGREES = 0.5
 # Distance of the quartiles of a normal distribution, in standard deviations.
 _QUARTILES = 1.349
@@ -64,13 +65,20 @@ class Gate:
         self._add(index, value)
 
     def judge(
-        self, index: int, value: float, confirm_median: ConfirmMedian, *, node_moved: bool = False
+        self,
+        index: int,
+        value: float,
+        confirm_median: ConfirmMedian,
+        *,
+        more: Sequence[float] = (),
+        node_moved: bool = False,
     ) -> Alert | None:
         """Return the alert that this value raises, if any.
 
         Args:
             index: of the run in its series, larger than those before.
             confirm_median: the median of a confirm run, None without one. Called at most once.
+            more: the medians of further confirm runs, used with the first.
             node_moved: many metrics of this run's node moved together: what the confirm run does not show, too,
                 was the node, and enters no history.
         """
@@ -82,9 +90,11 @@ class Gate:
             if not self._as_far(second, value):
                 return self._judge(index, second, _not_measured)
             return self._judge(index, value, lambda: second)
-        return self._judge(index, value, confirm_median)
+        return self._judge(index, value, confirm_median, more)
 
-    def _judge(self, index: int, value: float, confirm_median: ConfirmMedian) -> Alert | None:
+    def _judge(
+        self, index: int, value: float, confirm_median: ConfirmMedian, more: Sequence[float] = ()
+    ) -> Alert | None:
         rule = self.rule
         self._add(index, value)
         if len(self._values) <= rule.min_history:
@@ -98,14 +108,16 @@ class Gate:
             alone = evidence.score >= rule.alone and self._lasts(evidence)
             alone = alone and evidence.new >= rule.alone_runs + evidence.noise.has_outliers
             return self._raise(index, evidence, False) if alone else None
-        self._add(index, second)
+        for confirm in (second, *more):
+            self._add(index, confirm)
         again = self._evidence()
         if again is None:
             return None
-        # Fewer splits were tried for a run and its confirm run alone.
-        needed = rule.first if again.new <= _CONFIRMED_RUNS else rule.confirmed
+        # Fewer splits were tried for a run and its confirm runs alone.
+        needed = rule.first if again.new <= _CONFIRMED_RUNS + len(more) else rule.confirmed
         sure = again.score >= needed and self._lasts(again)
-        agrees = (second - again.noise.level) / again.shift >= _AGREES if again.shift else False
+        shown = median((second, *more)) - again.noise.level
+        agrees = shown / again.shift >= _AGREES if again.shift else False
         if not (sure and agrees and self._large(again) and again.shift * evidence.shift > 0):
             return None
         return self._raise(index, again, True)

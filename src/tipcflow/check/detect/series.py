@@ -14,12 +14,14 @@ class Point(NamedTuple):
         value: the median of the run's samples, in the series' unit; None when it has none (a gap).
         confirm: the median of the confirm run's samples; None when there was none. It is known only to a gate that
             requests it at this point.
+        more: those of further confirm runs, in their order.
     """
 
     run: str
     node: str
     value: float | None
     confirm: float | None = None
+    more: tuple[float, ...] = ()
 
 
 class Observed(NamedTuple):
@@ -28,11 +30,13 @@ class Observed(NamedTuple):
     Attributes:
         confirm: value of its confirm run, another observation of the same commit; None without one.
         accepted: whether later runs are compared with it. One that is not is evidence for the detector only.
+        more: values of further confirm runs.
     """
 
     value: float
     confirm: float | None = None
     accepted: bool = True
+    more: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

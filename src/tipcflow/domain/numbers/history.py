@@ -4,6 +4,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from math import fsum
 from statistics import median
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import LogLines
@@ -23,6 +26,19 @@ from tipcflow.domain.numbers.measurement import Measurement, Phase
 from tipcflow.domain.numbers.metrics import by_iteration, is_loss, metric
 
 
+def _each(values: Any) -> Any:
+    return (values,) if isinstance(values, int | float) else values
+
+
+def _stored(values: tuple[float, ...]) -> float | tuple[float, ...]:
+    """The value of an only confirm run is stored as a number, which earlier versions read, too."""
+    return values[0] if len(values) == 1 else values
+
+
+# Values of a run's confirm runs, in their order.
+ConfirmValues = Annotated[tuple[float, ...], BeforeValidator(_each), PlainSerializer(_stored)]
+
+
 class PastRun(Frozen):
     """One accepted run of the same chain, mode and environment class.
 
@@ -30,7 +46,7 @@ class PastRun(Frozen):
         seed, framework, suite_sha256: must be equal for losses to be equal.
         origin: versions and nodes of the run.
         medians: key -> the run's value, in the metric's unit (`numbers_of`).
-        confirms: key -> the value of its confirm run.
+        confirms: key -> the values of its confirm runs.
         found: the evidence of the run (`tipcflow.check.evidence.found_in`); empty if not stored.
         lines: step id -> number of recognized lines of its training logs.
         losses: curve -> the training losses in logged order (`losses_of`).
@@ -42,7 +58,7 @@ class PastRun(Frozen):
     suite_sha256: str = ""
     origin: Origin = Origin()
     medians: dict[MetricKey, float] = {}
-    confirms: dict[MetricKey, float] = {}
+    confirms: dict[MetricKey, ConfirmValues] = {}
     found: tuple[EvidenceKey, ...] = ()
     lines: dict[str, LogLines] = {}
     losses: dict[LossKey, tuple[float, ...]] = {}

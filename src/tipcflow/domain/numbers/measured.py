@@ -24,6 +24,7 @@ class ValueKey(StrEnum):
     N = "n"
     NEEDED = "needed"
     CONFIRM = "confirm"
+    CONFIRMED_BY = "confirmed_by"
     RANK = "rank"
     SLOWEST = "slowest"
     SIZE = "size"
@@ -98,6 +99,11 @@ class Measured:
     def needs_confirm(self) -> bool:
         """Whether the check requests a confirm run."""
         return bool(self.values.get(ValueKey.CONFIRM))
+
+    @property
+    def needs_another(self) -> bool:
+        """Whether confirm runs show the change, and the check requests a further one."""
+        return self.needs_confirm and self._whole(ValueKey.CONFIRMED_BY) is not None
 
     @property
     def rank(self) -> int | None:

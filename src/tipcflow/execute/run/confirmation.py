@@ -32,7 +32,7 @@ def queue_confirmation(
         ttl_s: lifetime of the queue entry without renewal, seconds.
         send_request: requests the confirm run if the check results need one (`confirm.request_confirmation`).
     """
-    confirmation = confirm.confirm_request_of(store, run_id) or send_request()
+    confirmation = send_request() or confirm.confirm_request_of(store, run_id)
     if confirmation is None or not confirm.is_awaited(store, run_id) or store.runs.known([confirmation.run]):
         return None
     child = confirm.request_for(request, store.runs.get(run_id), confirmation, store.now())

@@ -124,10 +124,12 @@ class ChainRun:
                 child = self._request_confirmation(context)
             for line in leftovers:
                 self._note(line)
-            if child is not None:
-                child.execute()
-            if confirm.confirm_request_of(self._store, self.id):
+            if child is None and confirm.confirm_request_of(self._store, self.id):
                 phases.judge_run(context)
+            while child is not None:
+                child.execute()
+                phases.judge_run(context)
+                child = self._request_confirmation(context)
             run = self._ended(phases.finish_run(context))
             self._report(Event(Kind.CHECKS, run.reason, status=run.status))
             if run.status in (Status.PASS, Status.IMPROVEMENT) and not self.request.keep:

@@ -2,7 +2,8 @@
 
 The judge requests one; a separate run then executes only the suspected steps and their dependencies, with the
 nodes in another order: work of the first node runs on the second one; with one node, at a later time. Until then
-the confirmed run has no status. A confirm run never joins a baseline.
+the confirmed run has no status. A confirm run never joins a baseline. If the policy wants
+several (`confirm_runs`), each further one follows one that showed the change.
 
 Speeds of a training on the full dataset are confirmed by a training on little data, whose batches take the same
 time but which is not comparable in accuracy, loss and memory. Evaluations are confirmed by repeating them on their
@@ -31,6 +32,8 @@ TRIGGER = CONFIRM
 NONE = "the policy disables confirm runs (confirm_minutes: 0)"
 # Mode that confirms speeds of a full-data training: batches take the same time, and there are few of them.
 BENCHMARK_MODE = "lite_train_lite_infer"
+# No further confirm run follows one that has not ended, or has not measured.
+_ENDS = frozenset({None, Status.FAILED, Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR})
 
 
 def suspected(results: Iterable[CheckResult]) -> tuple[PartKey, ...]:
@@ -63,18 +66,25 @@ def request_confirmation(
     dag_run_id: str = "",
     run_after: str = "",
 ) -> ConfirmationDocument | None:
-    """Request a confirm run if the check results need one, once per run; None if there is nothing to confirm.
+    """Request a confirm run if the check results need one; None if there is nothing to confirm.
 
-    The confirm run has the policy's `confirm_minutes` from now on, whatever the run itself took: a slow model
-    cannot use up the time needed to confirm its regression. With `confirm_minutes` 0 nothing is requested, and the
+    A further one is requested only if the last one ended and the checks want the change to be shown again. The
+    confirm run has the policy's `confirm_minutes` from now on, whatever the run itself took: a slow model cannot
+    use up the time needed to confirm its regression. With `confirm_minutes` 0 nothing is requested, and the
     checks report that when the run is judged again.
 
     Args:
         confirm_run: id for the confirm run.
         dag_run_id, run_after: id and time of its DAG run, stored for repeated calls.
     """
-    if run.trigger == TRIGGER or confirm_request_of(store, run.id):
+    if run.trigger == TRIGGER:
         return None
+    if before := confirm_request_of(store, run.id):
+        further = _further(store, run, before, policy, confirm_run)
+        if further is not None:
+            further = further.model_copy(update={"dag_run_id": dag_run_id, "run_after": run_after})
+            store.documents.put(run.id, further)
+        return further
     results, now = store.checks.results(run.id), store.now()
     until, mode = now + policy.confirm_minutes * 60, run.mode
     alone: tuple[PartKey, ...] = ()
@@ -95,6 +105,21 @@ def request_confirmation(
     confirmation = confirmation.model_copy(update={"dag_run_id": dag_run_id, "run_after": run_after})
     store.documents.put(run.id, confirmation)
     return confirmation
+
+
+def _further(
+    store: "Store", run: Run, before: ConfirmationDocument, policy: Policy, confirm_run: str
+) -> ConfirmationDocument | None:
+    """Return the request for one more confirm run like the last one; None if none is needed or may follow."""
+    stored = store.runs.known([before.run]).get(before.run)
+    if before.refused or stored is None or stored.status in _ENDS:
+        return None
+    if len(before.earlier) + 1 >= policy.confirm_runs:
+        return None
+    keys = suspected(result for result in store.checks.results(run.id) if result.measured.needs_another)
+    until = store.now() + policy.confirm_minutes * 60
+    update = {"run": confirm_run, "keys": keys, "until": until, "earlier": (*before.earlier, before.run)}
+    return before.model_copy(update=update) if keys else None
 
 
 def evaluations_alone(

@@ -1,6 +1,7 @@
 """The results of a confirm run, why some are missing, and whether it found the model's code broken."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.check import Confirmation
@@ -8,6 +9,7 @@ from tipcflow.domain import Facts, LegKey, MetricKey, Status, StepKind, without_
 from tipcflow.domain.keys import SLOWEST
 from tipcflow.domain.numbers.metrics import by_iteration
 from tipcflow.domain.run.failure import FailureClass
+from tipcflow.domain.run_documents import ConfirmationDocument
 from tipcflow.execute.verdict.confirm import confirm_request_of
 
 if TYPE_CHECKING:
@@ -24,11 +26,30 @@ def confirmation_of(store: "Store", run_id: str) -> Confirmation | None:
     """Return the results of a run's confirm run; None if none was requested.
 
     Only steps and legs that passed count; from a confirm run in another mode only iteration speeds. Nothing
-    counts from a confirm run that was late or ended as `infra_failure`, `cancelled` or `config_error`.
+    counts from a confirm run that was late or ended as `infra_failure`, `cancelled` or `config_error`. Of several
+    confirm runs, the last one states what is missing; the measurements of the earlier ones remain.
     """
     confirmation = confirm_request_of(store, run_id)
     if confirmation is None:
         return None
+    last = _of(store, run_id, confirmation)
+    if not confirmation.earlier:
+        return last
+    values: dict[MetricKey, tuple[float, ...]] = {}
+    requests = [confirmation.model_copy(update={"run": run, "refused": ""}) for run in confirmation.earlier]
+    for results in (*(_of(store, run_id, request) for request in requests), last):
+        for key, value in results.medians.items():
+            values[key] = (*values.get(key, ()), value)
+    return replace(
+        last,
+        medians={key: known[0] for key, known in values.items()},
+        more={key: known[1:] for key, known in values.items() if known[1:]},
+        runs=1 + len(confirmation.earlier),
+    )
+
+
+def _of(store: "Store", run_id: str, confirmation: ConfirmationDocument) -> Confirmation:
+    """Return the results of one confirm run."""
     if confirmation.refused:
         return Confirmation(confirmation.run, {}, f"is not waited for: {confirmation.refused}")
     stored = store.runs.known([confirmation.run]).get(confirmation.run)
@@ -56,7 +77,8 @@ def confirmation_of(store: "Store", run_id: str) -> Confirmation | None:
         failed = stored.reason or "no reason is stored"
     if stored.mode != confirmed.mode:
         medians, missing = _of_another_mode(medians, store.history.past_run(run_id).medians, missing)
-    return Confirmation(confirmation.run, medians, missing, failed)
+    last = f"the confirm run {confirmation.run} failed" if failed else ""
+    return Confirmation(confirmation.run, medians, missing, failed, last=last)
 
 
 def _is_cut(facts: Facts) -> bool:

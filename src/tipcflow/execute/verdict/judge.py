@@ -63,7 +63,7 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     facts = store.history.facts(run_id, losses=declared_prints(store, run_id).losses)
     context = build_check_context(store, run, rules=rules, references=references)
     results = judge(facts, context)
-    confirms = context.confirmation.medians if context.confirmation else {}
+    confirms = context.confirmation.values if context.confirmation else {}
     store.history.cache_numbers(run_id, facts.measurements, confirms)
     store.checks.replace(run_id, results)
     note_quarantined(store, run_id, results)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _Key = tuple[str, str, str, str]
 # The run has ended: a change that this policy suspects was not measured again.
 _NONE = Confirmation("", {}, "no confirm run was made")
+_NO_FURTHER = "no further confirm run was made"
 # Checks of the certification itself, not of the run.
 _NOT_BY_CHECKS = frozenset({Status.CANCELLED, Status.INFRA_FAILURE, Status.CONFIG_ERROR})
 
@@ -59,8 +60,8 @@ def rejudge(store: "Store", run: Run, *, rules: Policy, references: References) 
     if run.trigger == TRIGGER:
         rules = rules.showing_numbers()  # as when it was judged: the confirmed run evaluates them
     context = build_check_context(store, run, rules=rules, references=references, as_of=run.ended_at)
-    if context.confirmation is None:
-        context = replace(context, confirmation=_NONE)
+    confirmation = replace(context.confirmation, last=_NO_FURTHER) if context.confirmation else _NONE
+    context = replace(context, confirmation=confirmation)
     now = judge(facts, context)
     status, reason = verdict(facts, now)
     if run.status in _NOT_BY_CHECKS and not _by_checks(facts, before, run.status):

@@ -68,6 +68,7 @@ _ENOUGH = 5
 LOSSES, OTHERS = 50_000, 100_000
 # The version of the rule by which `numbers_of` computes a run's metrics.
 RULE = 3
+Confirms = Mapping[MetricKey, tuple[float, ...]]
 _FACTS: tuple[type[Root[Any]], ...] = (
     PredictionsDocument,
     AutologDocument,
@@ -327,19 +328,18 @@ class History(Finished):
         return document
 
     def cache_numbers(
-        self, run_id: str, measurements: Iterable[Measurement], confirms: Mapping[MetricKey, float] | None = None
+        self, run_id: str, measurements: Iterable[Measurement], confirms: Confirms | None = None
     ) -> None:
         """Store the metric values of a run that is being judged: pages and later runs read them.
 
         Args:
             measurements: of the run's facts.
-            confirms: the values of its confirm run.
+            confirms: the values of its confirm runs.
         """
-        finite = {key: value for key, value in (confirms or {}).items() if isfinite(value)}
-        numbers = NumbersDocument(
-            rule=RULE, samples=self._sample_count(run_id), numbers=numbers_of(measurements), confirms=finite
-        )
-        self._documents.put(run_id, numbers)
+        finite = {key: tuple(filter(isfinite, values)) for key, values in (confirms or {}).items()}
+        known = {key: values for key, values in finite.items() if values}
+        samples, numbers = self._sample_count(run_id), numbers_of(measurements)
+        self._documents.put(run_id, NumbersDocument(rule=RULE, samples=samples, numbers=numbers, confirms=known))
 
     def _sample_count(self, run_id: str) -> int:
         with self._read() as connection:

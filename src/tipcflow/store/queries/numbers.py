@@ -23,12 +23,12 @@ class RunNumbers:
     Attributes:
         exact: whether these are the values that checks compare. Without the cached document of the run they are
             medians of whole series: those of training speeds include the warm-up.
-        confirms: the values of its confirm run.
+        confirms: the values of its confirm runs.
     """
 
     values: Mapping[MetricKey, float]
     exact: bool = True
-    confirms: Mapping[MetricKey, float] = field(default_factory=dict)
+    confirms: Mapping[MetricKey, tuple[float, ...]] = field(default_factory=dict)
 
 
 class Numbers(Part):

@@ -93,7 +93,7 @@ def test_confirm_values_count_as_in_the_check(store: Store) -> None:
     key = MetricKey(TRAIN, "", "batch_cost")
     for week, status in ((12, Status.PASS), (13, Status.UNCONFIRMED), (14, Status.PASS)):
         run = put_run(store, week, slower=0.208, status=status)
-        store.history.cache_numbers(run.id, store.history.facts(run.id).measurements, {key: 0.208})
+        store.history.cache_numbers(run.id, store.history.facts(run.id).measurements, {key: (0.208,)})
     row = row_of(history(store), "batch_cost")
     rules = load_policy("pr", CONFIGS)
     known = {"environment": run.environment, "framework": run.framework, "mode": run.mode}

@@ -140,7 +140,7 @@ def test_unconfirmed_runs_are_evidence_only_with_a_confirm_run(store: Store) -> 
         doubtful = record_run(store, a_run(f"run-{number}", created_at=T0 + number), status=Status.UNCONFIRMED)
         store.measurements.add(losses(doubtful.id, [0.06], metric="batch_cost", unit="s"))
         facts = store.history.facts(doubtful.id)
-        store.history.cache_numbers(doubtful.id, facts.measurements, {SPEED: 0.07} if number != 3 else {})
+        store.history.cache_numbers(doubtful.id, facts.measurements, {SPEED: (0.07,)} if number != 3 else {})
     run = _now(store)
     context = build_check_context(store, run, rules=Policy(name="p"), references=References(suite="s"))
     assert {before: [one.run for one in ones] for before, ones in context.doubtful.items()} == {

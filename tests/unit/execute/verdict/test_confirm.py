@@ -68,6 +68,48 @@ def test_a_confirm_run_is_requested_once_beyond_the_budget(store: Store, monkeyp
     assert confirm.request_confirmation(store, run, POLICY, "other")
 
 
+def test_further_confirm_run_follows_one_that_shows_the_change(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, policy = [T0], Policy(name="p", confirm_runs=2)
+    monkeypatch.setattr(confirm.time, "time", lambda: now[0])
+    run = in_doubt(store, answer())
+    first = confirm.request_confirmation(store, run, policy, "first")
+    assert first
+    again = answer().model_copy(update={"values": {"confirm": True, "confirmed_by": 1}})
+    store.checks.replace(run.id, [again, answer(INFER, LEG)])
+    assert confirm.request_confirmation(store, run, policy, "second") is None, "the first one has not ended"
+    store.runs.create(a_run("first", trigger="confirm", created_at=T0 + 1), a_plan())
+    assert confirm.request_confirmation(store, run, policy, "second") is None
+    store.runs.finish("first", Status.UNCONFIRMED, "slower", T0 + 30)
+    assert confirm.request_confirmation(store, run, POLICY, "second") is None, "one is enough"
+    now[0] = T0 + 100
+    second = confirm.request_confirmation(store, run, policy, "second", dag_run_id="d", run_after="a")
+    changes = {
+        "run": "second",
+        "until": T0 + 100 + 15 * 60,
+        "earlier": ("first",),
+        "dag_run_id": "d",
+        "run_after": "a",
+    }
+    assert second == first.model_copy(update=changes), "only what a confirm run showed is measured again"
+    assert confirm.confirm_request_of(store, run.id) == second
+    store.runs.create(a_run("second", trigger="confirm", created_at=T0 + 101), a_plan())
+    store.runs.finish("second", Status.UNCONFIRMED, "slower", T0 + 130)
+    assert confirm.request_confirmation(store, run, policy, "third") is None
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR])
+def test_no_confirm_run_follows_one_without_a_measurement(store: Store, status: Status) -> None:
+    run, policy = in_doubt(store, answer()), Policy(name="p", confirm_runs=2)
+    assert confirm.request_confirmation(store, run, policy, "first")
+    store.runs.create(a_run("first", trigger="confirm", created_at=T0 + 1), a_plan())
+    store.runs.finish("first", status, "", T0 + 30)
+    again = answer().model_copy(update={"values": {"confirm": True, "confirmed_by": 1}})
+    store.checks.replace(run.id, [again])
+    assert confirm.request_confirmation(store, run, policy, "second") is None
+
+
 def test_the_checks_report_a_policy_without_confirm_runs(store: Store) -> None:
     run = in_doubt(store, answer())
     assert confirm.request_confirmation(store, run, Policy(name="p", confirm_minutes=0), "child") is None

@@ -16,6 +16,7 @@ from tipcflow.domain.run.failure import REMEDIES, Failure, FailureClass
 from tipcflow.domain.run_documents import ConfirmationDocument, FailuresDocument
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict import judge as judgement
+from tipcflow.execute.verdict.confirmed import confirmation_of
 from tipcflow.store import Store
 
 pytestmark = pytest.mark.slow
@@ -165,3 +166,39 @@ def test_numbers_of_a_confirm_run_are_not_gating_in_its_verdict(store: Store) ->
     assert result.values["ratio"] == pytest.approx(5.0)
     assert not result.gating
     assert not confirm.suspected([result])
+
+
+def test_measurements_of_all_confirm_runs_count(store: Store) -> None:
+    run = in_doubt(store)
+    a_child(store)
+    step(store, TRAIN, ended_at=T0 + 20)
+    measured(store)
+    store.runs.finish("child", Status.UNCONFIRMED, "slower", T0 + 30)
+    request = ConfirmationDocument(run="second", keys=(TRAIN,), until=UNTIL + 60, earlier=("child",))
+    store.documents.put(run.id, request)
+    waits = confirmation_of(store, run.id)
+    assert waits
+    assert (waits.run, waits.values, waits.runs) == ("second", {KEY: (0.25,)}, 2)
+    assert waits.missing
+    store.runs.create(a_run("second", trigger="confirm", created_at=T0 + 40, environment="cpu/x"), a_plan())
+    number = store.attempts.open("second", TRAIN, ["node-a"], T0 + 41)
+    store.attempts.close("second", TRAIN, number, Status.PASS, "", [], T0 + 50)
+    store.steps.set("second", TRAIN, Status.PASS)
+    known = {"run": "second", "step": TRAIN, "node": "node-b", "metric": "batch_cost", "unit": "s"}
+    store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=0.27)])
+    store.runs.finish("second", Status.UNCONFIRMED, "slower", T0 + 60)
+    found = confirmation_of(store, run.id)
+    assert found
+    assert (found.values, found.runs, found.last) == ({KEY: (0.25, 0.27)}, 2, "")
+
+
+def test_no_confirm_run_follows_one_that_failed(store: Store) -> None:
+    run = in_doubt(store)
+    a_child(store)
+    step(store, TRAIN, ended_at=T0 + 20)
+    measured(store)
+    step(store, INFER, ended_at=T0 + 25, failure=CRASH)
+    store.runs.finish("child", Status.FAILED, "leg x: signal 11", T0 + 30)
+    found = confirmation_of(store, run.id)
+    assert found
+    assert found.last == "the confirm run child failed"

@@ -108,7 +108,7 @@ def test_confirm_values_stay_when_numbers_are_computed_again(store: Store) -> No
     """They are read with the run's values, and only finite ones are kept."""
     run = a_training(store, "run-1")
     measured = store.history.facts(run.id).measurements
-    store.history.cache_numbers(run.id, measured, {SPEED: 1.5, TOP1: float("nan")})
+    store.history.cache_numbers(run.id, measured, {SPEED: (1.5,), TOP1: (float("nan"),)})
     store.measurements.add(losses(run.id, [9.0] * 300, metric="batch_cost", rank=2))
-    assert store.history.past_run(run.id).confirms == {SPEED: 1.5}
-    assert store.numbers.past([run.id])[run.id].confirms == {SPEED: 1.5}
+    assert store.history.past_run(run.id).confirms == {SPEED: (1.5,)}
+    assert store.numbers.past([run.id])[run.id].confirms == {SPEED: (1.5,)}
