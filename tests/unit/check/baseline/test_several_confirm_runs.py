@@ -2,11 +2,8 @@
 
 import pytest
 
-from tipcflow.check import Confirmation
-from tipcflow.check.baseline.baseline import _confirm_of
 from tipcflow.check.baseline.comparison import BaselineComparison, Confirm
 from tipcflow.check.baseline.run_by_run import JudgedPoint, judge_run_by_run
-from tipcflow.check.context import CheckContext
 from tipcflow.check.detect import Point, Series
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import MetricKey, Status
@@ -88,28 +85,6 @@ def test_series_uses_confirm_samples_until_one_refutes(
     assert (last.status, last.asked) == (status, asked)
     used = confirms[:asked]
     assert (last.confirm, last.more) == (used[0] if used else None, used[1:])
-
-
-def test_confirm_values_of_all_runs_reach_the_comparison() -> None:
-    def confirm(confirmation: Confirmation) -> Confirm:
-        return _confirm_of(KEY, CheckContext(confirmation=confirmation))
-
-    both = Confirmation("c2", {KEY: 0.3}, more={KEY: (0.31,)}, runs=2)
-    assert confirm(both) == Confirm(0.3, more=(0.31,))
-    lost = Confirmation("c2", {KEY: 0.3}, "is cancelled", runs=2)
-    assert confirm(lost) == Confirm(0.3, "the confirm run c2 is cancelled")
-    ended = Confirmation("c1", {KEY: 0.3}, last="no further confirm run was made")
-    assert confirm(ended) == Confirm(0.3, "no further confirm run was made")
-    assert both.values == {KEY: (0.3, 0.31)}
-
-
-def test_known_values_count_where_a_further_confirm_run_is_impossible() -> None:
-    top1 = MetricKey("eval", "", "eval.top1")
-    about = {"unconfirmable": "confirm run c2 is infra_failure: no weights"}
-    known = Confirmation("c2", {top1: 0.7}, "is infra_failure", runs=2)
-    assert _confirm_of(top1, CheckContext(confirmation=known, **about)).value == 0.7
-    first = Confirmation("c1", {}, "is infra_failure")
-    assert _confirm_of(top1, CheckContext(confirmation=first, **about)).impossible
 
 
 @pytest.mark.parametrize(("values", "stored"), [((1.5,), 1.5), ((1.5, 2.0), [1.5, 2.0])])
