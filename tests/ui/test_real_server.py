@@ -1,7 +1,6 @@
 """The real api-server and a real browser: every route with and without a login, and what a user sees."""
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +9,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 from fastapi import FastAPI
-from starlette.routing import Route
+from tests.support.page_routes import filled, methods_and_templates
 from tests.support.precedents import put_run
 from tests.support.stories import TRAIN, a_plan, a_run, record_run
 from tests.ui import chromium, server
@@ -71,12 +70,7 @@ def routes(app: FastAPI, run: Run) -> list[tuple[str, str]]:
     """(method, path) of all routes of the app, for an existing run."""
     known = {"run_id": run.id, "chain": run.chain, "name": "app.css", "path": "nowhere", "number": "1"}
     known |= {"dag_id": "toy", "dag_run_id": "none"}
-    return [
-        (method, re.sub(r"\{(\w+)[^}]*\}", lambda found: known[found[1]], route.path))
-        for route in app.routes
-        if isinstance(route, Route)
-        for method in sorted(route.methods or ())
-    ]
+    return [(method, filled(template, known)) for method, template in methods_and_templates(app)]
 
 
 def test_every_route_requires_a_login(served: server.ApiServer, page_app: FastAPI, run: Run) -> None:

@@ -1,19 +1,35 @@
 """Secrets that a run meets are found only in the log files of the run: not in tables, XComs, task logs, pages."""
 
 import gzip
+import re
 import secrets
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from html import unescape
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlencode
 
 import pytest
-from tests.support.scheduler import SITE_PASSWORD, Scheduler
+from tests.support.page_routes import filled, get_templates
+from tests.support.scheduler import CHAIN, DAG, SITE_PASSWORD, Scheduler
 
+from tipcflow.airflow_api import DagRun
 from tipcflow.domain import Run, Status, TipcflowError
 from tipcflow.domain.run_documents import CertificateDocument
 
-pytestmark = [pytest.mark.e2e, pytest.mark.full]
+pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(900)]
+DECISION = "decide_baseline"
+# Routes without anything to show here: no alert, no decision, no build; the metrics have a token of their own.
+UNREAD = {
+    "/alerts/{number}",
+    "/api/alerts/{number}",
+    "/api/builds",
+    "/decide/{dag_id}/{dag_run_id}",
+    "/metrics",
+    "/{path:path}",
+}
 # Forms in which programs print secrets.
 LINES = (
     "GET https://bucket.example.com/data.tar?X-Amz-Signature={}&part=1",
@@ -91,6 +107,68 @@ def unpacked(value: bytes) -> bytes:
         return value
 
 
+class Page(NamedTuple):
+    """A request to a route of the pages."""
+
+    template: str
+    address: str
+
+
+class Pages:
+    """All GET routes of the pages, for runs and their logs: HTML, JSON and CSV."""
+
+    def __init__(
+        self, scheduler: Scheduler, runs: Mapping[str, DagRun], logs: Sequence[Path], version: str
+    ) -> None:
+        self._scheduler = scheduler
+        self._runs = runs
+        self._logs = logs
+        self._version = version
+        self._lines: list[str] = []
+
+    def responses(self) -> Iterator[tuple[Page, tuple[int, str]]]:
+        """Yield each request with the status and the text of its response, headers included.
+
+        The page of a chain, an earlier route, has the names of lines of the page of series.
+        """
+        for template in get_templates(self._scheduler.site.home / "airflow"):
+            for run in self._runs:
+                for query in self._queries(template, run):
+                    address = f"/certification{filled(template, self._names(run))}?{urlencode(query, doseq=True)}"
+                    response = self._scheduler.request("GET", address, follow_redirects=True)
+                    headers = "".join(f"{name}: {value}\n" for name, value in response.headers.items())
+                    if template.startswith("/chains/"):
+                        links = re.findall(r'/series\?([^"]+)"', response.text)
+                        self._lines = [line for link in links for line in parse_qs(unescape(link)).get("s", [])]
+                    yield Page(template, address), (response.status_code, headers + response.text)
+
+    def _names(self, run: str) -> dict[str, str]:
+        known = {"run_id": run, "chain": CHAIN, "name": "app.css", "path": "nowhere", "number": "1"}
+        return known | {"dag_id": DECISION, "dag_run_id": "none"}
+
+    def _queries(self, template: str, run: str) -> list[dict[str, object]]:
+        folder = self._scheduler.site.home / "runs" / run
+        if template.endswith(("/tail", "/file")):
+            files = [str(path.relative_to(folder)) for path in self._logs if folder in path.parents]
+            assert files
+            return [{"file": file} for file in files]
+        of_run: dict[str, dict[str, object]] = {
+            "/airflow/dag": {"dag_id": DAG},
+            "/airflow/dag-run": {"dag_id": DAG, "run_id": self._runs[run].run_id},
+            "/ab/new": {"run": run},
+            "/nodes": {"history": 30},
+            "/series": {"s": self._lines[:2]},
+            "/api/series": {"s": self._lines[:2]},
+            "/versions": {"new": self._version},
+            "/api/versions": {"new": self._version},
+        }
+        if template.endswith("/compare"):
+            query: dict[str, object] = {"run": list(self._runs)}
+        else:
+            query = of_run.get(template, {})
+        return [query, {**query, "format": "csv"}] if template.startswith("/api/") else [query]
+
+
 @pytest.fixture
 def planted(scheduler: Scheduler, tmp_path: Path) -> Iterator[Planted]:
     """Secrets in the environment, in a connection, and in what the preparation and the training print."""
@@ -112,27 +190,24 @@ def planted(scheduler: Scheduler, tmp_path: Path) -> Iterator[Planted]:
 
 
 def test_secrets_are_only_in_the_log_files_of_a_run(scheduler: Scheduler, planted: Planted) -> None:
-    _, passed = scheduler.certify()
+    passed_dag_run, passed = scheduler.certify()
     assert passed.status is Status.PASS, passed.reason
     scheduler.site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
-    _, failed = scheduler.certify()
+    failed_dag_run, failed = scheduler.certify()
     assert failed.status is Status.FAILED, failed.reason
     logs = [path for path in (scheduler.site.home / "runs").rglob("main.log*") if path.is_file()]
     printed = b"".join(part for path in logs for part in contents(path))
     assert all(word.encode() in printed for word in planted.logged), "the planted lines were not printed"
     leaks = planted.leaks(passed, failed)
     assert not leaks, "\n".join(leaks)
+    version = passed.framework or passed.suite_commit
+    runs = {passed.id: passed_dag_run, failed.id: failed_dag_run}
+    shown = dict(Pages(scheduler, runs, logs, version).responses())
     words = [*planted.own, *planted.logged]
-    for run in (passed, failed):
-        own = f"/certification/runs/{run.id}"
-        pages = [own, f"{own}/certificate.json"]
-        folder = scheduler.site.home / "runs" / run.id
-        for file in (str(path.relative_to(folder)).replace("%", "%25") for path in logs if folder in path.parents):
-            pages += [f"{own}/tail?file={file}", f"{own}/file?file={file}"]
-        assert len(pages) > 4
-        for page in pages:
-            shown = scheduler.call("GET", page).text
-            assert [word for word in words if word in shown] == [], page
+    leaks = [f"{page}: {word}" for page, (_, text) in shown.items() for word in words if word in text]
+    assert not leaks, "\n".join(leaks)
+    read = {page.template for page, (code, _) in shown.items() if code == 200}
+    assert {page.template for page in shown} - read == UNREAD
 
 
 def tables_with(file: Path, word: str) -> set[str]:
