@@ -8,20 +8,14 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tipcflow.domain import Cluster
-from tipcflow.execute.allocation.client import login_node
 from tipcflow.execute.allocation.hold import waiting_message
-from tipcflow.remote.slurm import commands
-from tipcflow.remote.slurm.output import jobs_in, position_in
-from tipcflow.transport import Completed
-from tipcflow_operators.airflow.async_connect import connect_async
 from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.countdown import Countdown
+from tipcflow_operators.triggers.slurm_queue import queue_of
 from tipcflow_operators.triggers.waits import SETTLE_S, report_wait
 
-# Each query is a login; an allocation without its run is idle until the next query.
+# An allocation without its run is idle until the next query.
 POLL_S = 10.0
-# Limit of one query, including the login.
-LIMIT_S = 60.0
 
 
 class AllocationTrigger(BaseTrigger):
@@ -56,12 +50,12 @@ class AllocationTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Query Slurm until the job has its nodes or has ended; the task decides what that means."""
         name_fields(self.run_id)
+        start = asyncio.get_running_loop().time()
         await asyncio.sleep(SETTLE_S)
         end = Countdown(self.until)
         while not await end.over():
             try:
-                async with asyncio.timeout(LIMIT_S):
-                    why = await self._waits()
+                why = await self._waits(start)
             except Exception as error:
                 self.log.warning("cannot read the queue of Slurm: %r", error)
             else:
@@ -73,16 +67,8 @@ class AllocationTrigger(BaseTrigger):
             await asyncio.sleep(POLL_S * random.uniform(0.7, 1.3))
         yield TriggerEvent({"since": self.since})
 
-    async def _waits(self) -> str:
+    async def _waits(self, start: float) -> str:
         """Return what the run waits for; '' if its job does not wait any more."""
-        async with connect_async(login_node(self.cluster)) as transport:
-            done = await transport.run(commands.find(self.job_name), check=True)
-            waiting = [job for job in jobs_in(_text(done)) if job.is_waiting]
-            if not waiting:
-                return ""
-            queue = await transport.run(commands.pending(self.cluster))
-        return waiting_message(self.cluster, waiting[0], position_in(_text(queue), waiting[0].id))
-
-
-def _text(done: Completed) -> str:
-    return done.stdout.decode("utf-8", "replace")
+        queue = await queue_of(self.cluster, start)
+        job = queue.waiting(self.job_name)
+        return waiting_message(self.cluster, job, queue.place(job)) if job else ""

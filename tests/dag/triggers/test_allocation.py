@@ -13,6 +13,7 @@ from tipcflow.domain import Cluster, Node, SlurmSource, SlurmStep
 from tipcflow.execute.events import latest_events
 from tipcflow.transport import Completed
 from tipcflow_operators.triggers import allocation as triggers
+from tipcflow_operators.triggers import slurm_queue
 from tipcflow_operators.triggers.allocation import AllocationTrigger
 
 CLUSTER = Cluster(
@@ -47,13 +48,19 @@ class Login:
         yield self
 
     async def run(self, command: str, **_: Any) -> Completed:
-        if "--states=PENDING" in command:
+        if "--sort=-p,i" in command:
             return Completed(0, b"5\n7\n", b"")
-        assert "--name=tipc-mine-1" in command
+        assert "--me" in command
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         if isinstance(state, Exception):
             raise state
         return Completed(0, state.encode(), b"")
+
+
+def trigger(run: str, seconds: float) -> AllocationTrigger:
+    cluster = CLUSTER.model_dump(mode="json")
+    until = time.time() + seconds
+    return AllocationTrigger(name=f"tipc-{run}-1", cluster=cluster, since=5.0, until=until, logged="", run=run)
 
 
 def fired(
@@ -62,15 +69,9 @@ def fired(
     """The trigger's event after a round trip through the database."""
     monkeypatch.setattr(triggers, "SETTLE_S", 0.01)
     monkeypatch.setattr(triggers, "POLL_S", 0.01)
-    monkeypatch.setattr(triggers, "connect_async", login.connect)
-    made = AllocationTrigger(
-        name="tipc-mine-1",
-        cluster=CLUSTER.model_dump(mode="json"),
-        since=5.0,
-        until=time.time() + seconds,
-        logged="",
-        run="mine",
-    )
+    monkeypatch.setattr(slurm_queue, "FRESH_S", 0.0)
+    monkeypatch.setattr(slurm_queue, "connect_async", login.connect)
+    made = trigger("mine", seconds)
     path, fields = made.serialize()
     assert path == "tipcflow_operators.triggers.AllocationTrigger"
     again = AllocationTrigger(**fields)
@@ -113,3 +114,35 @@ def test_trigger_fires_when_the_job_has_ended(monkeypatch: pytest.MonkeyPatch, e
 
 def test_trigger_fires_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fired(Login(PENDING), monkeypatch, seconds=0.2)[0] == {"since": 5.0}
+
+
+def test_hundred_waiting_runs_share_their_queries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(triggers, "SETTLE_S", 0.1)
+    monkeypatch.setattr(triggers, "POLL_S", 0.1)
+    monkeypatch.setattr(slurm_queue, "FRESH_S", 0.5)
+    names = [f"run-{number}" for number in range(100)]
+    lines = "".join(PENDING.replace("tipc-mine-1", f"tipc-{name}-1") for name in names)
+    login = Login(lines, OSError("connection lost"), lines)
+    monkeypatch.setattr(slurm_queue, "connect_async", login.connect)
+
+    async def all_of_them() -> list[Any]:
+        return await asyncio.gather(*(anext(trigger(name, 3.0).run()) for name in names))
+
+    assert [event.payload for event in asyncio.run(all_of_them())] == [{"since": 5.0}] * 100
+    assert 3 <= len(login.nodes) <= 10
+    waits = "waiting for Slurm job 7, position 2 of 2 in partition gpu, reason Priority"
+    assert {event.text for name in names for event in latest_events(tmp_path, name, 4096)} == {waits}
+
+
+def test_result_from_before_the_request_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a trigger would fire, because the job of its run was not submitted yet."""
+    login = Login("", PENDING)
+    monkeypatch.setattr(slurm_queue, "connect_async", login.connect)
+
+    async def asked() -> tuple[slurm_queue.Queue, slurm_queue.Queue]:
+        clock = asyncio.get_running_loop().time
+        return await slurm_queue.queue_of(CLUSTER, clock()), await slurm_queue.queue_of(CLUSTER, clock())
+
+    before, after = asyncio.run(asked())
+    assert before.waiting("tipc-mine-1") is None
+    assert after.waiting("tipc-mine-1") is not None
