@@ -116,7 +116,7 @@ def test_trigger_fires_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fired(Login(PENDING), monkeypatch, seconds=0.2)[0] == {"since": 5.0}
 
 
-def test_hundred_waiting_runs_share_their_queries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_waiting_runs_share_their_queries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(triggers, "SETTLE_S", 0.1)
     monkeypatch.setattr(triggers, "POLL_S", 0.1)
     monkeypatch.setattr(slurm_queue, "FRESH_S", 0.5)
