@@ -170,7 +170,7 @@ def test_allocation_without_a_run_is_ended_by_maintenance(airflow: "SlurmAirflow
     wait_for(lambda: slurm.jobs().get(job) == "RUNNING", what="the allocation")
     swept = scheduler.ended(scheduler.start("maintenance"))
     assert f"run {run.id}: Slurm job {job} was ended" in scheduler.log(swept, "leftovers")
-    assert "1 allocations of Slurm ended" in scheduler.log(swept, "leftovers")
+    assert "1 allocation of Slurm ended" in scheduler.log(swept, "leftovers")
     slurm.await_idle()
 
 

@@ -52,7 +52,8 @@ async def queue_of(cluster: Cluster, not_before: float) -> Queue:
         not_before: time of the event loop; a query that started earlier may lack the caller's job.
 
     Raises:
-        Exception: the login or a command failed, for all callers that share the query.
+        InfraError: the login or `squeue` failed.
+        TimeoutError: both together took more than LIMIT_S. All callers that share the query get its error.
     """
     loop = asyncio.get_running_loop()
     shared = _SHARED.setdefault(loop, {}).setdefault(cluster.model_dump_json(), _Shared())

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.cli.output.account import account_name
+from tipcflow.cli.output.account import Because, Who, account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError, Run, plain_metric
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Baselines of runs, and decisions about them.")
 
 RunName = Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")]
-Because = Annotated[str, typer.Option(help="Reason; stored with your name.")]
-Who = Annotated[str, typer.Option(help="Author. Default: the current user.")]
 Metrics = Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.")]
 Steps = Annotated[str, typer.Option("--step", help="Only this step.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tipcflow.cli.output.account import account_name
+from tipcflow.cli.output.account import Who, account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Facts, GoldenKey, LegKey, Plan, Status
 from tipcflow.domain.errors import why_unreadable
@@ -31,7 +31,7 @@ def record(
         list[Path] | None,
         typer.Option(help="Store a suite's file of results (python_…_fp32.txt) instead; one per precision."),
     ] = None,
-    who: Annotated[str, typer.Option(help="Author. Default: the current user.")] = "",
+    who: Who = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the goldens as JSON.")] = False,
 ) -> None:
     """Store a run's predictions as the goldens of its chain and mode; commit the generated file."""

@@ -27,8 +27,7 @@ class TipcflowError(Exception):
 
 
 def as_clause(text: str) -> str:
-    """Return an error as text (`str(error)`, the reason of a run) in one line, for the middle of a sentence: its
-    hint is in parentheses."""
+    """Return the text of an error, such as the reason of a run, in one line with its hint in parentheses."""
     message, _, hint = text.partition(_HINT)
     return " ".join(f"{message} ({hint})".split() if hint else message.split())
 

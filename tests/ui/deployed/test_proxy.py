@@ -15,7 +15,7 @@ from tests.ui.deployed.conftest import Site
 
 pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[3]
-NETWORK = "198.51.100.7"
+FORGED = "198.51.100.7"
 
 
 @pytest.fixture(scope="module")
@@ -70,5 +70,5 @@ def test_forms_are_accepted_from_pages_of_the_proxy(
 
 
 def test_log_has_the_address_of_the_client_and_no_forged_one(client: httpx.Client, site: Site) -> None:
-    client.get("/api/v2/version?forged", headers={"X-Forwarded-For": NETWORK})
-    assert NETWORK not in site.api.log.read_text()
+    client.get("/api/v2/version?forged", headers={"X-Forwarded-For": FORGED})
+    assert FORGED not in site.api.log.read_text()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tipcflow.cli.output.account import account_name
+from tipcflow.cli.output.account import Who, account_name, reason_of
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
 from tipcflow.cli.output.records import refuse_both
 from tipcflow.cli.overview.printing import AsCsv, AsJson, note_generated, print_for_programs
@@ -19,7 +19,6 @@ app = typer.Typer(no_args_is_help=True, help="Regressions: state, owner, suspect
 State = Literal["new", "acknowledged", "expected", "fixed", "invalid"]
 StateFilter = Literal["open", State, "all"]
 Number = Annotated[int, typer.Argument(help="Number of the alert.", min=1)]
-Who = Annotated[str, typer.Option(help="Author. Default: the current user.")]
 Group = Annotated[bool, typer.Option("--group", help="Also the other alerts with the same cause.")]
 
 
@@ -85,11 +84,10 @@ def set_state_of(
     from tipcflow.store import Store
 
     chosen = AlertState(state)
-    if chosen not in OPEN_STATES and not because.strip():
-        raise ConfigError("is empty", key="--because", expected="a reason")
+    why = because.strip() if chosen in OPEN_STATES else reason_of(because)
     with Store.open() as store:
         alerts = alerts_named(store, number, group=group)
-        changed = set_state(store, alerts, chosen, who=account_name(who), why=because.strip(), owner=owner.strip())
+        changed = set_state(store, alerts, chosen, who=account_name(who), why=why, owner=owner.strip())
     _print(changed, as_json=as_json)
 
 

@@ -5,16 +5,15 @@ from typing import Annotated
 import typer
 
 from tipcflow.cli.nodes.choice import ClusterOption, chosen_inventories
-from tipcflow.cli.output.account import account_name
-from tipcflow.domain import ConfigError
+from tipcflow.cli.output.account import Because, Who, account_name, reason_of
 
 
 def drain(
     context: typer.Context,
     node: Annotated[str, typer.Argument(help="Node of a cluster file.")],
-    because: Annotated[str, typer.Option(help="Reason.")] = "",
+    because: Because = "",
     cluster: ClusterOption = None,
-    who: Annotated[str, typer.Option(help="Author. Default: the current user.")] = "",
+    who: Who = "",
 ) -> None:
     """Let runs use other nodes, whatever `drain` in the cluster file is; active runs on the node continue."""
     from tipcflow.execute.drain.manual import start_drain
@@ -22,15 +21,14 @@ def drain(
     from tipcflow.report.overview.node_history import NodeHistory
     from tipcflow.store import Store
 
-    if not because.strip():
-        raise ConfigError("is empty", key="--because", expected="a reason")
+    why = reason_of(because)
     clusters = chosen_inventories(cluster or context.obj)
     with Store.open() as store:
 
         def history_of(name: str) -> NodeHistory:
             return recent_node_history(store, cluster=name)
 
-        decided = {"who": account_name(who), "why": because.strip()}
+        decided = {"who": account_name(who), "why": why}
         made = start_drain(store, clusters, node, history_of=history_of, **decided)
     typer.echo(
         f"node {made.node} of cluster {made.cluster} gets no runs, unless a run needs more nodes than are left; "

@@ -5,24 +5,22 @@ from typing import Annotated
 import typer
 
 from tipcflow.cli.nodes.choice import ClusterOption
-from tipcflow.cli.output.account import account_name
-from tipcflow.domain import ConfigError
+from tipcflow.cli.output.account import Because, Who, account_name, reason_of
 
 
 def undrain(
     context: typer.Context,
     node: Annotated[str, typer.Argument(help="Drained node.")],
-    because: Annotated[str, typer.Option(help="Reason.")] = "",
+    because: Because = "",
     cluster: ClusterOption = None,
-    who: Annotated[str, typer.Option(help="Author. Default: the current user.")] = "",
+    who: Who = "",
 ) -> None:
     """Let runs use a drained node again; its present slowdown does not drain it again."""
     from tipcflow.execute.drain.drains import end_drain
     from tipcflow.store import Store
 
-    if not because.strip():
-        raise ConfigError("is empty", key="--because", expected="a reason")
+    why = reason_of(because)
     with Store.open() as store:
         named = cluster or context.obj or ""
-        ended = end_drain(store, named, node, who=account_name(who), why=because.strip())
+        ended = end_drain(store, named, node, who=account_name(who), why=why)
     typer.echo(f"node {ended.node} of cluster {ended.cluster} gets runs again")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tipcflow.cli.output.account import account_name
+from tipcflow.cli.output.account import Because, Who, account_name, reason_of
 from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Quarantines keep known failures from blocking, for a limited time.")
 
 Number = Annotated[int, typer.Argument(help="Number of the quarantine.", min=1)]
-Who = Annotated[str, typer.Option(help="Author. Default: the current user.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -30,7 +29,7 @@ def add(
     chain: Annotated[str, typer.Argument(help="Chain: its name or a part of it.")],
     check: Annotated[str, typer.Argument(help="Check, as `tipcflow show RUN` prints it.")],
     owner: Annotated[str, typer.Option(help="User or team that fixes the failure.")],
-    because: Annotated[str, typer.Option(help="Reason; stored with your name.")],
+    because: Because,
     until: Annotated[
         str, typer.Option(help="End (UTC), e.g. 2026-12-01. Default: half of the policy's maximum.")
     ] = "",
@@ -129,7 +128,7 @@ def show(number: Number, as_json: AsJson = False) -> None:
 @app.command("release")
 def release(
     number: Number,
-    because: Annotated[str, typer.Option(help="Reason; stored with your name.")],
+    because: Because,
     who: Who = "",
     as_json: AsJson = False,
 ) -> None:
@@ -137,10 +136,9 @@ def release(
     from tipcflow.execute.decide.quarantines import release_quarantine
     from tipcflow.store import Store
 
-    if not because.strip():
-        raise ConfigError("is empty", key="--because", expected="a reason")
+    why = reason_of(because)
     with Store.open() as store:
-        ended = release_quarantine(store, number, who=account_name(who), why=because.strip())
+        ended = release_quarantine(store, number, who=account_name(who), why=why)
         now = store.now()
     if as_json:
         print_json(_document(ended, now))

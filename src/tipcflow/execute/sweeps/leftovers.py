@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tipcflow.domain import Cluster, InfraError
+from tipcflow.domain.numbers.units import counted
 from tipcflow.execute.allocation.leftovers import end_leftovers
 from tipcflow.execute.sweeps.maintenance import Upkeep, known_clusters, place_of
 from tipcflow.execute.sweeps.reap import Reaped, Reaper
@@ -42,7 +43,7 @@ def _allocations(upkeep: Upkeep, clusters: Sequence[Cluster]) -> str:
         for line in lines:
             upkeep.report(f"cluster {cluster.name}: {line}")
         ended += sum(line.endswith("was ended") for line in lines)
-    return f"; {ended} allocations of Slurm ended" if clusters else ""
+    return f"; {counted(ended, 'allocation')} of Slurm ended" if clusters else ""
 
 
 def _report(upkeep: Upkeep, result: Reaped) -> None:
