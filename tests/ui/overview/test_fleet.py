@@ -11,6 +11,7 @@ from tests.ui.html_text import Seen, read
 
 from tipcflow.domain import Status
 from tipcflow.domain.quarantine.entry import Quarantine
+from tipcflow.domain.run.drains import Drain, DrainsDocument
 from tipcflow.domain.run_documents import AbDocument
 from tipcflow.store import Store
 
@@ -39,6 +40,19 @@ def test_without_runs_and_without_a_login(
     look(browser, page)
     assert anybody.get(f"/certification/{page}").status_code == 401
     assert anybody.get(f"/certification/api/{page}").status_code == 401
+
+
+def test_page_lists_drained_nodes(browser: TestClient, machine: TestClient, store: Store) -> None:
+    run = record_run(store, a_run("before", created_at=store.now() - HOUR))
+    drain = Drain(cluster="gpu", node="gpu-1", at=store.now(), who="ann", why="loud <fan>")
+    ended = Drain(cluster="cpu", node="cpu-1", at=1.0, who="tipcflow", why="slower", ended_at=2.0)
+    store.documents.put(run.id, DrainsDocument({each.key: each for each in (drain, ended)}))
+    seen = look(browser, "nodes").text
+    assert all(word in seen for word in ("Drained nodes", "gpu-1", "ann", "loud <fan>"))
+    assert "cpu-1" not in seen
+    assert "Drained nodes" not in look(browser, "nodes?cluster=cpu").text
+    (shown,) = machine.get("/certification/api/nodes").json()["drained"]
+    assert (shown["cluster"], shown["node"], shown["who"]) == ("gpu", "gpu-1", "ann")
 
 
 def test_expected_start_of_a_waiting_run_is_shown(browser: TestClient, machine: TestClient, store: Store) -> None:

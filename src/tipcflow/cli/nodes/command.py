@@ -76,6 +76,7 @@ def cluster_view(clusters: list[Cluster], *, alone: bool) -> "View":
         alone: these clusters only; otherwise include leases on nodes of no cluster.
     """
     from tipcflow.cli.nodes.table import View
+    from tipcflow.execute.drain.drains import drained_nodes
     from tipcflow.execute.leases.messages import runs_in_the_way
     from tipcflow.execute.node.health import check_health
     from tipcflow.store import Store
@@ -93,4 +94,13 @@ def cluster_view(clusters: list[Cluster], *, alone: bool) -> "View":
         runs = store.runs.known(
             sorted(ids | {run for health in checked for run in (*health.runs, *health.claims)})
         )
-    return View(clusters=tuple(clusters), checked=checked, leases=leases, queue=queue, runs=runs, now=now)
+        drains = {drain.key: drain for cluster in clusters for drain in drained_nodes(store, cluster).values()}
+    return View(
+        clusters=tuple(clusters),
+        checked=checked,
+        leases=leases,
+        queue=queue,
+        runs=runs,
+        drains=drains,
+        now=now,
+    )

@@ -15,7 +15,7 @@ def drain(
     cluster: ClusterOption = None,
     who: Who = "",
 ) -> None:
-    """Let runs use other nodes, whatever `drain` in the cluster file is; active runs on the node continue."""
+    """Take a node out of service, also with `drain: ask` in the cluster file; active runs on the node continue."""
     from tipcflow.execute.drain.manual import start_drain
     from tipcflow.execute.overview.node_history import recent_node_history
     from tipcflow.report.overview.node_history import NodeHistory

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tipcflow.cli.nodes.history import drain_line
 from tipcflow.cli.output.output import columns
 from tipcflow.domain import Cluster, Node, Run
 from tipcflow.domain.numbers.units import counted, offset, size
+from tipcflow.domain.run.drains import Drain
 from tipcflow.execute.leases.messages import clock, format_slots, names_of, obstacles, waiting
 from tipcflow.execute.node.health import NodeHealth
 
@@ -37,6 +39,7 @@ class View:
         checked: one per node of the clusters, each address once.
         queue: waiting runs, the next one first.
         runs: the runs named in leases and queue, if the database has them.
+        drains: `<cluster>/<node>` -> the drain of a node that gets no runs.
         now: seconds since the epoch.
     """
 
@@ -45,6 +48,7 @@ class View:
     leases: "Sequence[Lease]" = ()
     queue: "Sequence[Place]" = ()
     runs: Mapping[str, Run] = field(default_factory=dict)
+    drains: Mapping[str, Drain] = field(default_factory=dict)
     now: float = 0.0
 
     @property
@@ -66,10 +70,17 @@ class View:
 
     def notes_of(self, health: NodeHealth) -> list[str]:
         """Notes about a node that are not problems."""
+        drained = [drain_line(drain) for drain in self.drains_of(health)]
         foreign = [run for run in sorted({*self._without_lease(health), *health.claims}) if run not in self.runs]
-        return [
+        return drained + [
             f"run {run} of another controller{_by(health.claims.get(run))} is running there" for run in foreign
         ]
+
+    def drains_of(self, health: NodeHealth) -> list[Drain]:
+        """The drains of a node, one per cluster that has it."""
+        names = [(cluster.name, node) for cluster in self.clusters for node in cluster.nodes]
+        keys = [f"{cluster}/{node.name}" for cluster, node in names if node.address == health.node.address]
+        return [self.drains[key] for key in keys if key in self.drains]
 
     def triggers(self) -> dict[str, str]:
         """Run -> its trigger source."""
@@ -116,6 +127,7 @@ def as_dict(view: View) -> dict[str, Any]:
                 "reachable": not health.unreachable,
                 "troubles": view.troubles_of(health),
                 "notes": view.notes_of(health),
+                "drained": [drain.cluster for drain in view.drains_of(health)],
                 "disk_free_bytes": health.facts.disk_free_bytes if health.facts else None,
                 "clock_skew_s": health.facts.clock_skew_s if health.facts else None,
                 "runs": {run: list(health.jobs.get(run, ())) for run in health.runs},
@@ -155,7 +167,8 @@ def _node_lines(view: View, checked: Sequence[NodeHealth], width: int | None) ->
         facts = health.facts
         disk = size(facts.disk_free_bytes) if facts else "?"
         skew = offset(facts.clock_skew_s) if facts else "?"
-        condition = "unhealthy" if view.troubles_of(health) else "ok"
+        condition = "drained" if view.drains_of(health) else "ok"
+        condition = "unhealthy" if view.troubles_of(health) else condition
         free = f"{_free(view, health)}/{health.node.slots}"
         rows.append((health.node.name, health.node.device, free, disk, skew, condition))
     head, *lines = columns(("NODE", "DEVICE", "FREE", "DISK", "CLOCK", "HEALTH"), rows, width=None)

@@ -4,9 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tipcflow.execute.drain.drains import all_drains
 from tipcflow.report.overview.flaky import Rate, nodes_of
 from tipcflow.report.overview.nodes import (
     Bar,
+    DrainedNode,
     HeldSlot,
     NodeRow,
     NodesOverview,
@@ -59,6 +61,17 @@ def load_nodes(
         nodes=_nodes(store, uses, since, until, rated=now - days * DAY_S, cluster=cluster),
         slots=_slots(store, active, now),
         queue=tuple(waiting for waiting in load_queue(store, active, now) if cluster in ("", waiting.cluster)),
+        drained=_drained(store, cluster),
+    )
+
+
+def _drained(store: "Store", cluster: str) -> tuple[DrainedNode, ...]:
+    drains = [each.drain for each in all_drains(store) if each.drain.ended_at is None]
+    names = ("cluster", "node", "at", "who", "why")
+    return tuple(
+        DrainedNode(**{name: getattr(drain, name) for name in names})
+        for drain in drains
+        if cluster in ("", drain.cluster)
     )
 
 

@@ -89,6 +89,21 @@ class Waiting(_Model):
     expected_start_at: float | None
 
 
+class DrainedNode(_Model):
+    """A node that gets no runs.
+
+    Attributes:
+        at: since when, seconds since the epoch.
+        who, why: `tipcflow` or a user, and the reason.
+    """
+
+    cluster: str
+    node: str
+    at: float
+    who: str
+    why: str
+
+
 class NodesOverview(_Model):
     """Everything that the page shows.
 
@@ -106,6 +121,7 @@ class NodesOverview(_Model):
     nodes: tuple[NodeRow, ...]
     slots: tuple[HeldSlot, ...]
     queue: tuple[Waiting, ...]
+    drained: tuple[DrainedNode, ...] = ()
 
 
 def lanes_of(bars: Sequence[Bar], now: float) -> tuple[tuple[Bar, ...], ...]:

@@ -12,6 +12,7 @@ from tipcflow.cli.nodes.choice import chosen
 from tipcflow.cli.nodes.reap import chosen_nodes, reap_lines
 from tipcflow.cli.nodes.table import View, as_dict, lines_of
 from tipcflow.domain import Cluster, ConfigError, Node, NodeFacts
+from tipcflow.domain.run.drains import Drain
 from tipcflow.execute.node.health import NodeHealth
 from tipcflow.execute.sweeps.reap import Reaped
 from tipcflow.store import Store
@@ -67,8 +68,10 @@ def view(tmp_path: Path) -> Iterator[View]:
             store.queue.join(run, wanted, owner=owner, ttl_s=9999, now=at, rise_s=3600)
         runs = store.runs.known([WEEKLY, CHANGE, BY_HAND, LEFT])
         clusters = (Cluster(name="gpu", nodes=(one, two, three, four)), Cluster(name="cpu", nodes=(small,)))
-        queue = store.queue.places(T0, 3600)
-        yield View(clusters=clusters, checked=checked, leases=store.leases.all(), queue=queue, runs=runs, now=T0)
+        leases, queue = store.leases.all(), store.queue.places(T0, 3600)
+        drain = Drain(cluster="cpu", node="small", at=T0 - 7200, who="ann", why="loud fan")
+        rows = {"leases": leases, "queue": queue, "runs": runs, "drains": {drain.key: drain}}
+        yield View(clusters=clusters, checked=checked, now=T0, **rows)
 
 
 def golden(name: str, text: str) -> None:
@@ -107,7 +110,12 @@ def test_programs_get_the_same(view: View) -> None:
     assert [name for name, node in nodes.items() if node["troubles"]] == ["node-2", "node-3", "node-4"]
     assert (nodes["node-3"]["reachable"], nodes["node-3"]["free_slots"]) == (False, 0)
     assert nodes["small"]["clusters"] == ["cpu"]
-    assert nodes["small"]["notes"] == [f"run {FOREIGN} of another controller (ann@host pid 7) is running there"]
+    assert nodes["small"]["notes"] == [
+        "cpu/small: drained 2026-11-18 09:06 UTC by ann: loud fan; "
+        "undo: tipcflow nodes undrain small --cluster cpu --because '…'",
+        f"run {FOREIGN} of another controller (ann@host pid 7) is running there",
+    ]
+    assert [name for name, node in nodes.items() if node["drained"]] == ["small"]
     assert [(lease["run"], lease["trigger"], lease["live"]) for lease in report["leases"]] == [
         *[(WEEKLY, "weekly", True)] * 4,
         *[(LEFT, "manual", False)] * 2,
