@@ -1,4 +1,4 @@
-"""Nodes that tipcflow drained, stored with the first run of their slowdown, and the doubtful runs on them."""
+"""Nodes that tipcflow or a user drained, stored with a run, and the doubtful runs on them."""
 
 from typing import ClassVar
 
@@ -30,12 +30,12 @@ class Drain(Record):
 
     @property
     def key(self) -> str:
-        """The key in the document."""
+        """Cluster and node."""
         return f"{self.cluster}/{self.node}"
 
 
 class DrainsDocument(Root[dict[str, Drain]]):
-    """`<cluster>/<node>` -> the drain whose slowdown began with this run."""
+    """`<cluster>/<node>`, repeated drains with `@<at>` -> a drain of a slowdown since this run, or a user's."""
 
     NAME: ClassVar[str] = "drains"
     root: dict[str, Drain] = {}

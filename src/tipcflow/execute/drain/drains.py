@@ -23,16 +23,17 @@ _RUNS = 1000
 
 
 class Drained(NamedTuple):
-    """A drain, and the run with which it is stored."""
+    """A drain, the run with which it is stored, and its key in the run's document."""
 
     run: str
     drain: Drain
+    key: str
 
 
 def all_drains(store: "Store") -> list[Drained]:
     """Return all drains, ended ones too, oldest first."""
     stored = store.documents.of_type(DrainsDocument)
-    every = [Drained(run, drain) for run, document in stored.items() for drain in document.root.values()]
+    every = [Drained(run, drain, key) for run, document in stored.items() for key, drain in document.root.items()]
     return sorted(every, key=lambda each: (each.drain.at, each.drain.key))
 
 
@@ -103,7 +104,7 @@ def end_drain(store: "Store", cluster: str, node: str, *, who: str, why: str) ->
             hint="name the cluster: --cluster" if named else "",
         )
     ended = named[0].drain.model_copy(update={"ended_at": store.now(), "ended_by": who, "ended_why": why})
-    store.documents.merge(named[0].run, DrainsDocument, {ended.key: ended})
+    store.documents.merge(named[0].run, DrainsDocument, {named[0].key: ended})
     return ended
 
 

@@ -54,7 +54,8 @@ def start_drain(
         why=why,
         doubtful=trend.doubtful if trend else (),
     )
-    store.documents.merge(_holder(store, drain, trend), DrainsDocument, {drain.key: drain})
+    run, key = _place(store, drain, trend)
+    store.documents.merge(run, DrainsDocument, {key: drain})
     for run in store.runs.known(drain.doubtful):
         store.documents.put(run, DoubtfulDocument(why=f"node {node} is slower than before: {why}"))
     return drain
@@ -74,25 +75,29 @@ def _cluster_of(clusters: Sequence[Cluster], node: str) -> Cluster:
     )
 
 
-def _holder(store: "Store", drain: Drain, trend: NodeTrend | None) -> str:
-    """Return the run with which the drain is stored: that of the slowdown, or the newest one on the node.
+def _place(store: "Store", drain: Drain, trend: NodeTrend | None) -> tuple[str, str]:
+    """Return the run with which the drain is stored, and its key there.
 
-    A run keeps one drain per node, and no ended drain is replaced.
+    The run is that of the slowdown, or the newest one on the node, or the newest one. Ended drains stay.
+
+    Raises:
+        ConfigError: the database has no run.
     """
-    holders = {each.run: each.drain for each in all_drains(store) if each.drain.key == drain.key}
+    known = [each for each in all_drains(store) if each.drain.key == drain.key]
     # tipcflow's drain of a cluster that is `drain: ask` now has no effect: the user's replaces it.
-    if unused := next((run for run, known in holders.items() if known.ended_at is None), ""):
-        return unused
+    if unused := next((each for each in known if each.drain.ended_at is None), None):
+        return unused.run, unused.key
     newest = store.runs.newest(limit=_RUNS)
     on_node = [run.id for run in newest if run.cluster == drain.cluster and drain.node in run.nodes]
     since = [change.since for change in trend.changes if change.source != CHAINS] if trend else []
-    free = [run for run in [*since, *on_node, *(run.id for run in newest)] if run not in holders]
-    if not free:
+    runs = [*since, *on_node, *(run.id for run in newest[:1])]
+    if not runs:
         raise ConfigError(
-            "a drain is stored with a run, and the database has no run for it",
+            "a drain is stored with a run, and the database has no run",
             key="NODE",
             found=drain.node,
             expected="a node of a cluster with stored runs",
             hint="remove the node from the cluster file instead",
         )
-    return free[0]
+    is_taken = any(each.run == runs[0] for each in known)
+    return runs[0], f"{drain.key}@{drain.at:.3f}" if is_taken else drain.key

@@ -175,7 +175,7 @@ def _send_digest(this: Pass, team: Team, today: Today) -> str | None:
 
 
 def _send_drains(this: Pass, team: Team) -> str | None:
-    """Send the nodes that tipcflow drained, to teams that get problems of nodes; returns as `_send_changes`."""
+    """Send the drained nodes to teams that get problems of nodes; returns as `_send_changes`."""
     if INFRASTRUCTURE not in team.kinds:
         return None
     due = [
@@ -187,13 +187,13 @@ def _send_drains(this: Pass, team: Team) -> str | None:
         return None
     marked = [each.drain.model_copy(update={"notified": (*each.drain.notified, team.name)}) for each in due]
     for each, drain in zip(due, marked, strict=True):
-        this.store.documents.merge(each.run, DrainsDocument, {drain.key: drain})
+        this.store.documents.merge(each.run, DrainsDocument, {each.key: drain})
     try:
         this.send(team, drains_message(team.name, [each.drain for each in due], this.site))
     except Exception as error:
         # A notifier raises whatever its library does.
         for each in due:
-            this.store.documents.merge(each.run, DrainsDocument, {each.drain.key: each.drain})
+            this.store.documents.merge(each.run, DrainsDocument, {each.key: each.drain})
         return f"{type(error).__name__}: {error}"
     return ""
 

@@ -141,11 +141,11 @@ def digest_message(team: str, week: str, today: Today, site: str, alerts: Alerts
 
 
 def drains_message(team: str, drains: Sequence[Drain], site: str) -> Message:
-    """Return the message about nodes that tipcflow drained, with the command that returns each to service."""
+    """Return the message about drained nodes, with the command that returns each to service."""
     lines: list[str] = []
     for drain in drains:
         lines += [
-            f"drained: node {drain.node} of cluster {drain.cluster} gets no runs",
+            f"drained by {one_line(drain.who)}: node {drain.node} of cluster {drain.cluster} gets no runs",
             f"  reason: {one_line(drain.why)}",
             f"  doubtful: {counted(len(drain.doubtful), 'run')} since then",
             f"  undo: tipcflow nodes undrain {drain.node} --cluster {drain.cluster} --because '…'",

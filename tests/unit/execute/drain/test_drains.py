@@ -39,7 +39,7 @@ def test_slow_node_is_drained_with_its_evidence(store: Store) -> None:
     assert drain is not None
     assert line.startswith("b is drained: probe cpu +40.0 % slower since ")
     assert (drain.who, drain.doubtful[:2], len(drain.doubtful)) == ("tipcflow", ("b-20", "b-21"), 10)
-    ((run, kept),) = all_drains(store)
+    ((run, kept, _),) = all_drains(store)
     assert (run, kept) == ("b-20", drain)
     marked = store.documents.of_type(DoubtfulDocument)
     assert set(marked) == set(drain.doubtful)

@@ -89,9 +89,13 @@ def test_a_drained_node_is_refused(store: Store) -> None:
     assert hint.endswith(" by ann: loud fan")
 
 
-def test_without_runs_no_drain_can_be_stored(tmp_path: Path) -> None:
+def test_all_drains_of_a_node_are_stored_with_the_only_run(tmp_path: Path) -> None:
     with open_store(tmp_path / "empty.db") as store:
-        with pytest.raises(ConfigError, match="the database has no run for it; found 'a'"):
+        with pytest.raises(ConfigError, match="the database has no run; found 'a'"):
             drain(store, [cluster()], "a", who="ann", why="x")
         store.runs.create(a_run("first"))
-        assert drain(store, [cluster()], "a", who="ann", why="x").node == "a"
+        for why in ("first", "second", "third"):
+            assert drain(store, [cluster()], "a", who="ann", why=why).node == "a"
+            end_drain(store, "local", "a", who="ann", why="repaired")
+        assert [each.drain.why for each in all_drains(store)] == ["first", "second", "third"]
+        assert drained_nodes(store, cluster()) == {}

@@ -162,7 +162,7 @@ def test_drained_node_is_sent_once_to_teams_that_get_node_problems(inbox: Inbox)
     assert inbox.notify(1.1) == ["tipcflow vision: drained lab/b"]
     assert inbox.notify(1.2) == []
     assert inbox.sent[0][1].lines == (
-        "drained: node b of cluster lab gets no runs",
+        "drained by tipcflow: node b of cluster lab gets no runs",
         "  reason: probe cpu +40.0 % slower",
         "  doubtful: 1 run since then",
         "  undo: tipcflow nodes undrain b --cluster lab --because '…'",
