@@ -31,6 +31,8 @@ SECRETS = {
     "AIRFLOW_JWT_SECRET": ("api_auth", "jwt_secret"),
 }
 CONFIG_FILE = "airflow.cfg"
+# Folder of AIRFLOW_HOME for files whose place is not writable.
+PRIVATE = "private"
 SECRETS_DIR = Path("/run/secrets")
 # Role in PostgreSQL -> variable with its password. URLs name the role; clients find the password in PGPASSFILE.
 ROLES = {
@@ -159,9 +161,19 @@ def _keep(environ: MutableMapping[str, str], path: Path, text: str, variable: st
             raise
         if path.name == CONFIG_FILE and path.is_file():
             text = _merged(path.read_text(), text)
-        elsewhere = Path(tempfile.mkdtemp(prefix="airflow-")) / path.name
+        elsewhere = _private(path.parent) / path.name
         _write(elsewhere, text)
         environ[variable] = str(elsewhere)
+
+
+def _private(home: Path) -> Path:
+    """A folder for secrets: below `home`, so that each probe of a container replaces the files of the last."""
+    folder = home / PRIVATE
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="airflow-"))
+    return folder if _is_writable(str(folder)) else Path(tempfile.mkdtemp(prefix="airflow-"))
 
 
 def _merged(mounted: str, ours: str) -> str:
@@ -174,9 +186,16 @@ def _merged(mounted: str, ours: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+    """Replace a file at once: running components read it while a probe writes it."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
 
 
 if __name__ == "__main__":

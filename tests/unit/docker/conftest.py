@@ -58,3 +58,15 @@ def entrypoint() -> ModuleType:
 def health() -> ModuleType:
     """docker/health.py."""
     return _module("health")
+
+
+@pytest.fixture
+def given(env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path) -> dict[str, str]:
+    """Secrets in the environment, as in a deployment without secret files; AIRFLOW_HOME is `tmp_path`."""
+    return {
+        "AIRFLOW_HOME": str(tmp_path),
+        "AIRFLOW_DB_URL": "postgresql+psycopg2://airflow:word1@postgres/airflow",
+        "AIRFLOW_BROKER_URL": "redis://:word2@redis:6379/0",
+        "AIRFLOW_RESULTS_URL": "db+postgresql+psycopg2://airflow:word1@postgres/airflow",
+        **{name: env[name] for name in ("AIRFLOW_FERNET_KEY", "AIRFLOW_SECRET_KEY", "AIRFLOW_JWT_SECRET")},
+    }

@@ -1,7 +1,8 @@
 """The files for Kubernetes: their fields exist, and they agree with the settings of other installations.
 
-No test has a Kubernetes cluster or Helm. `kubernetes_fields.json` has what the schemas of Kubernetes 1.37,
-Volcano, JobSet and Airflow's chart 1.22 say about the fields that are used (tools/kubernetes_fields.py).
+No test has a Kubernetes cluster, and most machines have no Helm (test_helm.py). `kubernetes_fields.json` has what
+the schemas of Kubernetes 1.37, Volcano, JobSet and Airflow's chart 1.22 say about the fields that are used
+(tools/kubernetes_fields.py).
 """
 
 import json
@@ -73,6 +74,29 @@ def test_no_file_contains_a_secret() -> None:
     assert all(name.endswith("SecretName") for name in values["data"])
     kinds = {document["kind"] for path in MANIFESTS.glob("[!v]*.yaml") for document in documents(path.name)}
     assert "Secret" not in kinds
+
+
+def references(value: Any) -> Iterator[tuple[str, str]]:
+    """Names of Secrets in the values, and keys."""
+    if isinstance(value, dict):
+        if "secretKeyRef" in value:
+            yield value["secretKeyRef"]["name"], value["secretKeyRef"]["key"]
+        if "secretName" in value:
+            yield value["secretName"], ""
+        for below in value.values():
+            yield from references(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from references(below)
+
+
+def test_page_creates_every_secret_of_the_values() -> None:
+    page = (ROOT / "docs/tutorial/kubernetes.md").read_text().replace("\\\n", " ")
+    made = {line.split()[1]: line for line in page.splitlines() if line.startswith("secret ")}
+    used = set(references(documents("values.yaml")[0]))
+    assert {name for name, _ in used} == made.keys()
+    for name, key in used:
+        assert not key or f"--from-literal={key}=" in made[name], (name, key)
 
 
 def test_pods_share_an_object_store_and_no_folder() -> None:

@@ -2,13 +2,11 @@
 
 import base64
 import configparser
-import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,18 +22,6 @@ from tests.support.sshd import make_sshd_folder
 
 from tipcflow.domain import Node
 from tipcflow.transport.connections import connection_target
-
-
-@pytest.fixture
-def given(env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path) -> dict[str, str]:
-    """Secrets in the environment, as in a deployment without secret files; AIRFLOW_HOME is `tmp_path`."""
-    return {
-        "AIRFLOW_HOME": str(tmp_path),
-        "AIRFLOW_DB_URL": "postgresql+psycopg2://airflow:word1@postgres/airflow",
-        "AIRFLOW_BROKER_URL": "redis://:word2@redis:6379/0",
-        "AIRFLOW_RESULTS_URL": "db+postgresql+psycopg2://airflow:word1@postgres/airflow",
-        **{name: env[name] for name in ("AIRFLOW_FERNET_KEY", "AIRFLOW_SECRET_KEY", "AIRFLOW_JWT_SECRET")},
-    }
 
 
 def test_airflow_secrets_are_in_separate_files(
@@ -92,52 +78,6 @@ def test_a_worker_without_the_secrets_of_control_gets_no_empty_options(
         "celery": {"broker_url", "result_backend"},
         "api": {"secret_key"},
     }
-
-
-def test_mounted_configuration_without_secrets_to_add_is_kept(entrypoint: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "airflow.cfg").write_text("[core]\nexecutor = KubernetesExecutor\n")
-    left = {"AIRFLOW__CORE__FERNET_KEY": "of the chart"}
-    entrypoint.prepare(left, tmp_path)
-    assert (tmp_path / "airflow.cfg").read_text() == "[core]\nexecutor = KubernetesExecutor\n"
-    assert left == {"AIRFLOW__CORE__FERNET_KEY": "of the chart"}
-
-
-@pytest.mark.parametrize("number", [errno.EBUSY, errno.EROFS, errno.EACCES])
-def test_secrets_are_elsewhere_if_the_home_is_not_writable(
-    entrypoint: ModuleType, given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    home, temporary = tmp_path / "home", tmp_path / "tmp"
-    home.mkdir()
-    temporary.mkdir()
-    (home / "airflow.cfg").write_text(
-        "[core]\nexecutor = KubernetesExecutor\nfernet_key = old\n[logging]\nx = 5%\n"
-    )
-    unlink = Path.unlink
-
-    def refuse(path: Path, missing_ok: bool = False) -> None:
-        if path.parent == home:
-            raise OSError(number, os.strerror(number))
-        unlink(path, missing_ok)
-
-    monkeypatch.setattr(Path, "unlink", refuse)
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    left = dict(given)
-    entrypoint.prepare(left, home)
-    file = Path(left.pop("AIRFLOW_CONFIG"))
-    assert set(left) == {"AIRFLOW_HOME"}
-    config = configparser.RawConfigParser()
-    config.read(file)
-    assert config["core"]["executor"] == "KubernetesExecutor"
-    assert config["core"]["fernet_key"] == given["AIRFLOW_FERNET_KEY"]
-    assert config["logging"]["x"] == "5%"
-    assert {path.stat().st_mode & 0o777 for path in (file, file.parent)} == {0o600, 0o700}
-
-
-def test_other_errors_of_the_home_end_the_start(
-    entrypoint: ModuleType, given: dict[str, str], tmp_path: Path
-) -> None:
-    with pytest.raises(FileNotFoundError):
-        entrypoint.prepare(given, tmp_path / "nowhere")
 
 
 def test_environment_of_processes_readable_by_tasks_has_no_secret(root: Path, given: dict[str, str]) -> None:
