@@ -109,6 +109,21 @@ def test_panels_of_the_dashboard_do_not_overlap(dashboard: dict[str, Any]) -> No
         assert {source["uid"] for source in sources} == {f"${{{variable['name']}}}"}
 
 
+def test_collector_receives_both_signals_in_the_protocol_of_the_settings(root: Path) -> None:
+    collector = yaml.safe_load((root / FOLDER / "collector.yaml").read_text())
+    pipelines = collector["service"]["pipelines"]
+    assert pipelines.keys() == {"traces", "metrics"}
+    for kind in ("receivers", "processors", "exporters"):
+        assert {name for each in pipelines.values() for name in each[kind]} == collector[kind].keys()
+    settings = yaml.safe_load((root / "docker-compose.yaml").read_text())["x-environment"]
+    assert settings["OTEL_EXPORTER_OTLP_PROTOCOL"] == "http/protobuf"
+    port = collector["receivers"]["otlp"]["protocols"]["http"]["endpoint"].rpartition(":")[2]
+    page = (root / "docs/operations.md").read_text()
+    for text in (settings["OTEL_EXPORTER_OTLP_ENDPOINT"], page):
+        assert re.search(rf"http://[\w.]+:{port}\b", text)
+    assert f"port {collector['exporters']['prometheus']['endpoint'].rpartition(':')[2]}" in page
+
+
 @pytest.mark.parametrize(
     ("variable", "settings"),
     [
