@@ -1,10 +1,8 @@
 """The executor that imports before it forks."""
 
 import inspect
-import logging
 import multiprocessing
 import queue
-import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,30 +13,6 @@ from airflow.models.taskinstancekey import TaskInstanceKey
 from airflow.utils.state import TaskInstanceState as State
 
 from tipcflow_operators.airflow import executor
-
-
-def test_everything_that_tasks_need_can_be_imported(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="tipcflow_operators.airflow.executor"):
-        executor.warm()
-    assert caplog.messages == []
-    needed = (
-        "tipcflow_operators.tasks.step",
-        "tipcflow_operators.tasks.verdict",
-        "tipcflow.execute.run.step",
-        "tipcflow.store.run.runs",
-        "asyncssh",
-    )
-    assert [name for name in needed if name not in sys.modules] == []
-
-
-def test_a_failed_import_is_reported_and_left_to_its_task(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(executor, "_LATE", ("tipcflow_operators.no_such_module",))
-    executor.warm()
-    assert caplog.messages == [
-        "cannot preload tipcflow_operators.no_such_module: No module named 'tipcflow_operators.no_such_module'"
-    ]
 
 
 def test_workers_are_forked_after_the_imports(monkeypatch: pytest.MonkeyPatch) -> None:

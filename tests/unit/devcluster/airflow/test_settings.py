@@ -1,6 +1,7 @@
 """The settings that we ship: Airflow knows each, none is a secret, the page in docs/ lists the same."""
 
 import importlib.util
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ READERS = {"integer": int, "float": float, "string": str, "boolean": lambda text
 
 @pytest.fixture(scope="module")
 def known() -> dict[tuple[str, str], dict[str, Any]]:
-    """All options of the installed Airflow, without importing it."""
+    """All options of the installed Airflow and of its Celery provider, without importing Airflow."""
     spec = importlib.util.find_spec("airflow")
     assert spec is not None
     assert spec.submodule_search_locations
     text = Path(spec.submodule_search_locations[0], "config_templates", "config.yml").read_text()
     sections = yaml.load(text, yaml.CSafeLoader)
+    provider = Path(spec.submodule_search_locations[0], "providers", "celery", "get_provider_info.py")
+    sections.update(runpy.run_path(str(provider))["get_provider_info"]()["config"])
     return {
         (section, option): facts
         for section, result in sections.items()

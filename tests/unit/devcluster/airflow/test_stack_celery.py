@@ -16,13 +16,17 @@ from tipcflow.airflow_api import Airflow
 pytestmark = [pytest.mark.process, pytest.mark.full, pytest.mark.timeout(900)]
 
 CONFIGS = Path(__file__).resolve().parents[4] / "configs"
+# The setting of configs/airflow.env imports what steps need before the worker forks.
 DAG = """
+import sys
+
 from airflow.sdk import DAG, task
 
 with DAG("one", schedule=None, is_paused_upon_creation=False):
 
     @task
     def hello() -> str:
+        assert "tipcflow.execute.run.step" in sys.modules
         return "hello"
 
     hello()
