@@ -4,6 +4,10 @@
 imports the modules that tasks need.
 """
 
+import gc
+
 from tipcflow_operators.airflow.preload import warm
 
 warm()
+# Collections would copy the memory that the forked processes share. Airflow unfreezes it once they exist.
+gc.freeze()
