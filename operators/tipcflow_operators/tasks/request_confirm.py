@@ -29,8 +29,11 @@ def pending_confirmation(ctx: "TaskContext", context: Context) -> tuple[str, "Co
     If Airflow rejects the start, the run does not wait: the numbers stay unconfirmed, and checks give the reason.
     """
     confirmation = confirm.confirm_request_of(ctx.store, ctx.run_id)
-    if confirmation is None or ctx.policy.confirm_runs > 1:
-        confirmation = _request_confirm(ctx, context) or confirmation
+    if confirmation is None:
+        confirmation = _request_confirm(ctx, context)
+    elif ctx.policy.confirm_runs > 1:
+        _queue(ctx, context)
+        confirmation = confirm.confirm_request_of(ctx.store, ctx.run_id)
     if confirmation is None or not confirm.is_awaited(ctx.store, ctx.run_id):
         return None
     if not confirmation.dag_run_id:
@@ -59,22 +62,32 @@ def further_confirmation(ctx: "TaskContext", context: Context) -> tuple[str, "Co
 
     One that ended without a status is not waited for again.
     """
-    further = ctx.policy.confirm_runs > 1 and _request_confirm(ctx, context)
+    if ctx.policy.confirm_runs < 2:
+        return None
+    before = confirm.confirm_request_of(ctx.store, ctx.run_id)
+    _queue(ctx, context)
+    further = confirm.confirm_request_of(ctx.store, ctx.run_id) != before
     return pending_confirmation(ctx, context) if further else None
 
 
 def request_early(ctx: "TaskContext", context: Context) -> None:
     """Request the confirm run and queue for slots while the run still holds its own."""
-    from tipcflow.execute.leases.keeper import TASK_WAITER_S
-    from tipcflow.execute.run.confirmation import queue_confirmation
     from tipcflow.execute.verdict import judge as judgement
 
     store = ctx.store
     if store.plans.get_or_none(ctx.run_id) is None or not store.attempts.of(ctx.run_id):
         return
     judgement.judge_run(store, ctx.run_id, rules=ctx.policy, references=ctx.references)
+    _queue(ctx, context)
+
+
+def _queue(ctx: "TaskContext", context: Context) -> None:
+    """Request the next confirm run if one is needed, and queue it for slots."""
+    from tipcflow.execute.leases.keeper import TASK_WAITER_S
+    from tipcflow.execute.run.confirmation import queue_confirmation
+
     queue_confirmation(
-        store,
+        ctx.store,
         ctx.run_id,
         ctx.request,
         ctx.slots,

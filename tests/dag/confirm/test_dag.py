@@ -53,6 +53,11 @@ class World:
         self.notes: list[str] = []
         self.run = record_run(store, a_run(created_at=time.time()), status=None)
         self.keep(self.run.id, RunRequest("f.txt", "sample", "lite_train_lite_infer", "local", home))
+        nodes = tuple(
+            Node(name=f"node-{n}", address=a, python="/p", workspace="/w", slots=1)
+            for n, a in (("a", "192.0.2.1"), ("b", "192.0.2.2"))
+        )
+        store.documents.put(self.run.id, ClusterDocument(Cluster(name="local", nodes=nodes)))
         doubt = {"check": "speed.batch_cost", "status": Status.UNCONFIRMED, "reason": "slower"}
         store.checks.replace(self.run.id, [CheckResult(**doubt, step=TRAIN, values={"confirm": True})])
 
@@ -142,6 +147,7 @@ def test_further_confirm_run_is_another_dag_run(world: World) -> None:
     assert second[1].earlier == (first[1].run,)
     assert [*world.started] == [first[0], second[0]]
     assert world.wait() == second
+    assert [place.request.run for place in world.store.queue.places()] == [second[1].run], "before it starts"
 
 
 @pytest.mark.parametrize("runs", [1, 2])
@@ -164,11 +170,6 @@ def test_chains_of_one_weekly_run_have_separate_confirm_runs(world: World) -> No
 
 def test_confirm_run_precedes_runs_that_wait_for_slots(world: World) -> None:
     store, slots = world.store, [("192.0.2.1", 0), ("192.0.2.2", 0)]
-    nodes = tuple(
-        Node(name=f"node-{n}", address=a, python="/p", workspace="/w", slots=1)
-        for n, (a, _) in zip("ab", slots, strict=True)
-    )
-    store.documents.put(world.run.id, ClusterDocument(Cluster(name="local", nodes=nodes)))
     store.documents.put(world.run.id, ReferencesDocument(References(suite="sample")))
     for number in range(1, 7):
         record_run(store, a_run(f"before-{number}", created_at=number))

@@ -56,6 +56,7 @@ class AllocatedSlots:
         self.fence = fence
         self.keep: set[str] = set()
         self.heir: Callable[[], str] | None = None
+        self.queue_s: float | None = None  # Slurm queues the runs of its clusters
 
     def __enter__(self) -> "AllocatedSlots":
         return self

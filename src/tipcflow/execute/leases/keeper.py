@@ -77,6 +77,8 @@ class LeaseKeeper:
         self.keep: set[str] = set()
         # Creates the run that gets the leases at the end, if there was no error and no slot is kept.
         self.heir: Callable[[], str] | None = None
+        # Keeps a place in the queue for the confirm run that may follow, for that long after the end.
+        self.queue_s: float | None = None
 
     def __enter__(self) -> "LeaseKeeper":
         try:
@@ -96,7 +98,8 @@ class LeaseKeeper:
             if self.heir is not None and error is None and not self.keep and not self._cancel.is_set():
                 self._store.leases.hand_over(self._run, self.heir(), ttl_s=self._ttl_s)
         finally:
-            self._store.leases.release(self._run, keep=self.keep)
+            queue_s = None if error is not None or self._cancel.is_set() else self.queue_s
+            self._store.leases.release(self._run, keep=self.keep, queue_s=queue_s)
 
     def _acquire(self) -> int:
         deadline = time.monotonic() + self._wait_s

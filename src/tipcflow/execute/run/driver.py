@@ -16,7 +16,7 @@ from tipcflow.domain.run_documents import LeftoversDocument
 from tipcflow.execute.allocation import hold
 from tipcflow.execute.attempt.finalize import StepCloser
 from tipcflow.execute.leases.claims import NodeClaims
-from tipcflow.execute.leases.keeper import LeaseKeeper
+from tipcflow.execute.leases.keeper import WAITER_S, LeaseKeeper
 from tipcflow.execute.leases.messages import names_of
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener, silent
@@ -62,6 +62,8 @@ class ChainRun:
         self._created: Run | None = None
         self._held: BinaryIO | None = None
         self._heir = heir
+        # Whether it keeps a place in the queue for a further confirm run.
+        self._followed = False
 
     def execute(self) -> Run:
         """Run to the verdict.
@@ -118,6 +120,8 @@ class ChainRun:
                 finally:
                     leftovers, lease.keep = phases.clean_nodes(context, nodes)
                 lease.heir = self._heir
+                if confirm.may_be_followed(self._store, self.request, self.id, context.policy):
+                    lease.queue_s, self._followed = WAITER_S, True
                 self._store.documents.put(self.id, LeftoversDocument(tuple(leftovers)))
                 self._note("judging")
                 phases.judge_run(context)
@@ -191,7 +195,7 @@ class ChainRun:
         return self._ended(self._store.runs.get(self.id))
 
     def _ended(self, run: Run) -> Run:
-        if self.request.confirms:
+        if self.request.confirms and not self._followed:
             self._store.queue.leave(self.id)  # if it ended before its slots were granted
         spool.release(self._home, self.id, self._held)
         return run

@@ -16,6 +16,7 @@ from tipcflow.execute.alerts.track import track_alone
 from tipcflow.execute.allocation import hold
 from tipcflow.execute.collect.store_files import note_lost_files
 from tipcflow.execute.failure.dependencies import refusal
+from tipcflow.execute.leases.keeper import TASK_WAITER_S
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve.resolve import Resolved, create_run, resolve, resolved_run
@@ -199,11 +200,13 @@ def release_run(context: TaskContext, *, hands_over: bool = False) -> list[str]:
     """List every node, end what is left of the run there, release the slots; return messages about leftovers.
 
     Args:
-        hands_over: whether the run that follows on the same nodes, if the request names one, gets the leases.
+        hands_over: whether the run that follows on the same nodes, if the request names one, gets the leases, and
+            a further confirm run the place in the queue.
     """
     store, run = context.store, context.run_id
     leftovers: list[str] = []
     unlisted: set[str] = set()
+    queue_s: float | None = None
     try:
         if store.plans.get_or_none(run) is not None and store.nodes.facts(run):
             with context.nodes() as nodes:
@@ -211,13 +214,15 @@ def release_run(context: TaskContext, *, hands_over: bool = False) -> list[str]:
                 leftovers, unlisted = clean_nodes(context, nodes)
             if hands_over and not unlisted:
                 _hand_over(context)
+                if confirm.may_be_followed(store, context.request, run, context.policy):
+                    queue_s = TASK_WAITER_S
         elif store.documents.get(run, LeaseDocument) is not None:
             with context.nodes() as nodes:  # no job was started there, but slots were claimed
                 nodes.on_reachable(lambda session: session.unclaim(run))
     finally:
         # A run that was never resolved has no policy, and no slots.
         keep_s = context.policy.waits.lease_ttl_s if unlisted else None
-        store.leases.release(run, keep=unlisted, keep_s=keep_s)
+        store.leases.release(run, keep=unlisted, keep_s=keep_s, queue_s=queue_s)
         if why := hold.release(store, run, context.connect):
             leftovers.append(why)
     store.documents.put(run, LeftoversDocument(tuple(leftovers)))

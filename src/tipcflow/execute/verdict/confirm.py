@@ -122,6 +122,18 @@ def _further(
     return before.model_copy(update=update) if keys else None
 
 
+def may_be_followed(store: "Store", request: RunRequest, run: str, policy: Policy) -> bool:
+    """Whether a further confirm run may follow this run, which is about to release its slots.
+
+    Whether one is needed is decided after its end; until then its slots are kept free for the further one.
+    """
+    confirmation = confirm_request_of(store, request.confirms) if request.confirms else None
+    if confirmation is None or confirmation.run != run or confirmation.refused:
+        return False
+    ended = {status for status, _ in store.steps.statuses(run).values()}
+    return len(confirmation.earlier) + 1 < policy.confirm_runs and not ended & _ENDS
+
+
 def evaluations_alone(
     others: Iterable[PartKey], speeds: Iterable[PartKey], known: frozenset[str], *, fits: bool
 ) -> tuple[PartKey, ...]:

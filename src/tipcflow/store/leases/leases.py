@@ -5,7 +5,7 @@ The lease in the database is the intent; the runner on the node checks the fence
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from tipcflow.domain import priority_of
 from tipcflow.store.base import Database, Part, clock, upsert
@@ -127,7 +127,9 @@ class Leases(Part):
             connection.execute(update(leases).where(leases.c.run == run_id).values(**values))
         return True
 
-    def release(self, run_id: str, *, keep: Iterable[str] = (), keep_s: float | None = None) -> int:
+    def release(
+        self, run_id: str, *, keep: Iterable[str] = (), keep_s: float | None = None, queue_s: float | None = None
+    ) -> int:
         """Release a run's slots and its request, if any; return the number of released slots.
 
         Args:
@@ -135,11 +137,15 @@ class Leases(Part):
                 node was found empty.
             keep_s: the kept leases expire within this time; None: they keep their expiry, which in Airflow can be
                 hours away.
+            queue_s: queue the run for its slots, in the same transaction, for this time: a place for the run that
+                follows (`LeaseQueue.pass_on`). None: do not.
         """
         deletion = delete(leases).where(leases.c.run == run_id, leases.c.node.not_in(list(keep)))
         with self._write() as connection:
             lock(connection)
             connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
+            if queue_s is not None and (held := leases_of(connection, run_id)):
+                connection.execute(insert(lease_requests), _request_again(connection, held, queue_s).model_dump())
             if keep_s is not None:
                 until = clock(connection) + keep_s
                 late = (leases.c.run == run_id, leases.c.expires_at > until)
@@ -173,6 +179,20 @@ class Leases(Part):
         """Return all leases including expired ones, by node and slot."""
         with self._read() as connection:
             return all_leases(connection)
+
+
+def _request_again(connection: Connection, held: list[Lease], ttl_s: float) -> LeaseRequest:
+    """Return a new request for the slots that a run holds."""
+    now, run = clock(connection), held[0].run
+    trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run)).scalar_one()
+    return LeaseRequest(
+        run=run,
+        slots=tuple((lease.node, lease.slot) for lease in held),
+        owner=held[0].owner,
+        priority=priority_of(trigger),
+        created_at=now,
+        expires_at=now + ttl_s,
+    )
 
 
 def _goes_after_others(connection: Connection, run_id: str, wanted: list[Slot], now: float, rise_s: float) -> bool:

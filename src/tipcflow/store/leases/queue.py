@@ -137,6 +137,20 @@ class LeaseQueue(Part):
                 connection.execute(insert(lease_requests), request.model_dump())
             return place
 
+    def pass_on(self, run_id: str, heir: str, *, ttl_s: float, now: float | None = None) -> bool:
+        """Give a run's request, with its age, to another run; return False if the run has none.
+
+        Args:
+            heir: an existing run without a request.
+            ttl_s: seconds after which the request expires unless `heir` renews it.
+        """
+        with self._write() as connection:
+            lock(connection)
+            now = clock(connection) if now is None else now
+            own_request = update(lease_requests).where(lease_requests.c.run == run_id)
+            changed = connection.execute(own_request.values(run=heir, expires_at=now + ttl_s))
+        return bool(changed.rowcount)
+
     def leave(self, run_id: str) -> bool:
         """Drop a run's request; return whether there was one."""
         with self._write() as connection:

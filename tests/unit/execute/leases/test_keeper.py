@@ -75,6 +75,21 @@ def test_an_heir_gets_the_leases_before_a_waiting_run(store: Store, keeper: Call
     assert store.leases.all() == []
 
 
+@pytest.mark.parametrize("trouble", ["", "error", "cancelled"])
+def test_ended_run_keeps_a_place_for_the_run_that_follows(
+    store: Store, keeper: Callable[..., LeaseKeeper], trouble: str
+) -> None:
+    cancel = threading.Event()
+    with contextlib.suppress(ValueError), keeper(cancel=cancel) as held:
+        held.queue_s = 60
+        if trouble == "cancelled":
+            cancel.set()
+        if trouble == "error":
+            raise ValueError("the run failed")
+    assert store.leases.all() == []
+    assert [place.request.run for place in store.queue.places()] == ([] if trouble else ["mine"])
+
+
 @pytest.mark.parametrize("trouble", ["error", "kept", "cancelled", "heir"])
 def test_failed_run_passes_no_slots_to_an_heir(
     store: Store, keeper: Callable[..., LeaseKeeper], trouble: str

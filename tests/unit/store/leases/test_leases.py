@@ -225,3 +225,30 @@ def test_expired_leases_are_not_handed_over(two: Store) -> None:
     assert not two.leases.hand_over("run-1", "run-2", ttl_s=30, now=NOW + 61)
     assert not two.leases.hand_over("run-2", "run-1", ttl_s=30, now=NOW)
     assert [lease.run for lease in two.leases.all()] == ["run-1"]
+
+
+def test_run_that_follows_gets_the_place_of_a_released_run(store: Store) -> None:
+    """A place in the queue is kept in the transaction that releases the slots: no waiting run gets them."""
+    slots = [("192.0.2.1", 0), ("192.0.2.1", 1)]
+    for name, trigger in (("again", "confirm"), ("again-2", "confirm"), ("change", "ci")):
+        store.runs.create(a_run(name, trigger=trigger))
+    assert store.leases.acquire("again", slots, owner="o", ttl_s=60)
+    store.queue.join("change", slots, owner="c", ttl_s=60)
+    assert store.leases.release("again", queue_s=60) == 2
+    (kept, waiting) = store.queue.places()
+    assert (kept.request.run, kept.request.slots, kept.request.owner) == ("again", tuple(slots), "o")
+    assert [request.run for request in waiting.ahead] == ["again"]
+    assert store.leases.acquire("change", slots, owner="c", ttl_s=60) is None
+    assert store.queue.pass_on("again", "again-2", ttl_s=120)
+    assert not store.queue.pass_on("again", "again-2", ttl_s=120)
+    (moved, _) = store.queue.places()
+    assert (moved.request.run, moved.request.created_at) == ("again-2", kept.request.created_at)
+    assert moved.request.expires_at > kept.request.expires_at + 30
+    assert store.leases.acquire("again-2", slots, owner="o", ttl_s=60)
+    assert [place.request.run for place in store.queue.places()] == ["change"]
+
+
+def test_run_without_slots_keeps_no_place(store: Store) -> None:
+    store.runs.create(a_run("again", trigger="confirm"))
+    assert store.leases.release("again", queue_s=60) == 0
+    assert store.queue.places() == []
