@@ -228,7 +228,7 @@ class BaselineComparison:
             ValueKey.CONFIDENCE: alert.confidence,
             ValueKey.SINCE: alert.since,
         }
-        how = "confirmed" if alert.confirmed else "over several runs"
+        how = f"and {self._measured}{self._fewer}" if alert.confirmed else "over several runs"
         status = Status.REGRESSION if alert.direction == "worse" else Status.IMPROVEMENT
         return status, f"{self.shown}; the level changed by {percent(alert.size)}, {how}"
 
@@ -238,19 +238,47 @@ class BaselineComparison:
         beyond = f"{self.shown}; {noise}"
         if self.confirm.value is None:
             return self._unconfirmed(beyond, worse, limit)
-        confirms = self.confirm.values
-        again = self._worse(median(confirms))
-        which = "confirm run" if len(confirms) == 1 else f"{len(confirms)} confirm runs"
-        measured = f"the {which} measured {', '.join(map(self.amount, confirms))}"
-        if min(worse, *map(self._worse, confirms)) > limit:
+        changes, measured = list(map(self._worse, self.confirm.values)), self._measured
+        count, shown = len(changes), self._shown
+        if min(worse, *changes) > limit:
             if self._needs_another():
                 return self._another(beyond)
-            return Status.REGRESSION, f"{beyond}, and {measured}"
-        if again < _AGREES * worse:
+            return Status.REGRESSION, f"{beyond}, and {measured}{self._fewer}"
+        if 2 * shown < count:
             return Status.PASS, f"{self.shown}, but {measured}: not confirmed"
         if not self._strong(worse):
-            return Status.PASS, f"{self.shown}, and {measured}: both within {percentage(limit)}"
-        return Status.UNCONFIRMED, f"{beyond}, and {measured}: only part of the change, {percentage(again)} worse"
+            both = f", and {measured}: both within {percentage(limit)}"
+            return (
+                Status.PASS,
+                f"{self.shown}{both if count == 1 else f', within {percentage(limit)}; {measured}'}",
+            )
+        if 2 * shown == count and self._needs_another():
+            return self._another(beyond)
+        part = (
+            f"only part of the change, {percentage(changes[0])} worse"
+            if count == 1
+            else f"shown by {shown} of {count}"
+        )
+        return Status.UNCONFIRMED, f"{beyond}, and {measured}: {part}"
+
+    @property
+    def _shown(self) -> int:
+        """How many confirm runs show at least half of the change."""
+        least = _AGREES * self._worse(self.value)
+        return sum(self._worse(value) >= least for value in self.confirm.values)
+
+    @property
+    def _measured(self) -> str:
+        """The values of the confirm runs."""
+        values = self.confirm.values
+        which = "the confirm run" if len(values) == 1 else f"{len(values)} confirm runs"
+        return f"{which} measured {', '.join(map(self.amount, values))}"
+
+    @property
+    def _fewer(self) -> str:
+        """Why fewer confirm runs than the policy requires decide; '' if all of them did."""
+        count, wanted, missing = len(self.confirm.values), self.policy.confirm_runs, self.confirm.missing
+        return f" (only {count} of {wanted}: {missing})" if missing and count < wanted else ""
 
     def _unconfirmed(self, beyond: str, worse: float, limit: float) -> Judged:
         """Neither confirmed nor refuted: request a confirm run if one is available."""
@@ -274,16 +302,17 @@ class BaselineComparison:
         return Status.UNCONFIRMED, f"{beyond}; not confirmed: {missing}"
 
     def _needs_another(self) -> bool:
-        """Whether a further confirm run must show the change, too, and can be requested."""
+        """Whether the policy has a further confirm run, and one can be requested."""
         confirm = self.confirm
         known = bool(confirm.missing) or confirm.impossible or self._level.exact or not self.rule.gating
         return 0 < len(confirm.values) < self.policy.confirm_runs and not known
 
     def _another(self, beyond: str) -> Judged:
-        """Confirm runs show the change: request a further one."""
-        count, wanted = len(self.confirm.values), self.policy.confirm_runs
-        self.values |= {ValueKey.CONFIRM: True, ValueKey.CONFIRMED_BY: count}
-        return Status.UNCONFIRMED, f"{beyond}, shown by {count} of {wanted} confirm runs: {_AGAIN}"
+        """Confirm runs show the change, or disagree: request a further one."""
+        count, shown, wanted = len(self.confirm.values), self._shown, self.policy.confirm_runs
+        self.values |= {ValueKey.CONFIRM: True, ValueKey.CONFIRMED_BY: shown}
+        so_far = f", shown by {count} of {wanted} confirm runs"
+        return Status.UNCONFIRMED, f"{beyond}{so_far if shown == count else f', and {self._measured}'}: {_AGAIN}"
 
     def _strong(self, worse: float) -> bool:
         """Whether a change is too large to pass unless it is refuted."""

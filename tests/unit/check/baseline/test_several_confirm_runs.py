@@ -45,17 +45,54 @@ def test_first_request_is_not_a_further_one() -> None:
 def test_change_that_all_confirm_runs_show_is_a_regression() -> None:
     status, reason, measured = judged(SLOW, 0.31, 0.29)
     assert (status, measured.needs_confirm) == (Status.REGRESSION, False)
-    assert "the level changed by" in reason or "3 confirm runs measured 0.3 s, 0.31 s, 0.29 s" in reason
+    assert reason.endswith("and 3 confirm runs measured 0.3 s, 0.31 s, 0.29 s")
 
 
 def test_further_confirm_run_refutes_a_change() -> None:
     status, reason, measured = judged(SLOW, 0.2, 0.2)
     assert (status, measured.needs_confirm) == (Status.PASS, False)
-    assert "3 confirm runs measured" in reason
+    assert reason.endswith("but 3 confirm runs measured 0.3 s, 0.2 s, 0.2 s: not confirmed")
+
+
+@pytest.mark.parametrize("second", [0.19, 0.2, 0.21])
+def test_two_confirm_runs_that_disagree_request_a_third(second: float) -> None:
+    status, reason, measured = judged(SLOW, second)
+    assert (status, measured.needs_confirm, measured.needs_another) == (Status.UNCONFIRMED, True, True)
+    assert reason.endswith(f"2 confirm runs measured 0.3 s, {second} s: run again to confirm or refute it")
+
+
+@pytest.mark.parametrize("second", [0.19, 0.2])
+def test_two_confirm_runs_that_disagree_are_unconfirmed_without_a_third(second: float) -> None:
+    status, reason, measured = judged(SLOW, second, missing="the confirm run c3 is cancelled")
+    assert (status, measured.needs_confirm) == (Status.UNCONFIRMED, False)
+    assert reason.endswith(f"2 confirm runs measured 0.3 s, {second} s: shown by 1 of 2")
+
+
+@pytest.mark.parametrize(("runs", "status"), [(6, Status.UNCONFIRMED), (20, Status.REGRESSION)])
+def test_change_that_two_of_three_show_is_regression_only_for_the_detector(runs: int, status: Status) -> None:
+    """With fewer than eight earlier runs the limit alone decides, and all confirm runs must exceed it."""
+    question = BaselineComparison(
+        "batch_cost", SLOW, PAST[:runs], MetricRule(), POLICY, Confirm(SLOW, more=(0.31, 0.2))
+    )
+    found, reason = question.judge()
+    assert (found, Measured(question.values).needs_confirm) == (status, False)
+    assert "and 3 confirm runs measured 0.3 s, 0.31 s, 0.2 s" in reason
+    assert reason.endswith(": shown by 2 of 3") == (status is Status.UNCONFIRMED)
 
 
 def test_confirm_runs_decide_without_a_further_one_that_is_lost() -> None:
-    assert judged(SLOW, missing="the confirm run c2 is cancelled")[0] is Status.REGRESSION
+    status, reason, _ = judged(SLOW, missing="the confirm run c2 is cancelled")
+    assert status is Status.REGRESSION
+    assert reason.endswith("the confirm run measured 0.3 s (only 1 of 3: the confirm run c2 is cancelled)")
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_lost_confirm_run_is_not_named_if_enough_measured(runs: int) -> None:
+    policy = Policy(name="fewer", confirm_runs=runs)
+    confirm = Confirm(SLOW, "no further confirm run was made", more=(SLOW,) * (runs - 1))
+    status, reason = BaselineComparison("batch_cost", SLOW, PAST, MetricRule(), policy, confirm).judge()
+    assert status is Status.REGRESSION
+    assert "only" not in reason
 
 
 def test_metric_that_does_not_gate_needs_no_further_confirm_run() -> None:
@@ -73,7 +110,8 @@ def test_deterministic_metric_needs_no_further_confirm_run() -> None:
     [
         ((), Status.UNCONFIRMED, 1),
         ((0.2, SLOW, SLOW), Status.PASS, 1),
-        ((SLOW, 0.2, SLOW), Status.UNCONFIRMED, 2),
+        ((SLOW, 0.2, 0.2), Status.PASS, 3),
+        ((SLOW, SLOW, 0.2), Status.REGRESSION, 3),
         ((SLOW, SLOW, SLOW), Status.REGRESSION, 3),
         ((SLOW,), Status.REGRESSION, 2),
     ],
