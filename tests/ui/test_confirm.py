@@ -60,3 +60,22 @@ def test_a_change_names_its_reference(browser: TestClient, store: Store) -> None
     run = record_run(store)
     store.documents.put(run.id, MergeBaseDocument(commit="0123456789abcdef", commits=("0123456789abcdef",)))
     assert "runs up to the merge base 0123456789ab" in read(browser.get(f"{RUNS}/{run.id}").text).text
+
+
+def test_run_page_links_all_confirm_runs(browser: TestClient, machine: TestClient, store: Store) -> None:
+    until = time.time() + 300
+    run, again = in_doubt(store, until)
+    store.runs.create(a_run("third", trigger="confirm", created_at=time.time()))
+    earlier = (again.id, "second")
+    store.documents.put(run.id, ConfirmationDocument(run="third", keys=(TRAIN,), until=until, earlier=earlier))
+    shown = browser.get(f"{RUNS}/{run.id}").text
+    words = read(shown).text
+    assert "in train, shown by 2 confirm runs: the verdict waits for a further confirm run, until" in words
+    for number, name in enumerate((*earlier, "third"), 1):
+        assert f'href="/certification/runs/{name}">confirm run {number}</a>' in shown
+    assert machine.get(f"/certification/api/runs/{run.id}").json()["confirming"]["earlier"] == list(earlier)
+    store.runs.finish(run.id, Status.PASS, "", time.time())
+    assert (
+        "Suspected regression in train, re-measured by 3 confirm runs"
+        in read(browser.get(f"{RUNS}/{run.id}").text).text
+    )

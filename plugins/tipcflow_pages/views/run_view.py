@@ -5,7 +5,7 @@ from functools import cached_property
 from urllib.parse import urlencode
 
 from tipcflow.domain import CheckResult, StepKind
-from tipcflow.domain.numbers.units import duration, utc
+from tipcflow.domain.numbers.units import counted, duration, utc
 from tipcflow.execute.comparison.predecessors import Predecessors
 from tipcflow.report import verify
 from tipcflow.report.again import LOCAL, rerun_command
@@ -84,10 +84,22 @@ class RunView:
         confirmation = self.data.confirmation
         if confirmation is None:
             return ""
+        suspected, before = f"Suspected regression in {self.doubted}", len(confirmation.earlier)
         if self.data.waits_for_confirmation:
             until = f"until {utc(confirmation.until)} UTC at most"
-            return f"Suspected regression in {self.doubted}: the verdict waits for a confirm run, {until}:"
-        return f"Suspected regression in {self.doubted}, re-measured by a confirm run:"
+            if before:
+                suspected += f", shown by {counted(before, 'confirm run')}"
+            return f"{suspected}: the verdict waits for a {'further ' if before else ''}confirm run, {until}:"
+        by = f"{before + 1} confirm runs" if before else "a confirm run"
+        return f"{suspected}, re-measured by {by}:"
+
+    @cached_property
+    def confirm_links(self) -> list[tuple[str, str]]:
+        """(id, link text) of the confirm runs, in their order."""
+        confirmation = self.data.confirmation
+        if confirmation is None or not confirmation.earlier:
+            return [(confirmation.run, "confirm run")] if confirmation else []
+        return [(run, f"confirm run {at}") for at, run in enumerate((*confirmation.earlier, confirmation.run), 1)]
 
     @cached_property
     def silent_s(self) -> float:

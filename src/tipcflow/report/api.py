@@ -80,6 +80,7 @@ class Confirming(_Model):
         until: deadline of the confirmation, seconds since the epoch.
         refused: why the confirmation was cancelled, '' if it was not.
         dag_run_id: id of the run of DAG `confirm`; '' for a run of the CLI.
+        earlier: ids of earlier confirm runs of the same run, which all showed the change.
     """
 
     run: str
@@ -87,6 +88,7 @@ class Confirming(_Model):
     until: float = 0.0
     refused: str = ""
     dag_run_id: str = ""
+    earlier: tuple[str, ...] = ()
 
 
 class RunFacts(_Model):

@@ -152,7 +152,9 @@ def _print_note(run: Watched, label: str, note: Note) -> None:
             why = f": {step.reason}" if step.reason and step.final is not Status.PASS else ""
             now[step.id] = f"{step.final.value}{took}{why}"
     if run.facts and (confirm_run := run.facts.confirming):
-        now["no verdict yet"] = f"re-measuring: {', '.join(confirm_run.keys)} (confirm run {confirm_run.run})"
+        number = f"{len(confirm_run.earlier) + 1}: " if confirm_run.earlier else ""
+        what = ", ".join(confirm_run.keys)
+        now["no verdict yet"] = f"re-measuring: {what} (confirm run {number}{confirm_run.run})"
     for what, word in now.items():
         if run.progress.get(what) != word:
             note(f"{label}{what}: {word}")

@@ -58,6 +58,15 @@ def test_a_waiting_user_is_notified_of_the_confirm_run(tipcflow: Tipcflow, airfl
     assert result.err.count("no verdict yet: re-measuring: norm_train/train (confirm run again)") == 1
 
 
+def test_waiting_user_is_notified_of_each_confirm_run(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+    first = {"run": "again", "keys": ["norm_train/train"]}
+    second = {"run": "again-2", "keys": ["norm_train/train"], "earlier": ["again"]}
+    airflow.add(DAG, *[("running", facts(None, confirming=each)) for each in (first, second)], passing())
+    err = tipcflow("trigger", CHAIN, "--wait").err
+    assert err.count("re-measuring: norm_train/train (confirm run again)") == 1
+    assert err.count("re-measuring: norm_train/train (confirm run 2: again-2)") == 1
+
+
 def test_stopping_a_run_stops_its_confirm_run(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     requested = {"run": "again", "dag_run_id": "confirm__x"}
     airflow.add(DAG, ("running", facts(None, confirming=requested)))
