@@ -60,15 +60,26 @@ def detector(name: str) -> Judge:
     return lambda series: [(one.index, one.size) for one in next(judge_series([series], rule))]
 
 
-def checks(name: str) -> Judge:
-    """The checks of a run, as `tipcflow detect --metric batch_cost` calls them."""
-    used = policy(name)
+class Checks:
+    """The checks of a run, as `tipcflow detect --metric batch_cost` calls them.
 
-    def judge(series: Series) -> Raised:
-        points = judge_run_by_run(series, "batch_cost", used, accept_changes=True)
+    Attributes:
+        asked: confirm runs that they have requested.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._policy, self.asked = policy(name), 0
+
+    def __call__(self, series: Series) -> Raised:
+        """The alerts of a series."""
+        points = list(judge_run_by_run(series, "batch_cost", self._policy, accept_changes=True))
+        self.asked += sum(one.asked for one in points)
         return [(one.index, one.change.size) for one in points if one.change is not None]
 
-    return judge
+
+def checks(name: str) -> Judge:
+    """The checks of a run by a shipped policy."""
+    return Checks(name)
 
 
 def without_confirm(judge: Judge) -> Judge:
@@ -189,10 +200,13 @@ def measured(judge: Judge, series: list[Series], quiet: list[Stretch], seed: int
     """The figures of a rule."""
     source, further = random.Random(seed), random.Random(f"further {seed}")
     years, alerts, gone = 0.0, 0, 0
+    before = getattr(judge, "asked", None)
     for one in series:
         raised = judge(confirmed(one, source, further))
         alerts, gone, years = alerts + len(raised), gone + gone_away(one, raised), years + len(one.points) / YEAR
-    row: dict[str, Any] = {"alerts": alerts / years, "gone": gone / years}
+    row: dict[str, Any] = {"alerts": alerts / years, "gone": gone / years, "confirm_runs": None}
+    if before is not None:
+        row["confirm_runs"] = (getattr(judge, "asked", before) - before) / years
     for times in TIMES:
         delays = []
         for stretch in quiet:
@@ -238,7 +252,7 @@ def main() -> None:
         + ", ".join(f"{times:g} sigma {optimum.delay(times, FALSE_PER_YEAR):.2f}" for times in TIMES)
     )
     head = "".join(f"{f'{times:g} sigma: soon/within/delay':>30}" for times in TIMES)
-    print(f"{'per series-year':32}{'alerts':>8}{'gone':>7}{head}")
+    print(f"{'per series-year':32}{'alerts':>8}{'gone':>7}{'confirm':>9}{head}")
     rows: dict[str, Any] = {}
     for name, judge in judges.items():
         row = averaged([measured(judge, series, quiet, args.seed + number) for number in range(args.rounds)])
@@ -248,7 +262,8 @@ def main() -> None:
             cell = row[f"{times:g}"]
             delay = "-" if cell["delay"] is None else f"{cell['delay']:.1f}"
             cells += f"{cell['soon']:>18.2f}{cell['within']:>6.2f}{delay:>6}"
-        print(f"{name:32}{row['alerts']:>8.2f}{row['gone']:>7.3f}{cells}", flush=True)
+        asked = "-" if row["confirm_runs"] is None else f"{row['confirm_runs']:.1f}"
+        print(f"{name:32}{row['alerts']:>8.2f}{row['gone']:>7.3f}{asked:>9}{cells}", flush=True)
     if not args.otava and args.only in "Otava":
         rows["Otava"] = {"status": "not_run", "reason": "--otava names no Python with apache-otava"}
         print(f"{'Otava':32}not_run: {rows['Otava']['reason']}")
