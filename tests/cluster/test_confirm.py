@@ -47,6 +47,52 @@ def test_slower_twice_is_a_regression(site: Site) -> None:
     assert site.left_behind() == []
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("refuted", [False, True])
+def test_three_confirm_runs_decide_about_a_slower_training(site: Site, tmp_path: Path, refuted: bool) -> None:
+    """Also while another run waits for the slots: it starts after the last confirm run."""
+    site.configure_policy(confirm_runs=3, metrics={"batch_cost": {}})
+    first = site.run()
+    assert first.code == 0, first.output
+    with site.store() as store:
+        remember(store, first.run, runs=6, noise=0.01)
+    switch = tmp_path / "slow"
+    switch.touch()
+    site.edit_params("norm_train:train.py", f"norm_train:train.py --slow-while {switch}")
+    rivals: list[subprocess.Popen[bytes]] = []
+
+    def runs_of(trigger: str) -> list[Run]:
+        with site.store() as store:
+            return [run for run in reversed(store.runs.newest(limit=20)) if run.trigger == trigger]
+
+    def rival(_: "subprocess.Popen[str]") -> None:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        rivals.append(subprocess.Popen(site.command(trigger="ci"), env=site.env, **quiet))
+        wait_for(lambda: len(runs_of(confirm.TRIGGER)) == (2 if refuted else 1), what="a confirm run")
+        if refuted:
+            switch.unlink()
+
+    try:
+        slow = site.run_and(lambda: site.training_runs_on("a"), rival)
+    finally:
+        for process in rivals:
+            process.kill()
+            process.wait(60)
+    run, children = runs_of("cli")[-1], runs_of(confirm.TRIGGER)
+    with site.store() as store:
+        (result,) = [one for one in store.checks.results(run.id) if one.check == "speed.batch_cost"]
+        began = [min(one.started_at for one in store.attempts.of(child.id)) for child in children]
+        later = [one.started_at for each in runs_of("ci") for one in store.attempts.of(each.id)]
+    assert len(children) == 3, slow.output
+    assert began == sorted(began)
+    assert all(at > began[-1] for at in later)
+    measured = "3 confirm runs measured 0.1 s, 0.01 s, 0.01 s" if refuted else "and 3 confirm runs measured 0.1 s"
+    assert measured in result.reason
+    expected = (0, Status.PASS, Status.PASS) if refuted else (1, Status.REGRESSION, Status.REGRESSION)
+    assert (slow.code, run.status, result.status) == expected
+    assert slow.output.count("confirming norm_train") == 3
+
+
 def once_more(site: Site, tmp_path: Path, does: str) -> None:
     """Make the training slower, within twice the limit; what it does in the confirm run, after an export."""
     mark = tmp_path / "exported"

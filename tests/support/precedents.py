@@ -12,12 +12,15 @@ WEEK_S = 7 * 86_400.0
 BATCH_S, LATENCY_MS, TOP1, RSS = 0.2, 12.0, 0.71, 3.2e8
 
 
-def remember(store: Store, like: Run, *, runs: int, chain: str = "", probes: bool = False) -> None:
+def remember(
+    store: Store, like: Run, *, runs: int, chain: str = "", probes: bool = False, noise: float = 0.0
+) -> None:
     """Earlier accepted runs in which everything was as in this one.
 
     Args:
         chain: whose runs they are; '' for the run's own.
         probes: whether they have the probes of their nodes: without these no busy node explains anything.
+        noise: relative difference of times between one run and the next; without noise, one confirm run suffices.
     """
     like = like.model_copy(update={"chain": chain or like.chain})
     plan = store.plans.get(like.id).model_copy(update={"chain": like.chain})
@@ -29,7 +32,11 @@ def remember(store: Store, like: Run, *, runs: int, chain: str = "", probes: boo
         store.plans.replace(run, plan)
         for step in {one.step for one in measured}:
             store.attempts.open(run, step, like.nodes, at)
-        store.measurements.add([one.model_copy(update={"run": run}) for one in measured])
+        factor = 1 + noise * (number % 3 - 1)
+        store.measurements.add(
+            one.model_copy(update={"run": run, "value": one.value * (factor if one.unit == "s" else 1.0)})
+            for one in measured
+        )
         for kind in (FoundDocument, LinesDocument):
             if kept := store.documents.get(like.id, kind):
                 store.documents.put(run, kept)

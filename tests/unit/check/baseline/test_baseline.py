@@ -307,7 +307,7 @@ def test_baseline_of_invalid_numbers_is_not_an_improvement(build: ModuleType) ->
         ("top1", Phase.EVAL, 0.75, 0.75, Status.PASS, "within 2.0 %"),
         ("peak_rss", Phase.RESOURCE, 1e9, 2e9, Status.REGRESSION, "more than 10.0 % needs no confirm run"),
         ("loss", Phase.TRAIN, 1.0, 1.2, Status.REGRESSION, "needs no confirm run"),
-        ("batch_cost", Phase.TRAIN, 0.5, 0.8, Status.REGRESSION, "the confirm run measured"),
+        ("batch_cost", Phase.TRAIN, 0.5, 0.8, Status.REGRESSION, "3 confirm runs measured"),
     ],
 )
 @pytest.mark.parametrize("runs", [6, 24])
@@ -322,10 +322,12 @@ def test_metrics_that_a_confirm_run_lacks_are_evaluated_alone(
     )
     (key,) = numbers_of([one])
     past = [usual * (1 + 0.0005 * (at % 3 - 1)) for at in range(runs)]
+    policy = load_yaml(CONFIGS / "weekly.yaml", Policy)
+    confirms = policy.confirm_runs if metric == "batch_cost" else 1
     context = CheckContext(
-        policy=load_yaml(CONFIGS / "weekly.yaml", Policy),
+        policy=policy,
         history=tuple(PastRun(run=f"r{at}", medians={key: value}) for at, value in enumerate(past)),
-        confirmation=Confirmation(run="c1", medians={key: now}),
+        confirmation=Confirmation("c1", {key: now}, more={key: (now,) * (confirms - 1)}, runs=confirms),
         unconfirmable="not measurable in lite",
     )
     (result,) = against_baseline(build.facts(measurements=(one,)), context)

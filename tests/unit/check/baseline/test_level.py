@@ -26,8 +26,8 @@ def judged(build: ModuleType, value: float, last: tuple[float, ...] = (), **cont
     return result
 
 
-def confirmed(value: float) -> Confirmation:
-    return Confirmation(run="c1", medians={KEY: value})
+def confirmed(value: float, runs: int = 1) -> Confirmation:
+    return Confirmation(run="c1", medians={KEY: value}, more={KEY: (value,) * (runs - 1)}, runs=runs)
 
 
 def test_a_usual_run_passes(build: ModuleType) -> None:
@@ -88,7 +88,7 @@ def test_run_of_threefold_duration_is_a_regression_with_any_history(
     policy = load_yaml(CONFIGS / f"{name}.yaml", Policy)
     (result,) = against_baseline(facts, CheckContext(policy=policy, history=history))
     assert (result.status, result.values.get("confirm")) == (Status.UNCONFIRMED, True), result.reason
-    report = CheckContext(policy=policy, history=history, confirmation=confirmed(0.151))
+    report = CheckContext(policy=policy, history=history, confirmation=confirmed(0.151, policy.confirm_runs))
     assert against_baseline(facts, report)[0].status is Status.REGRESSION
     report = CheckContext(policy=policy, history=history, confirmation=confirmed(0.0502))
     assert against_baseline(facts, report)[0].status is Status.PASS
@@ -108,8 +108,9 @@ def weekly(
 ) -> CheckResult:
     history = tuple(PastRun(run=f"r{at}", medians={KEY: one}) for at, one in enumerate(past))
     facts = build.facts(measurements=tuple(build.series((value,), "batch_cost")))
-    report = Confirmation(run="c1", medians={KEY: confirm} if confirm else {}, missing=missing)
     policy = load_yaml(CONFIGS / f"{name}.yaml", Policy)
+    lost = Confirmation(run="c1", medians={}, missing=missing)
+    report = confirmed(confirm, policy.confirm_runs) if confirm else lost
     context = CheckContext(policy=policy, history=history, confirmation=report if confirm or missing else None)
     (result,) = against_baseline(facts, context)
     return result

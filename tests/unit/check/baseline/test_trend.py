@@ -42,13 +42,14 @@ def test_noise_is_rarely_taken_for_a_trend(runs: int) -> None:
 )
 @pytest.mark.parametrize("noise", [0.0, 0.005])
 def test_a_steady_slowdown_is_a_regression(policy: str, step: float, by_run: int, noise: float) -> None:
-    """Each run is slower by the same share, and its confirm run agrees."""
+    """Each run is slower by the same share, and its confirm runs agree."""
     dice, rules = random.Random(7), SHIPPED[policy]
     past: list[float] = []
     for run in range(1, 53):
         value = (1 + step) ** run * dice.gauss(1, noise)
         known = past[-rules.history :]
-        requested = BaselineComparison("batch_cost", value, known, MetricRule(), rules, Confirm(value))
+        confirm = Confirm(value, more=(value,) * (rules.confirm_runs - 1))
+        requested = BaselineComparison("batch_cost", value, known, MetricRule(), rules, confirm)
         if requested.judge()[0] is Status.REGRESSION:
             assert run <= by_run, run
             return
