@@ -2,10 +2,13 @@
 
 Also: searches with right and wrong priors, and with several runs at the same time.
 
-Simulated: one of N commits changes the level by D standard deviations of a run. The bound is log2(N) / C(D), with
-the capacity C of a binary-input Gaussian channel, bits per run; no rule needs fewer runs on average. Runs of both
-ends (2 each, and 10 earlier accepted runs where the noise is unknown) are not counted for any rule. Failures: one
-of N commits makes a share of the runs fail.
+Simulated: one of N commits changes the level by D standard deviations of a run. The bound is log2(N) / C, with the
+capacity C of the channel, bits per run: a binary-input Gaussian channel; no rule needs fewer runs on average.
+Failures: one of N commits makes a share of the runs fail, and the channel is a Z-channel.
+
+Both ends are measured by the rule of `tipcflow bisect` before the search, after 10 earlier accepted runs, unless
+the row says otherwise. Their runs are a column of their own: the bound does not count them. Searches whose ends do
+not differ are refused, as by the command.
 
 Prints tables and writes benchmarks/results/bisection.json.
 """
@@ -14,7 +17,8 @@ import argparse
 import json
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -24,16 +28,34 @@ from tipcflow.bisect import (
     Search,
     Touches,
     error_of_levels,
+    failure_outcomes,
     level_outcomes,
     log_failures,
     log_levels,
     prior_probabilities,
 )
 from tipcflow.bisect.likelihood import log_known
+from tipcflow.domain import ConfigError
+from tipcflow.execute.bisection.commits import Commit
+from tipcflow.execute.bisection.ends import ends_to_measure
+from tipcflow.execute.bisection.measured import Measured
+from tipcflow.execute.bisection.subject import FAILURE, Subject
 
 RESULTS = Path(__file__).with_name("results") / "bisection.json"
 EARLIER, LIMIT = 10, 400
-Trial = tuple[int, bool, float]
+# Level of the good version: negative, so that values are not scaled to logarithms.
+GOOD = -1000.0
+Run = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A search: runs after those of the ends, whether the result is right, its probability, runs of the ends."""
+
+    runs: int
+    right: bool
+    claimed: float
+    ends: int = 0
 
 
 def capacity(distance: float, samples: int = 40_000) -> float:
@@ -43,45 +65,70 @@ def capacity(distance: float, samples: int = 40_000) -> float:
     return 1 - lost
 
 
-def found(search: Search, measured: dict[int, list[float]], run: Callable[[int], float], change: int) -> Trial:
-    """(runs, whether the result is right, its probability)."""
+def capacity_of_failures(share: float) -> float:
+    """Bits per run of a Z-channel: a bad version works with the probability 1 - share."""
+    works = 1 - share
+    return math.log2(1 + share * works ** (works / share)) if works else 1.0
+
+
+def measured_ends(run: Run, commits: int, earlier: list[float], name: str = "batch_cost") -> Measured | None:
+    """The measurements of the ends before the search; None if they do not differ."""
+    versions = tuple(Commit(str(number), "") for number in range(commits + 1))
+    subject, measured = Subject("s/m/f", "mode", "spec", name), Measured(noise_values=earlier)
+    try:
+        while places := ends_to_measure(measured, subject, versions, []):
+            measured.values.setdefault(places[0], []).append(run(places[0]))
+    except ConfigError:
+        return None
+    return measured
+
+
+def found(search: Search, measured: dict[int, list[float]], run: Run, change: int) -> Trial:
+    """Search to the end."""
+    ends = sum(map(len, measured.values()))
     runs = 0
     while not (assessment := search.assess(measured)).certain and runs < LIMIT:
         (version,) = assessment.next
         measured.setdefault(version, []).append(run(version))
         runs += 1
-    return runs, assessment.best.versions == (change,), assessment.best.probability
+    return Trial(runs, assessment.best.versions == (change,), assessment.best.probability, ends)
 
 
-def of_levels(source: random.Random, commits: int, distance: float, how: str) -> Trial:
+def search_of(versions: int, noise: Noise, weights: tuple[float, ...] = ()) -> Search:
+    """The search of `tipcflow bisect` for a metric."""
+    return Search(
+        versions,
+        lambda measured, places: log_levels(measured, places, noise),
+        weights,
+        error=error_of_levels,
+        outcomes=lambda measured, posterior, place: level_outcomes(measured, posterior, place, noise),
+    )
+
+
+def of_levels(source: random.Random, commits: int, distance: float, how: str) -> Trial | None:
     """One search for a change of the level."""
     change = source.randint(1, commits)
 
     def run(version: int) -> float:
-        return source.gauss(distance if version >= change else 0.0, 1.0)
+        return source.gauss(GOOD + (distance if version >= change else 0.0), 1.0)
 
     if how.startswith("git"):
-        tries = int(how[-1])
-        return plain(
-            commits, change, lambda version: fmean(run(version) for _ in range(tries)) > distance / 2, tries
-        )
+        tries, middle = int(how[-1]), GOOD + distance / 2
+        return plain(commits, change, lambda version: fmean(run(version) for _ in range(tries)) > middle, tries)
     if how == "known noise":
-        levels = Levels(0.0, distance, 1.0)
+        levels = Levels(GOOD, GOOD + distance, 1.0)
         search = Search(commits + 1, lambda measured, versions: log_known(measured, versions, levels))
-        return found(search, {0: [0.0], commits: [distance]}, run, change)
-    earlier = [source.gauss(0.0, 1.0) for _ in range(EARLIER)]
-    ends = {0: [run(0), run(0)], commits: [run(commits), run(commits)]}
-    noise = Noise.of(earlier, ends[0]) if how == "unknown noise" else Noise()
-    search = Search(
-        commits + 1,
-        lambda measured, versions: log_levels(measured, versions, noise),
-        outcomes=lambda measured, posterior, place: level_outcomes(measured, posterior, place, noise),
-    )
-    return found(search, ends, run, change)
+        return found(search, {0: [GOOD], commits: [GOOD + distance]}, run, change)
+    earlier = [source.gauss(GOOD, 1.0) for _ in range(EARLIER if how == "unknown noise" else 0)]
+    ends = measured_ends(run, commits, earlier)
+    if ends is None:
+        return None
+    values, noise = ends.scaled(is_failure=False)
+    return found(search_of(commits + 1, noise), dict(values), run, change)
 
 
-def of_failures(source: random.Random, commits: int, share: float, how: str) -> Trial:
-    """One search for a failure; the three runs of the bad end contain a failure."""
+def of_failures(source: random.Random, commits: int, share: float, how: str) -> Trial | None:
+    """One search for a failure."""
     change = source.randint(1, commits)
 
     def run(version: int) -> float:
@@ -90,10 +137,10 @@ def of_failures(source: random.Random, commits: int, share: float, how: str) -> 
     if how.startswith("git"):
         tries = int(how[-1])
         return plain(commits, change, lambda version: any(run(version) for _ in range(tries)), tries)
-    bad = [run(commits) for _ in range(3)]
-    while not any(bad):
-        bad.append(run(commits))
-    return found(Search(commits + 1, log_failures), {0: [0.0, 0.0], commits: bad}, run, change)
+    ends = measured_ends(run, commits, [], FAILURE)
+    if ends is None:
+        return None
+    return found(Search(commits + 1, log_failures, outcomes=failure_outcomes), ends.values, run, change)
 
 
 def plain(commits: int, change: int, is_bad: Callable[[int], bool], each: int) -> Trial:
@@ -103,39 +150,42 @@ def plain(commits: int, change: int, is_bad: Callable[[int], bool], each: int) -
         middle = (good + bad) // 2
         runs += each
         good, bad = (good, middle) if is_bad(middle) else (middle, bad)
-    return runs, bad == change, math.nan
+    return Trial(runs, bad == change, math.nan)
+
+
+def summary(trials: Iterable[Trial | None]) -> dict[str, float | None]:
+    """The columns of several trials."""
+    every = list(trials)
+    done = [trial for trial in every if trial is not None]
+    claimed = fmean(trial.claimed for trial in done)
+    return {
+        "runs": fmean(trial.runs for trial in done),
+        "runs_error": stdev(trial.runs for trial in done) / math.sqrt(len(done)),
+        "right": fmean(trial.right for trial in done),
+        "claimed": None if math.isnan(claimed) else claimed,
+        "ends": fmean(trial.ends for trial in done),
+        "refused": 1 - len(done) / len(every),
+        "trials": len(every),
+    }
 
 
 HOWS = ("known noise", "unknown noise", "no earlier runs", "git bisect x 1", "git bisect x 3", "git bisect x 5")
 
 
-def table(kind: str, cases: list[tuple[int, float]], trials: int, seed: int) -> list[dict[str, object]]:
+def table(kind: str, cases: list[tuple[int, float]], trials: int, seed: int, only: str) -> list[dict[str, object]]:
     """Print and return the rows of one kind."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for commits, size in cases:
-        bound = math.log2(commits) / capacity(size) if kind == "level" else math.log2(commits)
-        for how in HOWS if kind == "level" else ("known noise", *HOWS[3:]):
+        bits = capacity(size) if kind == "level" else capacity_of_failures(size)
+        for how in HOWS if kind == "level" else ("tipcflow", *HOWS[3:]):
+            if only not in how:
+                continue
             source = random.Random(f"{seed}/{kind}/{commits}/{size}/{how}")
             one = of_levels if kind == "level" else of_failures
-            several = [one(source, commits, size, how) for _ in range(trials)]
-            runs, right = fmean(trial[0] for trial in several), fmean(trial[1] for trial in several)
-            claimed = fmean(trial[2] for trial in several)
-            name = "tipcflow" if kind == "failure" and not how.startswith("git") else how
-            row = {
-                "kind": kind,
-                "commits": commits,
-                "size": size,
-                "rule": name,
-                "bound": bound,
-                "runs": runs,
-                "ratio": runs / bound,
-                "right": right,
-                "claimed": None if math.isnan(claimed) else claimed,
-                "trials": trials,
-                "runs_error": stdev(trial[0] for trial in several) / math.sqrt(trials),
-            }
-            rows.append(row)
-            print(_line(row), flush=True)
+            columns = summary(one(source, commits, size, how) for _ in range(trials))
+            row = {"kind": kind, "commits": commits, "size": size, "rule": how, "bound": math.log2(commits) / bits}
+            rows.append(row | columns)
+            print(_line(rows[-1]), flush=True)
     return rows
 
 
@@ -160,25 +210,27 @@ def with_priors(distance: float, trials: int, seed: int) -> list[dict[str, objec
         for _ in range(trials):
             touched = source.sample(kinds, len(kinds))
             change = source.choice([place for place, kind in enumerate(touched, 1) if kind is bad_kind])
-            several.append(_search(source, change, distance, (1.0, *prior_probabilities(touched))))
-        runs, right, claimed = (fmean(float(trial[number]) for trial in several) for number in (0, 1, 2))
-        rows.append(
-            {"kind": "prior", "size": distance, "rule": name, "runs": runs, "right": right, "claimed": claimed}
+            several.append(_with_prior(source, change, distance, (1.0, *prior_probabilities(touched))))
+        row = summary(several)
+        rows.append({"kind": "prior", "size": distance, "rule": name, **row})
+        print(
+            f"| {distance:g} | {name} | {row['runs']:.1f} | {row['right']:.3f} | {row['claimed']:.3f} |",
+            flush=True,
         )
-        print(f"| {distance:g} | {name} | {runs:.1f} | {right:.3f} | {claimed:.3f} |", flush=True)
     return rows
 
 
-def _search(source: random.Random, change: int, distance: float, weights: tuple[float, ...]) -> Trial:
+def _with_prior(source: random.Random, change: int, distance: float, weights: tuple[float, ...]) -> Trial | None:
     later = len(weights) - 1
-    noise = Noise(stdev(source.gauss(0.0, 1.0) for _ in range(EARLIER)), EARLIER)
 
     def run(version: int) -> float:
-        return source.gauss(distance if version >= change else 0.0, 1.0)
+        return source.gauss(GOOD + (distance if version >= change else 0.0), 1.0)
 
-    ends = {0: [run(0), run(0)], later: [run(later), run(later)]}
-    search = Search(later + 1, lambda measured, versions: log_levels(measured, versions, noise), weights)
-    return found(search, ends, run, change)
+    ends = measured_ends(run, later, [source.gauss(GOOD, 1.0) for _ in range(EARLIER)])
+    if ends is None:
+        return None
+    values, noise = ends.scaled(is_failure=False)
+    return found(search_of(later + 1, noise, weights), dict(values), run, change)
 
 
 def at_once(distance: float, count: int, trials: int, seed: int) -> dict[str, object]:
@@ -187,18 +239,19 @@ def at_once(distance: float, count: int, trials: int, seed: int) -> dict[str, ob
     rounds, runs, right = [], [], []
     for _ in range(trials):
         change, later = source.randint(1, 64), 64
-        noise = Noise(stdev(source.gauss(0.0, 1.0) for _ in range(EARLIER)), EARLIER)
-        levels = (0.0, distance)
-        measured = {end: [source.gauss(levels[end > 0], 1.0) for _ in range(2)] for end in (0, later)}
-        search = Search(
-            later + 1,
-            lambda values, versions, noise=noise: log_levels(values, versions, noise),
-            error=error_of_levels,
-        )
+
+        def run(version: int, change: int = change) -> float:
+            return source.gauss(GOOD + (distance if version >= change else 0.0), 1.0)
+
+        ends = measured_ends(run, later, [source.gauss(GOOD, 1.0) for _ in range(EARLIER)])
+        if ends is None:
+            continue
+        values, noise = ends.scaled(is_failure=False)
+        measured, search = dict(values), search_of(later + 1, noise)
         done = started = 0
         while not (assessment := search.assess(measured, count=count)).certain and done < LIMIT:
             for version in assessment.next:
-                measured.setdefault(version, []).append(source.gauss(levels[version >= change], 1.0))
+                measured.setdefault(version, []).append(run(version))
             done, started = done + 1, started + len(assessment.next)
         rounds.append(done)
         runs.append(started)
@@ -211,13 +264,18 @@ def at_once(distance: float, count: int, trials: int, seed: int) -> dict[str, ob
 
 
 def _head(size: str) -> str:
-    names = ("commits", size, "rule", "bound", "runs", "ratio", "right", "claimed")
+    names = ("commits", size, "rule", "bound", "runs", "ratio", "right", "claimed", "ends")
     return f"| {' | '.join(names)} |\n{'|---' * len(names)}|"
 
 
 def _line(row: dict[str, object]) -> str:
     claimed = "-" if row["claimed"] is None else f"{row['claimed']:.3f}"
-    figures = f"{row['bound']:.1f} | {row['runs']:.1f} | {row['ratio']:.2f} | {row['right']:.3f} | {claimed}"
+    ends = f"{row['ends']:.1f}" if row["ends"] else "-"
+    refused = f", {row['refused']:.0%} refused" if row["refused"] else ""
+    ratio = f"{row['runs'] / row['bound']:.2f} ± {row['runs_error'] / row['bound']:.2f}"
+    figures = (
+        f"{row['bound']:.1f} | {row['runs']:.1f} | {ratio} | {row['right']:.3f} | {claimed} | {ends}{refused}"
+    )
     return f"| {row['commits']} | {row['size']:g} | {row['rule']} | {figures} |"
 
 
@@ -226,13 +284,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--seed", type=int, default=20261123)
-    parser.add_argument("--only", default="", help="only rules whose name contains this")
+    parser.add_argument("--only", default="", help="only rules whose name contains this, and nothing is written")
     wanted = parser.parse_args()
     print(_head("shift / noise"))
-    rows = table("level", [(32, 3.0), (64, 3.0), (64, 5.0), (128, 2.0)], wanted.trials, wanted.seed)
+    cases = [(32, 3.0), (64, 3.0), (64, 5.0), (128, 2.0)]
+    rows = table("level", cases, wanted.trials, wanted.seed, wanted.only)
     print()
     print(_head("share of failures"))
-    rows += table("failure", [(64, 1.0), (64, 0.9), (64, 0.5)], wanted.trials, wanted.seed)
+    cases = [(64, 1.0), (64, 0.9), (64, 0.5), (64, 0.2)]
+    rows += table("failure", cases, wanted.trials, wanted.seed, wanted.only)
+    if wanted.only:
+        return
     print("\n| shift / noise | prior | runs | right | claimed |\n|---|---|---|---|---|")
     rows += [row for distance in (3.0, 5.0) for row in with_priors(distance, wanted.trials, wanted.seed)]
     print("\n| shift / noise | at the same time | rounds | runs | right |\n|---|---|---|---|---|")

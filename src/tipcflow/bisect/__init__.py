@@ -4,7 +4,8 @@ Public: `__all__`.
 """
 
 from tipcflow.bisect.batch import error_of_failures, error_of_levels
-from tipcflow.bisect.likelihood import Levels, Noise, level_outcomes, log_failures, log_levels
+from tipcflow.bisect.likelihood import Levels, failure_outcomes, level_outcomes, log_failures, log_levels
+from tipcflow.bisect.noise import Noise
 from tipcflow.bisect.priors import ChainFiles, Touches, prior_probabilities, touches
 from tipcflow.bisect.search import Assessment, Candidate, Search
 
@@ -18,6 +19,7 @@ __all__ = [
     "Touches",
     "error_of_failures",
     "error_of_levels",
+    "failure_outcomes",
     "level_outcomes",
     "log_failures",
     "log_levels",

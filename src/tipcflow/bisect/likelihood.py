@@ -8,18 +8,11 @@ change: all versions before `k` have the good level, `k` and all later ones the 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from statistics import fmean, median
-from typing import Self
+from functools import lru_cache
+from itertools import accumulate
 
-# Earlier runs count as at most this many measurements of the noise: they may be of another time.
-_MOST_EARLIER = 10
-# Fewer earlier runs do not determine the noise.
-_LEAST_EARLIER = 5
-# Median of |difference of two runs| over the standard deviation of one.
-_OF_STEPS = 0.9539
-# Earlier runs are of the good level if its measurements are within this many standard errors of them.
-_SAME_LEVEL = 2.0
+from tipcflow.bisect.noise import Noise
+
 # Noise of a metric that repeats exactly, relative to the difference of the levels: a deviation still is one.
 _EXACT = 1e-6
 
@@ -33,53 +26,11 @@ _NORMAL = (
     (2.85697, 0.011257),
 )
 
-# Prior probability of a failure that always occurs, and the share of its runs that end otherwise.
-_STEADY, _OTHERWISE = 0.7, 0.005
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The noise between runs, and the good level, estimated from earlier runs.
-
-    Attributes:
-        sd: standard deviation of a run, in the unit of the measurements.
-        runs: number of runs that it was computed from; 0 for unknown noise.
-        level: mean of these runs, if they are of the good level; None if that is unknown.
-    """
-
-    sd: float = 0.0
-    runs: int = 0
-    level: float | None = None
-
-    @classmethod
-    def of(cls, earlier: Sequence[float], good: Sequence[float]) -> Self:
-        """Return the noise of earlier runs, from differences of successive runs: an earlier change of the level is
-        not noise.
-
-        Args:
-            earlier: values of other accepted runs, oldest first.
-            good: measurements of the good version.
-        """
-        if len(earlier) < _LEAST_EARLIER:
-            return cls()
-        sd = median(abs(after - before) for before, after in pairwise(earlier)) / _OF_STEPS
-        if not good:
-            return cls(sd, len(earlier))
-        recent = earlier[-_MOST_EARLIER:]
-        level = fmean(recent)
-        error = sd * math.sqrt(1 / len(recent) + 1 / len(good))
-        is_same = abs(fmean(good) - level) <= _SAME_LEVEL * error
-        return cls(sd, len(earlier), level if is_same else None)
-
-    @property
-    def good_runs(self) -> int:
-        """Number of measurements of the good level that the earlier runs count as."""
-        return 0 if self.level is None else min(self.runs, _MOST_EARLIER)
-
-    @property
-    def degrees(self) -> int:
-        """Degrees of freedom that the earlier runs contribute."""
-        return min(max(self.runs - 1, 0), _MOST_EARLIER)
+# Prior probability of a failure that always occurs, and the share of its runs that end otherwise. With 0.7, such a
+# failure needs one run less, and one that occurs in half of the runs has a wrong result in 9 % of the searches.
+_STEADY, _OTHERWISE = 0.3, 0.005
+# Beta distributions of the share of failures of a flaky failure, before and since the change.
+_BEFORE, _SINCE = (0.2, 10.0), (1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -202,26 +153,46 @@ class _Groups:
 def log_failures(measured: Mapping[int, Sequence[float]], versions: int) -> list[float]:
     """Return the log likelihood of each hypothesis 1 … versions-1 for outcomes 0 (works) and 1 (fails).
 
-    Most failures always occur: with probability 0.7, all runs but one of 200 behave as their version does.
-    Otherwise the shares of failures before and after the change are unknown: Beta(0.2, 10) before, because a good
-    version seldom fails, and Beta(1, 1) after it. A flaky failure needs more measurements, nothing else.
+    Either the failure always occurs: all runs but one of 200 behave as their version does. Or the shares of
+    failures before and since the change are unknown: Beta(0.2, 10) before, because a good version seldom fails,
+    and Beta(1, 1) since. A flaky failure needs more measurements, nothing else.
     """
-    outcomes = [(version, value) for version, several in sorted(measured.items()) for value in several]
+    counts = [len(measured.get(place, ())) for place in range(versions)]
+    failures = [int(sum(measured.get(place, ()))) for place in range(versions)]
+    runs, failed = sum(counts), sum(failures)
     logs = []
-    for k in range(1, versions):
-        good = [value for version, value in outcomes if version < k]
-        bad = [value for version, value in outcomes if version >= k]
-        wrong = sum(good) + len(bad) - sum(bad)
-        steady = wrong * math.log(_OTHERWISE) + (len(outcomes) - wrong) * math.log1p(-_OTHERWISE)
-        flaky = _beta_binomial(good, 0.2, 10.0) + _beta_binomial(bad, 1.0, 1.0)
+    for good_runs, good_failed in list(zip(accumulate(counts), accumulate(failures), strict=True))[:-1]:
+        bad_runs, bad_failed = runs - good_runs, failed - good_failed
+        wrong = good_failed + bad_runs - bad_failed
+        steady = wrong * math.log(_OTHERWISE) + (runs - wrong) * math.log1p(-_OTHERWISE)
+        flaky = _beta_binomial(good_failed, good_runs, *_BEFORE) + _beta_binomial(bad_failed, bad_runs, *_SINCE)
         parts = (math.log(_STEADY) + steady, math.log1p(-_STEADY) + flaky)
         logs.append(max(parts) + math.log1p(math.exp(min(parts) - max(parts))))
     return logs
 
 
-def _beta_binomial(outcomes: Sequence[float], failing: float, working: float) -> float:
-    failures = sum(outcomes)
-    return _log_beta(failing + failures, working + len(outcomes) - failures) - _log_beta(failing, working)
+def failure_outcomes(
+    measured: Mapping[int, Sequence[float]], posterior: Sequence[float], place: int
+) -> list[tuple[float, float]]:
+    """Return both results of another measurement, 0 and 1, with their probabilities.
+
+    Args:
+        measured: version -> its outcomes.
+        posterior: probability of each hypothesis 1 … versions-1.
+        place: the version to measure.
+    """
+    versions = len(posterior) + 1
+    known = log_failures(measured, versions)
+    fails = log_failures({**measured, place: [*measured.get(place, ()), 1.0]}, versions)
+    share = math.fsum(
+        mass * math.exp(after - before) for mass, before, after in zip(posterior, known, fails, strict=True)
+    )
+    return [(0.0, 1 - share), (1.0, share)]
+
+
+@lru_cache(maxsize=100_000)
+def _beta_binomial(failures: int, runs: int, failing: float, working: float) -> float:
+    return _log_beta(failing + failures, working + runs - failures) - _log_beta(failing, working)
 
 
 def _log_beta(a: float, b: float) -> float:

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from tipcflow.bisect import Levels, Noise, level_outcomes, log_failures, log_levels
+from tipcflow.bisect import Levels, Noise, failure_outcomes, level_outcomes, log_failures, log_levels
 from tipcflow.bisect.likelihood import log_known
 
 
@@ -50,23 +50,15 @@ def test_earlier_runs_determine_the_noise() -> None:
         logs = log_levels(measured, 5, noise)
         return abs(logs[0] - logs[3])
 
-    assert doubt(Noise(0.05, 20)) > 2 * doubt(Noise(1.0, 20))
+    assert doubt(Noise(0.05, 10)) > 2 * doubt(Noise(1.0, 10))
 
 
 def test_earlier_runs_of_the_good_level_count_as_its_measurements() -> None:
     """0.5 is nearer to the good level of the earlier runs, and to the bad one by the ends alone."""
-    measured, noise = {0: [-0.4], 2: [0.5], 4: [1.2]}, Noise(0.3, 11)
-    alone, more = log_levels(measured, 5, noise), log_levels(measured, 5, Noise(0.3, 11, level=0.1))
+    measured, noise = {0: [-0.4], 2: [0.5], 4: [1.2]}, Noise(0.3, 10)
+    alone, more = log_levels(measured, 5, noise), log_levels(measured, 5, Noise(0.3, 10, level=0.1, good_runs=10))
     assert alone[0] > alone[3]
     assert more[3] > more[0]
-
-
-@pytest.mark.parametrize(("good", "level"), [([1.0, 1.1], 1.05), ([2.0, 2.1], None)])
-def test_level_of_earlier_runs_is_used_if_the_good_version_agrees(good: list[float], level: float | None) -> None:
-    noise = Noise.of([1.0, 1.1] * 10, good)
-    assert (noise.runs, noise.sd) == (20, pytest.approx(0.105, abs=0.001))
-    assert noise.level == (None if level is None else pytest.approx(level))
-    assert Noise.of([1.0] * 4, good) == Noise()
 
 
 def test_outcomes_have_the_mean_of_both_levels() -> None:
@@ -95,3 +87,12 @@ def test_likelihood_of_failures_finds_the_change(share: float, least: float) -> 
 def test_outlier_does_not_hide_a_failure() -> None:
     logs = log_failures({0: [0.0] * 3, 3: [0.0, 0.0, 1.0, 0.0], 4: [1.0] * 4, 7: [1.0] * 3}, 8)
     assert best(logs) == 4
+
+
+def test_outcomes_of_a_failure_follow_the_measurements() -> None:
+    measured = {0: [0.0] * 4, 2: [1.0], 4: [1.0] * 4}
+    posterior = [0.5, 0.5, 0.0, 0.0]
+    for place, least, most in ((0, 0.0, 0.1), (1, 0.4, 0.6), (3, 0.8, 1.0)):
+        outcomes = dict(failure_outcomes(measured, posterior, place))
+        assert sum(outcomes.values()) == pytest.approx(1)
+        assert least < outcomes[1.0] < most

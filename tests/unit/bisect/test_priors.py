@@ -76,7 +76,7 @@ def runs_of(source: random.Random, commits: list[Touches] | None, change: int) -
 
     measured = {0: [run(0), run(0)], later: [run(later), run(later)]}
     weights = () if commits is None else (1.0, *prior_probabilities(commits))
-    search = Search(later + 1, lambda values, count: log_levels(values, count, Noise(1.0, 11)), weights)
+    search = Search(later + 1, lambda values, count: log_levels(values, count, Noise(1.0, 10)), weights)
     runs = 0
     while not (assessment := search.assess(measured)).certain and runs < 100:
         (version,) = assessment.next

@@ -73,7 +73,7 @@ def trial(source: random.Random, later: int, distance: float, *, known: bool) ->
         search = Search(later + 1, lambda measured, versions: log_known(measured, versions, levels))
         measured = {0: [0.0], later: [distance]}
     else:
-        search = informed(later + 1, Noise(1.0, 11))
+        search = informed(later + 1, Noise(1.0, 10))
         measured = {0: [run(0), run(0)], later: [run(later), run(later)]}
     runs = 0
     while not (assessment := search.assess(measured)).certain and runs < 300:
@@ -97,7 +97,7 @@ def test_the_result_is_as_probable_as_claimed(known: bool) -> None:
 
 def test_a_level_that_is_less_known_than_the_version_is_measured_again() -> None:
     """The change is the last version: only the runs of that version show its level."""
-    noise = Noise(1.0, 11)
+    noise = Noise(1.0, 10)
     measured = {0: [0.0] * 6, 7: [0.0, 0.5], 8: [2.2]}
     simple = Search(9, lambda known, versions: log_levels(known, versions, noise))
     for search in (simple, informed(9, noise)):

@@ -12,12 +12,12 @@ from tipcflow.execute.bisection.commits import Commit
 from tipcflow.execute.bisection.measured import Measured
 from tipcflow.execute.bisection.subject import Subject
 
-# Measurements of each end before the search, and at most until the ends differ.
-_ENDS, _MOST_ENDS = 2, 4
+# Measurements of each end before the search; until the ends differ, and while they may; at most until they differ.
+_ENDS, _ENOUGH_ENDS, _MOST_ENDS = 2, 4, 6
 # Runs of the bad end of a failure: do all fail? And at most until one fails.
 _FAILING, _MOST_FAILING = 3, 6
-# The ends must differ by this many standard errors.
-_DIFFERENT = 3.0
+# The ends must differ by this many standard errors; a smaller difference than the second one is not pursued.
+_DIFFERENT, _PERHAPS = 3.0, 1.0
 
 
 def check_given(good: str, bad: str, suite_ref: str, *, has_builds: bool) -> None:
@@ -71,14 +71,16 @@ def _end_to_measure(measured: Measured, subject: Subject, versions: Sequence[Com
             return end
     scaled, noise = measured.scaled(is_failure=False)
     low, high = scaled[0], scaled[last]
-    worse = fmean(high) - fmean(low) if subject.better == "lower" else fmean(low) - fmean(high)
-    spread = _pooled(low, high, noise)
-    error = spread * math.sqrt(1 / len(low) + 1 / len(high))
+    # Earlier runs of the good level count as measurements of the good end, as in the search.
+    known = {0: len(low) + noise.good_runs, last: len(high)}
+    level = (math.fsum(low) + noise.good_runs * (noise.level or 0.0)) / known[0]
+    worse = fmean(high) - level if subject.better == "lower" else level - fmean(high)
+    error = _pooled(low, high, noise) * math.sqrt(1 / known[0] + 1 / known[last])
     if worse > 0 and worse >= _DIFFERENT * error:
         return None
-    fewest = min((0, last), key=lambda end: len(measured.values[end]))
-    if len(measured.values[fewest]) < _MOST_ENDS:
-        return fewest
+    most = _MOST_ENDS if worse > _PERHAPS * error else _ENOUGH_ENDS
+    if uncertain := [end for end in known if known[end] < most]:
+        return min(uncertain, key=lambda end: known[end])
     raise ConfigError(
         f"{subject.name} of the two ends does not differ: {_amount(good)} at {versions[0].short}, "
         f"{_amount(bad)} at {versions[-1].short}",

@@ -35,6 +35,7 @@ def test_ends_are_two_refs_or_a_list(ends: tuple[str, str, str], builds: bool, w
         ("batch_cost", {4: [1.2, 1.2], 0: [1.0, 1.0]}, [], None),
         ("batch_cost", {4: [1.2, 0.9], 0: [1.0, 1.1]}, [], [0]),
         ("batch_cost", {4: [1.2, 0.9], 0: [1.0, 1.1]}, [0], []),
+        ("batch_cost", {4: [1.3, 0.9] * 2, 0: [1.0, 0.7] * 2}, [], [0]),
         (FAILURE, {}, [], [4, 4, 4, 0, 0]),
         (FAILURE, {4: [1.0, 1.0, 1.0]}, [], [0, 0]),
         (FAILURE, {4: [1.0, 1.0, 1.0], 0: [0.0, 0.0]}, [], None),
@@ -45,3 +46,26 @@ def test_missing_measurements_of_the_ends_are_named(
 ) -> None:
     subject = Subject("s/m/f", "mode", "spec", name, "train")
     assert ends_to_measure(Measured(values), subject, COMMITS, active) == expected
+
+
+EARLIER = [0.98, 1.02, 1.05, 0.95, 1.0, 1.03, 0.97, 1.0, 1.04, 0.96]
+
+
+def test_earlier_runs_count_as_measurements_of_the_good_end() -> None:
+    """The noise is 0.03: two runs of each end do not show a difference of 0.08, with ten earlier runs they do."""
+    subject = Subject("s/m/f", "mode", "spec", "batch_cost", "train")
+    values = {4: [1.06, 1.1], 0: [1.0, 1.01]}
+    assert ends_to_measure(Measured(values, noise_values=EARLIER), subject, COMMITS, []) is None
+    less = {4: [1.04, 1.06], 0: [1.0, 1.01]}
+    assert ends_to_measure(Measured(less, noise_values=EARLIER), subject, COMMITS, []) == [4]
+
+
+@pytest.mark.parametrize(("bad", "runs"), [([1.0, 1.02, 0.99, 1.01], 4), ([1.02, 1.04, 1.0, 1.03, 1.01, 1.02], 6)])
+def test_ends_that_do_not_differ_are_an_error(bad: list[float], runs: int) -> None:
+    subject = Subject("s/m/f", "mode", "spec", "batch_cost", "train")
+    measured = Measured({4: bad, 0: [1.0, 1.0]}, noise_values=EARLIER)
+    with pytest.raises(ConfigError, match=f"does not differ.*found '2 and {runs} runs'"):
+        ends_to_measure(measured, subject, COMMITS, [])
+    assert ends_to_measure(Measured({4: bad[:-1], 0: [1.0, 1.0]}, noise_values=EARLIER), subject, COMMITS, []) == [
+        4
+    ]
