@@ -1,11 +1,12 @@
 """Validates the params of the DAG `bisect` and converts them to a search and the params of its runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tipcflow.domain import PartKey
 from tipcflow.domain.errors import KEYS_SEPARATOR, ConfigError
 from tipcflow.domain.run.names import ChainName
 from tipcflow.execute.bisection.builds import Build, parse_builds
@@ -97,21 +98,23 @@ class BisectRequest:
     parallel: int
     run: str
 
-    def conf_of(self, version: Commit | Build, suite_commit: str) -> dict[str, Any]:
+    def conf_of(self, version: Commit | Build, suite_commit: str, part: Iterable[PartKey] = ()) -> dict[str, Any]:
         """Return the params of a run with a version.
 
         Args:
             suite_commit: commit of the suite in a search over builds; '' for its working tree.
+            part: steps that the run executes, with those that they need; empty for all.
         """
+        only = {"only": texts} if (texts := list(map(str, part))) else {}
         if isinstance(version, Commit):
-            return {**self.conf, "suite_ref": version.id}
+            return {**self.conf, **only, "suite_ref": version.id}
         known = {
             "suite_ref": suite_commit,
             "framework": version.requirement,
             "framework_wheel": version.wheel,
             "framework_sha256": version.sha256,
         }
-        return {**self.conf, **{name: value for name, value in known.items() if value}}
+        return {**self.conf, **only, **{name: value for name, value in known.items() if value}}
 
 
 def bisect_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -> BisectRequest:

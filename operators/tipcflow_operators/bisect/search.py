@@ -134,7 +134,7 @@ class SearchOperator(BaseOperator):
         places = [progress.next, *progress.others][: request.parallel]
         if request.max_runs:
             places = places[: max(1, request.max_runs - done)]
-        suite_commit = _versions(context).suite_commit
+        suite_commit, part = _versions(context).suite_commit, bisection.part()
         for number, place in enumerate(places, done + 1):
             version = bisection.versions[place]
             self.log.info("%s", measure_line(bisection, progress, place, ahead=number - done - 1))
@@ -142,7 +142,7 @@ class SearchOperator(BaseOperator):
                 CERTIFY,
                 _child(context, number),
                 run_after=parent.run_after,
-                conf=request.conf_of(version, suite_commit),
+                conf=request.conf_of(version, suite_commit, part),
                 note=f"{parent.dag_id} {parent.run_id}: {version}",
             )
         return places

@@ -171,6 +171,13 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
             title="Case",
             description="Case of mode benchmark_train, as in `dynamic_bs8_fp32_DP_N1C2`. Empty: all cases.",
         ),
+        "only": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "minLength": 1},
+            title="Only",
+            description="IDs of the steps to execute, with the steps that they need. Empty: all steps.",
+        ),
         "nodes_of": Param(
             None,
             type=["null", "string"],

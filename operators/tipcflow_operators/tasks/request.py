@@ -4,14 +4,14 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from airflow.sdk import Context
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tipcflow.config.loader import message_and_expected
 from tipcflow.config.settings import settings
-from tipcflow.domain import ConfigError
+from tipcflow.domain import ConfigError, PartKey
 from tipcflow.domain.errors import KEYS_SEPARATOR
 from tipcflow.domain.run.names import ModeName
 from tipcflow.execute.request import RunRequest
@@ -58,7 +58,7 @@ _NO_NAMES: Mapping[str, str] = {}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _DEMO_ID = re.compile(r"[0-9a-f]+")
 CASE_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_.,\-]{0,199})?$"
-CHAIN_PARAMS = ("suite", "params_file", "case", "nodes_of", "lease_to")
+CHAIN_PARAMS = ("suite", "params_file", "case", "only", "nodes_of", "lease_to")
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -87,6 +87,7 @@ class Conf(BaseModel):
     policy: str = "pr"
     suite: str | None = None
     params_file: str | None = None
+    only: list[Annotated[str, Field(min_length=1)]] | None = None
     nodes_of: str | None = Field(default=None, pattern=NODES_OF_PATTERN)
     lease_to: str | None = Field(default=None, pattern=NODES_OF_PATTERN)
     case: str | None = Field(default=None, pattern=CASE_PATTERN)
@@ -255,6 +256,7 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
         repeats=conf.repeats,
         diagnose=conf.diagnose,
         drop=tuple(conf.drop or ()),
+        only=tuple(map(PartKey, conf.only or ())),
         policy=conf.policy,
         nodes_of=conf.nodes_of or "",
         lease_to=conf.lease_to or "",

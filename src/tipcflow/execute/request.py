@@ -26,7 +26,9 @@ class RunRequest:
         drop: globs of legs (`step/leg`) that the run leaves out.
         wait_s: maximum wait for free slots; None: the policy's value.
         only_inside: the params file must be one of the suite's; otherwise any path is valid.
-        confirms: the run that this run confirms, '' for none; `only` then names the suspected steps and legs.
+        confirms: the run that this run confirms, '' for none.
+        only: steps and legs to execute, with those that they need; empty for all. Those that a run does not have
+            are ignored; a run that has none of them executes all, unless it confirms another run.
         evaluates: whether only evaluations run, on what the confirmed run has trained.
         ends_at: deadline of a confirm run, by the database's clock; 0 for none.
         keep: keep the run's working folder on the nodes even if it passes.

@@ -145,6 +145,20 @@ def test_failure_is_found_with_runs_in_parallel(world: World) -> None:
     assert world.go_on() == result, "cleared: the stored runs are the result"
 
 
+def test_later_runs_execute_only_the_step_with_the_metric(world: World) -> None:
+    world.check()
+    world.search(lambda place: 1.2 if place >= 6 else 1.0)
+    confs = [conf.get("only") for _, conf in world.started]
+    assert confs == [None, *[["norm_train_cpu/train"]] * (len(confs) - 1)]
+
+
+def test_all_steps_are_executed_for_a_failure(world: World) -> None:
+    world.conf = {"metric": "failure"}
+    world.check()
+    world.search(lambda place: Status.FAILED if place >= 3 else 1.0)
+    assert [conf for _, conf in world.started if "only" in conf] == []
+
+
 def test_parallel_runs_are_awaited_before_the_next_ones(world: World) -> None:
     world.conf = {"parallel": 2}
     world.check()

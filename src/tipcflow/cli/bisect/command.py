@@ -9,10 +9,10 @@ import typer
 from tipcflow.cli.bisect.parallel import ParallelRuns, rounds
 from tipcflow.cli.commands import options
 from tipcflow.cli.output.output import print_json
-from tipcflow.domain import Compat, Run, Status, exit_code
+from tipcflow.domain import Compat, PartKey, Run, Status, exit_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tipcflow.config.suite import Suite
     from tipcflow.execute.bisection.builds import Build
@@ -134,6 +134,7 @@ def _search(
         runs = ParallelRuns(execute.request_of, store, home, cluster)
         is_parallel = limits.get("parallel", 1) > 1
         bisection = Bisection(store, subject, versions, runs if is_parallel else execute, confidence, **limits)
+        execute.part = bisection.part
         for line in filter(None, (opening(bisection), prior_line(bisection))):
             typer.echo(line, err=as_json)
         search = (
@@ -179,20 +180,27 @@ def _one_by_one(bisection: "Bisection", execute: "_Execute", as_json: bool) -> "
 
 
 class _Execute:
-    """Runs the chain with a version, with a live display; `last` is the finished run."""
+    """Runs the chain with a version, with a live display.
+
+    Attributes:
+        last: the finished run.
+        part: returns the step that a run executes, with those that it needs; () for all steps.
+    """
 
     def __init__(self, request: "RunRequest", store: Any, home: Path) -> None:
         self._request, self._store, self._home = request, store, home
         self.last: Run | None = None
+        self.part: Callable[[], tuple[PartKey, ...]] = tuple
 
     def request_of(self, version: "Commit | Build") -> "RunRequest":
         """Return the request of a run with this version."""
         from tipcflow.execute.bisection.builds import Build
 
+        request = replace(self._request, only=self.part())
         if not isinstance(version, Build):
-            return replace(self._request, suite_ref=version.id)
+            return replace(request, suite_ref=version.id)
         return replace(
-            self._request,
+            request,
             framework=version.requirement,
             framework_wheel=version.wheel,
             framework_sha256=version.sha256,

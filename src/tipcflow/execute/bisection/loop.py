@@ -15,12 +15,13 @@ from tipcflow.bisect import (
     Search,
     error_of_failures,
     error_of_levels,
+    failure_outcomes,
     level_outcomes,
     log_failures,
     log_levels,
     prior_probabilities,
 )
-from tipcflow.domain import ConfigError, InfraError, Run, Status
+from tipcflow.domain import ConfigError, InfraError, PartKey, Run, Status
 from tipcflow.domain.errors import as_clause
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.triggers import BISECT
@@ -165,6 +166,16 @@ class Bisection:
         is_one = len(broken) == _INFRA_TRIES and len(set(broken)) == 1
         return self.noun == Build.NOUN and is_one
 
+    def part(self) -> tuple[PartKey, ...]:
+        """Return the step that a run executes, with those that it needs; () for all steps.
+
+        No step of a failure, because a later one may fail; and the step with a metric is known once a run has
+        measured it.
+        """
+        runs = [run for several in self.known().runs.values() for run in several]
+        steps = (self.subject.step_in(self.store, run) for run in runs)
+        return next(((step,) for step in steps if step is not None), ())
+
     def known(self) -> Measured:
         """Return the measurements of the versions by stored runs."""
         index = {version.id: number for number, version in enumerate(self.versions)}
@@ -218,7 +229,7 @@ class Bisection:
             weights=(1.0, *self.priors),
             confidence=self.confidence,
             error=error_of_failures if is_failure else error_of_levels,
-            outcomes=None
+            outcomes=failure_outcomes
             if is_failure
             else lambda m, posterior, place: level_outcomes(m, posterior, place, noise),
         )

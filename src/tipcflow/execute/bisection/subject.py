@@ -1,11 +1,11 @@
 """What a bisection measures: a metric of a chain, or whether the chain fails."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import ConfigError, MetricKey, Run, Status
+from tipcflow.domain import ConfigError, LegKey, MetricKey, PartKey, Run, Status
 from tipcflow.domain.keys import plain_metric
 from tipcflow.domain.numbers.metrics import metric
 from tipcflow.domain.numbers.units import first_names
@@ -97,7 +97,7 @@ class Subject:
         if self.is_failure:
             return 1.0 if run.status is Status.FAILED else 0.0 if run.status in _WORKS else None
         numbers = store.history.past_run(run.id).medians
-        keys = [key for key in numbers if self._matches(key)]
+        keys = self._keys(numbers)
         if len(keys) > 1:
             raise ConfigError(
                 f"{len(keys)} steps or legs have this metric",
@@ -108,6 +108,14 @@ class Subject:
             )
         value = numbers[keys[0]] if keys else math.nan
         return value if math.isfinite(value) else None
+
+    def step_in(self, store: "Store", run: Run) -> PartKey | None:
+        """Return the step that measured the metric in a run; None for a failure, and if no step did."""
+        keys = [] if self.is_failure else self._keys(store.history.past_run(run.id).medians)
+        return LegKey(keys[0].step).part if keys else None
+
+    def _keys(self, numbers: Iterable[MetricKey]) -> list[MetricKey]:
+        return [key for key in numbers if self._matches(key)]
 
     def _matches(self, key: MetricKey) -> bool:
         same_step = not self.step or key.step == self.step or StepId.parse(key.step).name == self.step

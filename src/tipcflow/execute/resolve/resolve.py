@@ -44,7 +44,7 @@ from tipcflow.execute.source.cache import keep_snapshot, kept_snapshot
 from tipcflow.execute.source.snapshot import Snapshot, take_snapshot
 from tipcflow.execute.source.wheel import check_source, fetch_wheel
 from tipcflow.execute.verdict import judge as judgement
-from tipcflow.execute.verdict.confirm import cut, cut_alone
+from tipcflow.execute.verdict.confirm import cut, cut_alone, with_only
 from tipcflow.parse import line_format
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Resolved:
             build=self.build,
         )
         if not self.request.confirms:
-            return plan
+            return with_only(plan, self.request.only)
         return cut_alone(plan, self.request.only) if self.request.evaluates else cut(plan, self.request.only)
 
 

@@ -282,6 +282,12 @@ def cut(plan: Plan, keys: Iterable[PartKey]) -> Plan:
     return plan.model_copy(update={"steps": tuple(steps)})
 
 
+def with_only(plan: Plan, keys: Collection[PartKey]) -> Plan:
+    """Return a plan with only these steps and legs, and their dependencies; all steps if it has none of them."""
+    part = cut(plan, keys) if keys else plan
+    return part if part.steps else plan
+
+
 def cut_alone(plan: Plan, keys: Iterable[PartKey]) -> Plan:
     """Return a plan with only these evaluations, in all repeats: their dependencies exist already."""
     wanted = set(keys)

@@ -9,7 +9,7 @@ import pytest
 from tests.support.bisections.chain import CHAIN, COMMITS, Chain, Value, noisy
 from tests.support.stories import INFER, T0, TRAIN, a_run, losses, open_store, some_facts
 
-from tipcflow.domain import ConfigError, InfraError, Run, Status
+from tipcflow.domain import ConfigError, InfraError, PartKey, Run, Status
 from tipcflow.execute.bisection.builds import Build
 from tipcflow.execute.bisection.commits import Commit
 from tipcflow.execute.bisection.loop import Bisection, Progress
@@ -242,3 +242,17 @@ def test_cancelled_run_ends_the_search_until_a_resumption(store: Store) -> None:
     own = [(16, chain(COMMITS[16]))]
     assert bisection.advance(own, 0.0).why == "run run-1 was cancelled"
     assert bisection.advance(own, 0.0, since=1).next == 16
+
+
+def test_later_runs_execute_the_step_that_measured_the_metric(store: Store) -> None:
+    subject = Subject(CHAIN, a_run().mode, "spec", "batch_cost")
+    bisection = Bisection(store, subject, COMMITS, Chain(store, noisy(5, 1.2, 0.02)), 0.95)
+    parts = [bisection.part() for _ in bisection.run()]
+    assert parts[0] == (), "no run has measured the metric"
+    assert set(parts[1:]) == {(PartKey(TRAIN),)}
+
+
+def test_every_run_for_a_failure_executes_all_steps(store: Store) -> None:
+    chain = Chain(store, lambda place: Status.FAILED if place >= 5 else 1.0)
+    bisection = Bisection(store, Subject(CHAIN, a_run().mode, "spec", FAILURE), COMMITS, chain, 0.95)
+    assert {bisection.part() for _ in bisection.run()} == {()}

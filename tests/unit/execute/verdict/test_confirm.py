@@ -321,3 +321,14 @@ def test_a_confirm_run_that_never_started_has_a_reason(store: Store) -> None:
     store.documents.put(run.id, ConfirmationDocument(run="child", keys=(TRAIN,), until=T0 + 60))
     store.runs.finish("child", Status.CANCELLED, "stopped by a user", T0 + 9)
     assert told(store, run) == ("child", {}, "is cancelled: stopped by a user", "")
+
+
+def test_only_the_requested_steps_and_those_they_need_are_planned() -> None:
+    plan = a_plan()
+    part = confirm.with_only(plan, (PartKey(TRAIN),))
+    assert [step.id for step in part.steps] == [TRAIN]
+    assert confirm.with_only(plan, ()) == plan
+
+
+def test_all_steps_are_planned_if_the_requested_one_does_not_exist() -> None:
+    assert confirm.with_only(a_plan(), (PartKey("other/train"),)) == a_plan()
