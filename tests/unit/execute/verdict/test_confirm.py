@@ -323,7 +323,7 @@ def test_a_confirm_run_that_never_started_has_a_reason(store: Store) -> None:
     assert told(store, run) == ("child", {}, "is cancelled: stopped by a user", "")
 
 
-def test_only_the_requested_steps_and_those_they_need_are_planned() -> None:
+def test_only_the_requested_steps_and_their_dependencies_are_planned() -> None:
     plan = a_plan()
     part = confirm.with_only(plan, (PartKey(TRAIN),))
     assert [step.id for step in part.steps] == [TRAIN]
