@@ -1,19 +1,56 @@
 """One deployment of docker-compose.yaml for all tests of this folder; ends with everything removed."""
 
 import shutil
-import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 from tests.support.compose.deployment import SCALE, Deployment
 from tests.support.compose.engine import KEPT, Engine, compose_engine, missing
 from tests.support.programs import missing as is_missing
 
+# Later files change more of the deployment, and the last ones remove it.
+_ORDER = ("test_deployment", "test_rotation", "test_other_machine", "test_lifecycle", "test_compose_2")
+_TIMES: list[tuple[str, float]] = []
+Timed = Callable[[str], AbstractContextManager[None]]
+Note = Callable[[str, float], None]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.full)
-        item.add_marker(pytest.mark.timeout(1200))
+        item.add_marker(pytest.mark.timeout(1500))
+    items.sort(key=lambda item: _ORDER.index(Path(item.path).stem))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for what, seconds in _TIMES:
+        terminalreporter.write_line(f"{seconds:6.0f} s  {what}")
+
+
+def _note(what: str, seconds: float) -> None:
+    _TIMES.append((what, seconds))
+
+
+@contextmanager
+def _timed(what: str) -> Iterator[None]:
+    start = time.monotonic()
+    yield
+    _note(what, time.monotonic() - start)
+
+
+@pytest.fixture(scope="session")
+def timed() -> Timed:
+    """Measures a block for the end of the output."""
+    return _timed
+
+
+@pytest.fixture(scope="session")
+def note() -> Note:
+    """Keeps a duration for the end of the output."""
+    return _note
 
 
 @pytest.fixture(scope="session")
@@ -27,26 +64,29 @@ def engine() -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def images(engine: Engine) -> dict[str, str]:
     """Base images by their variables."""
-    return engine.images()
+    with _timed("base images"):
+        return engine.images()
 
 
 @pytest.fixture(scope="session")
-def deployment(engine: Engine, images: dict[str, str]) -> Iterator[Deployment]:
-    """The deployment, with two workers, schedulers and triggerers; `up` has just returned."""
+def deployment(request: pytest.FixtureRequest, engine: Engine, images: dict[str, str]) -> Iterator[Deployment]:
+    """The deployment; `up` has just returned.
+
+    With two workers, and for the whole folder also two schedulers and two triggerers.
+    """
     folder = KEPT / "checkout"
     shutil.rmtree(folder, ignore_errors=True)
     made = Deployment(engine, folder, "e2e")
     made.checkout()
     # Installed in the base image: apt-get needs no network.
     made.configure(**images, APT_PACKAGES="unzip", JSON_LOGS="True")
-    made.compose("build", timeout=1100)
+    with _timed("build"):
+        made.compose("build", timeout=1100)
+    is_fast = all(item.get_closest_marker("fast") for item in request.session.items)
     try:
-        made.up(**SCALE)
+        with _timed("up, until compose ends"):
+            made.up(scale={"worker": 2} if is_fast else SCALE)
         yield made
     finally:
-        logs = subprocess.run(
-            ["docker-compose", "--project-name", "e2e", "--profile", "demo", "logs", "--no-color", "--timestamps"],
-            cwd=folder, env=engine.env, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        (KEPT / "containers.log").write_text(logs.stdout)
+        (KEPT / "containers.log").write_text(made.compose("logs", "--no-color", "--timestamps", check=False))
         made.compose("down", "--volumes", "--timeout", "10", timeout=300, check=False)

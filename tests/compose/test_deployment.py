@@ -4,9 +4,9 @@ import json
 import subprocess
 from contextlib import ExitStack
 
-import httpx
 import pytest
-from tests.support.compose.deployment import AIRFLOW, FAST, PAUSED, SCALE, SLOW, Deployment
+from tests.compose.conftest import Note, Timed
+from tests.support.compose.deployment import AIRFLOW, FAST, PAUSED, SCALE, Deployment
 from tests.support.compose.engine import Engine
 
 from tipcflow.airflow_api import Airflow, RunState
@@ -14,30 +14,25 @@ from tipcflow.airflow_api import Airflow, RunState
 SERVICES = (*AIRFLOW, "postgres", "redis", "node-1", "node-2")
 
 
-def test_chain_passes_directly_after_up(deployment: Deployment) -> None:
+@pytest.mark.fast
+def test_chain_passes_directly_after_up(deployment: Deployment, timed: Timed) -> None:
     # A fresh database has no DAGs before the dag-processor has read their files.
-    run = deployment.certify()
+    with timed("first chain"):
+        run = deployment.certify()
     assert deployment.verdicts() == [[run, f"toy/toy/{FAST}", "pass"]]
     assert deployment.training_attempts(run) == 1
 
 
+@pytest.mark.fast
 def test_certificate_is_complete(deployment: Deployment) -> None:
     run = deployment.verdicts()[0][0]
-    _verify_everywhere(deployment, run)
-
-
-def _verify_everywhere(deployment: Deployment, run: str) -> None:
-    """Each worker verifies the files of both, in a home of its own."""
     workers = deployment.containers("worker")
     template = '{{range .Mounts}}{{if eq .Destination "/var/lib/tipcflow"}}{{.Name}}{{end}}{{end}}'
     assert len({deployment.engine.run("inspect", "--format", template, each) for each in workers}) == 2
-    lists = json.loads(deployment.tipcflow("certificate", "show", run))["files"]
-    assert len(lists) > 10
-    for worker in workers:
-        report = deployment.engine.run("exec", worker, "tipcflow", "certificate", "verify", run)
-        assert f"valid ({len(lists)} of {len(lists)} collected files checked" in report
+    deployment.verify_everywhere(run)
 
 
+@pytest.mark.fast
 def test_logs_are_json_with_fields_of_the_run(deployment: Deployment) -> None:
     run = deployment.verdicts()[0][0]
     shown = deployment.compose("logs", "--no-log-prefix", "--no-color", "worker", "triggerer").splitlines()
@@ -58,8 +53,8 @@ def test_all_instances_become_healthy(deployment: Deployment) -> None:
     assert len(deployment.containers("worker")) == 2
 
 
+@pytest.mark.fast
 def test_ci_starts_and_reads_only(deployment: Deployment) -> None:
-    login = {"username": "ci", "password": deployment.secret("airflow_ci_password")}
     dag = f"/api/v2/dags/{deployment.dag(FAST)}"
     rows = [
         ("GET", dag, None), ("GET", "/certification/api/runs", None),
@@ -67,9 +62,7 @@ def test_ci_starts_and_reads_only(deployment: Deployment) -> None:
         ("GET", "/api/v2/variables", None), ("POST", "/api/v2/dags/maintenance/dagRuns", {"logical_date": None}),
         ("GET", "/auth/fab/v1/users", None),
     ]  # fmt: skip
-    with httpx.Client(base_url=f"http://127.0.0.1:{deployment.port}", timeout=60) as client:
-        token = client.post("/auth/token", json=login).json()["access_token"]
-        client.headers["Authorization"] = f"Bearer {token}"
+    with deployment.api("ci") as client:
         statuses = [client.request(method, path, json=body).status_code for method, path, body in rows]
     assert statuses == [200, 200] + [403] * 6
 
@@ -120,6 +113,7 @@ def test_no_secret_is_in_an_image(deployment: Deployment, engine: Engine, image:
     )
 
 
+@pytest.mark.fast
 def test_no_secret_is_in_an_environment(deployment: Deployment, engine: Engine) -> None:
     words = _secret_words(deployment)
     for service in SERVICES:
@@ -134,6 +128,7 @@ def test_no_secret_is_in_an_environment(deployment: Deployment, engine: Engine) 
             assert found <= ({"node_login_key"} if service in ("worker", "triggerer") else set()), service
 
 
+@pytest.mark.fast
 def test_services_see_only_their_secrets(deployment: Deployment) -> None:
     seen = set(deployment.inside("worker", "ls", "/run/secrets").split())
     assert seen == {
@@ -146,6 +141,7 @@ def test_services_see_only_their_secrets(deployment: Deployment) -> None:
     assert deployment.inside("node-1", "su", "tipcflow", "-c", key, check=False) == ""
 
 
+@pytest.mark.fast
 @pytest.mark.parametrize(("service", "port"), [("postgres", 5432), ("redis", 6379), ("api-server", 8080)])
 def test_nodes_do_not_reach_control(deployment: Deployment, engine: Engine, service: str, port: int) -> None:
     template = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
@@ -156,6 +152,7 @@ def test_nodes_do_not_reach_control(deployment: Deployment, engine: Engine, serv
     assert deployment.inside("worker", "bash", "-c", connect.format(address)) == "open"
 
 
+@pytest.mark.fast
 @pytest.mark.parametrize(("service", "port"), [("worker", 8793), ("triggerer", 8794)])
 def test_nodes_read_no_log(deployment: Deployment, service: str, port: int) -> None:
     # Airflow's log server listens on all networks of its container and requires a token.
@@ -183,36 +180,27 @@ def test_hung_instance_becomes_unhealthy_and_no_other(deployment: Deployment) ->
 
 
 @pytest.mark.parametrize(
-    "service", ["worker", "triggerer", "scheduler", "dag-processor", "api-server", "postgres", "redis"]
+    "service", ["", "worker", "triggerer", "scheduler", "dag-processor", "api-server", "postgres", "redis"]
 )
-def test_kill_in_training_changes_no_verdict(deployment: Deployment, service: str) -> None:
-    started = deployment.trigger(SLOW)
-    try:
-        deployment.until(
-            lambda: started.poll() is not None or deployment.is_training(), "a training on both nodes"
-        )
-        deployment.kill(service)
+def test_kill_in_training_changes_no_verdict(deployment: Deployment, service: str, note: Note) -> None:
+    with deployment.in_training():
+        if service:
+            deployment.kill(service)
         assert deployment.is_training(), "the training ended before the kill"
-    except BaseException:
-        started.kill()
-        raise
-    run = deployment.passed(started)
-    assert deployment.verdicts()[0] == [run, f"toy/toy/{SLOW}", "pass"]
-    assert deployment.training_attempts(run) == 1
+    note(f"chain, killed in its training: {service or 'nothing'}", deployment.last_s)
     deployment.until_healthy(*SERVICES)
 
 
-def test_objects_may_be_in_a_bucket(deployment: Deployment, engine: Engine, images: dict[str, str]) -> None:
-    name, network = f"{deployment.project}-s3", f"{deployment.project}_default"
-    words = ["run", "--detach", "--rm", "--name", name, "--network", network, "--network-alias", "s3"]
-    engine.run(*words, images["PYTHON_IMAGE"], "moto_server", "-H", "0.0.0.0", "-p", "5000")
-    make = "import urllib.request as r; r.urlopen(r.Request('http://localhost:5000/tipcflow', method='PUT'))"
-    try:
-        deployment.until(lambda: engine.run("exec", name, "python", "-c", make + "; print(1)", check=False), "S3")
-        deployment.use_bucket("s3://tipcflow/objects", "http://s3:5000")
-        deployment.up(**SCALE)
-        deployment.until_healthy(*SERVICES)
-        run = deployment.certify()
-        _verify_everywhere(deployment, run)
-    finally:
-        engine.run("rm", "--force", name, check=False)
+def test_task_whose_message_is_lost_is_queued_again(deployment: Deployment, timed: Timed) -> None:
+    workers = deployment.containers("worker")
+    with deployment.in_training():
+        # Steps that train have no process in a worker. Their next tasks wait in the queue.
+        deployment.engine.run("stop", *workers, timeout=300)
+        deployment.until(lambda: deployment.redis("LLEN", "default") != "0", "a queued task", 400)
+        assert deployment.redis("DEL", "default") == "1"
+        deployment.engine.run("start", *workers)
+        since = deployment.sql("SELECT now()", "airflow")[0][0]
+        query = f"SELECT count(*) FROM log WHERE event = 'stuck in queued reschedule' AND dttm > '{since}'"
+        with timed("a lost message, until its task is queued again"):
+            deployment.until(lambda: deployment.sql(query, "airflow") != [["0"]], "a rescheduled task", 300)
+    deployment.until_healthy(*SERVICES)

@@ -1,9 +1,10 @@
-"""A backup restored elsewhere has the same verdicts, and `down` leaves nothing. Runs after test_deployment.py."""
+"""A backup restored elsewhere has the same verdicts, and `down` leaves nothing. Runs after the other files."""
 
 import shutil
 from collections.abc import Iterator
 
 import pytest
+from tests.compose.conftest import Timed
 from tests.support.compose.deployment import Deployment
 from tests.support.compose.engine import KEPT, Engine
 
@@ -39,9 +40,8 @@ def test_backup_restored_elsewhere_has_the_same_verdicts(
     assert elsewhere.verdicts() == before
 
 
-def test_down_leaves_nothing(deployment: Deployment, engine: Engine) -> None:
-    deployment.compose("down", "--volumes", "--timeout", "10")
-    label = f"label=com.docker.compose.project={deployment.project}"
-    for kind in ("container", "volume", "network"):
-        words = ["--all"] if kind == "container" else []
-        assert engine.run(kind, "ls", "--quiet", *words, "--filter", label) == "", kind
+@pytest.mark.fast
+def test_down_leaves_nothing(deployment: Deployment, timed: Timed) -> None:
+    with timed("down"):
+        deployment.compose("down", "--volumes", "--timeout", "10")
+    assert deployment.leftovers() == []

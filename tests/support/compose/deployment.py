@@ -1,21 +1,26 @@
 """A deployment of docker-compose.yaml from a copy of the checkout, with the toy suite."""
 
 import base64
+import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import yaml
 from tests.support.certify import ROOT
+from tests.support.compose import versions
 from tests.support.compose.engine import Engine
 from tests.support.compose.local import free_port
+from tests.support.installed.operations_page import shell
 
 from tipcflow.airflow_api import Airflow
 from tipcflow.domain.run.names import DagId
@@ -23,6 +28,11 @@ from tipcflow.domain.run.names import DagId
 # Params files of the toy suite: trainings of a second, of a minute, and one whose DAG an operator pauses.
 FAST, SLOW, PAUSED = "train_infer_python", "train_slow", "train_paused"
 _STEP_S = 6
+_BUDGET_MIN = 60
+# Of the nodes; not the default, as next to another deployment.
+NETWORK = "10.213.78"
+# A cluster of the same nodes, whose connections are in Airflow's database, as those of nodes of one's own.
+LAB, LAB_CONNECTION = "lab", "lab_node_"
 SCALE = {"worker": 2, "scheduler": 2, "triggerer": 2}
 AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer", "worker")
 _TIPCFLOW = Path(sys.executable).with_name("tipcflow")
@@ -36,12 +46,17 @@ class Deployment:
         folder: the checkout.
         project: prefix of all names of the engine.
         port: of Airflow on this machine.
+        program: the docker-compose in use.
+        last_s: seconds of the last chain that ran `in_training`, from `tipcflow trigger` to its end.
     """
 
     def __init__(self, engine: Engine, folder: Path, project: str, *files: str) -> None:
         self.engine, self.folder, self.project = engine, folder, project
         self.files = files or ("docker-compose.yaml",)
         self.port = free_port()
+        self.program = versions.command()
+        self.last_s = 0.0
+        self._connections: dict[str, dict[str, Any]] = {}
 
     def checkout(self) -> None:
         """Copy what git tracks, add the toy suite, and leave out Paddle, which it does not use."""
@@ -57,6 +72,13 @@ class Deployment:
         slow = text.replace("norm_train:train.py", f"norm_train:train.py --step-time={_STEP_S}")
         (params / f"{SLOW}.txt").write_text(slow)
         (params / f"{PAUSED}.txt").write_text(text)
+        text = (self.folder / "configs/clusters/compose.yaml").read_text()
+        lab = text.replace("name: compose", f"name: {LAB}").replace("tipcflow_node_", LAB_CONNECTION)
+        lab = lab.replace("${NODE_NETWORK:-10.213.77}", NETWORK)
+        (self.folder / f"configs/clusters/{LAB}.yaml").write_text(lab)
+        # Components that start again take minutes on a busy machine.
+        policy = self.folder / "configs/policies/pr.yaml"
+        policy.write_text(policy.read_text().replace("budget_minutes: 10", f"budget_minutes: {_BUDGET_MIN}", 1))
         content = {"name": "toy", "folder": "examples/toy", "dialects": ["models/template"], "framework": ""}
         content |= {"seed_argument": "--seed={seed}", "deterministic": True}
         (self.folder / "configs/suites/toy.yaml").write_text(yaml.safe_dump(content))
@@ -67,8 +89,8 @@ class Deployment:
         subprocess.run(["chmod", "-R", "a+rX", self.folder], check=True)
 
     def configure(self, **settings: str) -> None:
-        """Write secrets and settings; network and port differ from the defaults, as next to another one."""
-        words = {"NODE_NETWORK": "10.213.78", "AIRFLOW_PORT": str(self.port), **settings}
+        """Write secrets and settings."""
+        words = {"NODE_NETWORK": NETWORK, "AIRFLOW_PORT": str(self.port), **settings}
         if certificates := sorted(_AUTHORITIES.glob("*.crt")):
             text = "".join(path.read_text() for path in certificates)
             words["CA_CERTIFICATE"] = base64.b64encode(text.encode()).decode()
@@ -79,8 +101,7 @@ class Deployment:
 
     def use_bucket(self, store: str, endpoint: str) -> None:
         """Set the object store; `up` starts the components again that use it."""
-        with (self.folder / ".env").open("a") as file:
-            file.write(f"TIPCFLOW_STORE={store}\n")
+        self.set(TIPCFLOW_STORE=store)
         path = self.folder / ".secrets" / "object_store"
         text = path.read_text()
         path.unlink()
@@ -93,7 +114,7 @@ class Deployment:
     def compose(self, *words: str, timeout: float = 300, check: bool = True) -> str:
         """Run docker-compose with the demo nodes; returns its output."""
         files = [part for file in self.files for part in ("--file", file)]
-        command = ["docker-compose", *files, "--project-name", self.project, "--profile", "demo", *words]
+        command = [*self.program, *files, "--project-name", self.project, "--profile", "demo", *words]
         done = subprocess.run(
             command,
             cwd=self.folder,
@@ -108,10 +129,28 @@ class Deployment:
         )
         return done.stdout
 
-    def up(self, **scale: int) -> None:
+    def up(self, *options: str, scale: Mapping[str, int] | None = None) -> None:
         """Start all services; returns when compose does."""
-        chosen = [f"--scale={name}={count}" for name, count in scale.items()]
-        self.compose("up", "--detach", *chosen, timeout=600)
+        chosen = [f"--scale={name}={count}" for name, count in (scale or {}).items()]
+        self.compose("up", "--detach", *options, *chosen, timeout=900)
+
+    def follow(self, steps: str) -> str:
+        """Run steps of docs/operations.md in the checkout; returns their output."""
+        env = {**self.engine.env, "COMPOSE_PROJECT_NAME": self.project}
+        text = steps.replace("docker-compose ", f"{shlex.join(self.program)} ")
+        return shell(text, env, cwd=self.folder, seconds=900)
+
+    def set(self, **settings: str) -> None:
+        """Append settings to .env."""
+        with (self.folder / ".env").open("a") as file:
+            file.writelines(f"{name}={value}\n" for name, value in settings.items())
+
+    def leftovers(self) -> list[str]:
+        """IDs of what the engine still has of this deployment."""
+        label = f"label=com.docker.compose.project={self.project}"
+        kinds: dict[str, list[str]] = {"container": ["--all"], "volume": [], "network": []}
+        shown = [self.engine.run(kind, "ls", "--quiet", *more, "--filter", label) for kind, more in kinds.items()]
+        return " ".join(shown).split()
 
     def containers(self, service: str = "") -> list[str]:
         """IDs of the containers, of one service or of all."""
@@ -173,21 +212,66 @@ class Deployment:
             f"http://127.0.0.1:{self.port}", user=user, password=self.secret(f"airflow_{user}_password")
         )
 
+    @contextmanager
+    def api(self, user: str) -> Iterator[httpx.Client]:
+        """A client of the REST API that has logged in as `admin` or `ci`."""
+        login = {"username": user, "password": self.secret(f"airflow_{user}_password")}
+        with httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60) as client:
+            token = client.post("/auth/token", json=login).json()["access_token"]
+            client.headers["Authorization"] = f"Bearer {token}"
+            yield client
+
+    def add_connections(self, *names: str) -> None:
+        """Store the connections of the demo nodes in Airflow's database; names end with their numbers."""
+        known = json.loads(self.inside("triggerer", "cat", "/var/lib/airflow/connections.json"))
+        for name in names:
+            self._connections[name] = known[f"tipcflow_node_{name[-1]}"]
+            with self.api("admin") as client:
+                # From an earlier test, perhaps with keys that are no longer in use.
+                client.delete(f"/api/v2/connections/{name}")
+                client.post("/api/v2/connections", json=self._connection(name)).raise_for_status()
+
+    def change_connections(self, *names: str, **extra: str) -> None:
+        """Replace a part of the extra field of connections."""
+        for name in names:
+            self._connections[name]["extra"] |= extra
+            with self.api("admin") as client:
+                client.patch(f"/api/v2/connections/{name}", json=self._connection(name)).raise_for_status()
+
+    def _connection(self, name: str) -> dict[str, Any]:
+        known = self._connections[name]
+        return {**known, "connection_id": name, "extra": json.dumps(known["extra"])}
+
     @staticmethod
     def dag(params: str) -> str:
         """The DAG of a chain of the toy suite."""
         return str(DagId.of_chain(f"toy/toy/{params}"))
 
-    def trigger(self, params: str, *more: str) -> "subprocess.Popen[str]":
+    def trigger(self, params: str, *more: str, cluster: str = "compose") -> "subprocess.Popen[str]":
         """Start `tipcflow trigger --wait` as user `ci`."""
         env = {**os.environ, "TIPCFLOW_AIRFLOW_URL": f"http://127.0.0.1:{self.port}"}
         env |= {"TIPCFLOW_AIRFLOW_USER": "ci", "TIPCFLOW_AIRFLOW_PASSWORD": self.secret("airflow_ci_password")}
-        command = [_TIPCFLOW, "trigger", f"toy/toy/{params}", "--cluster", "compose", "--wait", *more]
+        command = [_TIPCFLOW, "trigger", f"toy/toy/{params}", "--cluster", cluster, "--wait", *more]
         return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def certify(self, params: str = FAST, seconds: float = 400) -> str:
+    def certify(self, params: str = FAST, seconds: float = 400, cluster: str = "compose") -> str:
         """Run a chain to its end, which must be `pass`; returns the run's ID."""
-        return self.passed(self.trigger(params), seconds)
+        return self.passed(self.trigger(params, cluster=cluster), seconds)
+
+    @contextmanager
+    def in_training(self, cluster: str = "compose") -> Iterator[None]:
+        """Start the slow chain; in its training, the block runs. The chain must pass with one training attempt."""
+        start, started = time.monotonic(), self.trigger(SLOW, cluster=cluster)
+        try:
+            self.until(lambda: started.poll() is not None or self.is_training(), "a training on both nodes")
+            yield
+        except BaseException:
+            started.kill()
+            raise
+        run = self.passed(started, 600)
+        self.last_s = time.monotonic() - start
+        assert self.verdicts()[0] == [run, f"toy/toy/{SLOW}", "pass"]
+        assert self.training_attempts(run) == 1
 
     def passed(self, process: "subprocess.Popen[str]", seconds: float = 400) -> str:
         try:
@@ -204,6 +288,20 @@ class Deployment:
     def inside(self, service: str, *words: str, timeout: float = 120, check: bool = True) -> str:
         """Run a command in the first container of a service."""
         return self.engine.run("exec", self.containers(service)[0], *words, timeout=timeout, check=check)
+
+    def verify_everywhere(self, run: str) -> None:
+        """Each worker verifies the files of the run's certificate, in a home of its own."""
+        count = len(json.loads(self.tipcflow("certificate", "show", run))["files"])
+        assert count > 10
+        for worker in self.containers("worker"):
+            report = self.engine.run("exec", worker, "tipcflow", "certificate", "verify", run)
+            assert f"valid ({count} of {count} collected files checked" in report
+
+    def redis(self, *words: str) -> str:
+        """Run a command of Redis; returns its response."""
+        command = f"AUTH {self.secret('redis_password')}\n{' '.join(words)}\n"
+        shown = self.inside("redis", "sh", "-c", f"printf '{command}' | redis-cli")
+        return shown.splitlines()[-1]
 
     def sql(self, text: str, database: str = "tipcflow") -> list[list[str]]:
         """Rows of the metrics database, or of another one."""

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.certify import ROOT
-from tests.support.compose import rootfs
+from tests.support.compose import rootfs, versions
 
 KEPT = ROOT / ".tipcflow" / "compose"
-PROGRAMS = ("dockerd", "docker", "docker-compose", "iptables")
+PROGRAMS = ("dockerd", "docker", "iptables")
 WAIT_S = 120.0
 # All containers together are one control group, to which the kernel would give the share of one process.
 _GROUP, _SHARES = "tipcflow-compose", "8192"
@@ -26,6 +26,7 @@ def missing() -> str:
     if os.geteuid() != 0:
         return "only root can start a container engine"
     absent = [name for name in PROGRAMS if not shutil.which(name)]
+    absent += [] if versions.command() else ["docker-compose"]
     return f"not installed: {', '.join(absent)}" if absent else rootfs.missing()
 
 
@@ -56,6 +57,11 @@ class Engine:
             self.run("build", "--build-arg", f"BASE={_BASE}", "--tag", _SERVICES, folder, timeout=900)
         names = dict.fromkeys(("POSTGRES_IMAGE", "REDIS_IMAGE", "NGINX_IMAGE"), _SERVICES)
         return {**names, "PYTHON_IMAGE": _BASE}
+
+    @property
+    def address(self) -> str:
+        """Address of this machine in the networks of all containers."""
+        return self.run("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}")
 
     def found_in(self, image: str, words: Mapping[str, bytes]) -> set[str]:
         """The names of the words that a layer or the configuration of an image contains."""

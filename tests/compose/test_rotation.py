@@ -1,0 +1,67 @@
+"""Secrets and keys are replaced while a chain trains, by the steps of docs/operations.md: nothing is lost."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.compose.conftest import Note
+from tests.support.compose.deployment import LAB, LAB_CONNECTION, SCALE, Deployment
+from tests.support.installed.operations_page import blocks
+
+NODES = {"node-1": f"{LAB_CONNECTION}1", "node-2": f"{LAB_CONNECTION}2"}
+
+
+@pytest.fixture(scope="module")
+def lab(deployment: Deployment) -> Deployment:
+    """With connections of the nodes in Airflow's database."""
+    deployment.add_connections(*NODES.values())
+    return deployment
+
+
+def _generate(path: Path) -> str:
+    """Make a key pair; returns the public key."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True, timeout=30)
+    return " ".join(path.with_name(f"{path.name}.pub").read_text().split()[:2])
+
+
+def test_new_secrets_and_password_of_redis_lose_no_run(deployment: Deployment, note: Note) -> None:
+    names = ("airflow_jwt_secret", "airflow_secret_key", "redis_password")
+    before = {name: deployment.secret(name) for name in names}
+    steps = blocks("JWT secret and passwords")[0]
+    with deployment.in_training():
+        deployment.follow(f"rm -f .secrets/redis_password\n{steps}")
+    note("chain, JWT secret, secret key and Redis' password replaced in its training", deployment.last_s)
+    assert not {name for name in names if deployment.secret(name) == before[name]}
+    # The page's command knows no --scale.
+    deployment.up(scale=SCALE)
+    deployment.until_healthy()
+
+
+def test_new_login_key_of_nodes_loses_no_run(lab: Deployment, tmp_path: Path) -> None:
+    public = _generate(tmp_path / "key")
+    keys = "/etc/tipcflow/authorized_keys"
+    with lab.in_training(LAB):
+        for node in NODES:
+            lab.inside(node, "sh", "-c", f"echo '{public}' >>{keys}")
+        lab.change_connections(*NODES.values(), private_key=(tmp_path / "key").read_text())
+        for node in NODES:
+            lab.inside(node, "sh", "-c", f"echo '{public}' >{keys}")
+            assert lab.inside(node, "cat", keys) == public
+
+
+def test_new_host_key_of_a_node_loses_no_run(lab: Deployment, tmp_path: Path) -> None:
+    public = _generate(tmp_path / "key")
+    private = (tmp_path / "key").read_text()
+    with lab.in_training(LAB):
+        lab.inside(
+            "node-1", "sh", "-c", f"cat >/etc/tipcflow/host_key <<'KEY'\n{private}KEY\npkill -HUP -o -x sshd"
+        )
+        lab.change_connections(NODES["node-1"], host_key=public)
+
+
+def test_demo_nodes_get_new_keys(deployment: Deployment) -> None:
+    before = deployment.secret("node_login_key"), deployment.secret("node_1_host_key")
+    deployment.follow(blocks("Node keys")[1])
+    assert not {deployment.secret("node_login_key"), deployment.secret("node_1_host_key")} & set(before)
+    deployment.up(scale=SCALE)
+    deployment.certify()
