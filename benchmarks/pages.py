@@ -27,6 +27,7 @@ from fastapi.testclient import TestClient  # noqa: E402
 from pages_data import (  # noqa: E402
     ALERTS,
     MEASURED,
+    NODES,
     PULLS,
     REPOSITORY,
     a_run,
@@ -155,12 +156,12 @@ def prepare(url: str, wanted: argparse.Namespace) -> dict[str, str]:
     with Store.open(url) as store:
         is_filled = bool(store.runs.newest(limit=1))
     if not is_filled:
-        fill(url, wanted.chains, wanted.weeks, wanted.environments)
+        fill(url, wanted.chains, wanted.weeks, wanted.environments, wanted.nodes)
         with Store.open(url) as store:
             own = measured_chain(store, MEASURED_RUNS)
-            newest = [
-                a_run(chain, wanted.weeks - 1, wanted.weeks, now) for chain in range(min(wanted.chains, ALERTS))
-            ]
+            last = wanted.weeks - 1
+            some = range(min(wanted.chains, ALERTS))
+            newest = [a_run(chain, last, wanted.weeks, now, 0, wanted.nodes) for chain in some]
             decisions(store, newest, own)
         node_speeds(url)
     with Store.open(url) as store:
@@ -174,6 +175,7 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=1000)
     parser.add_argument("--weeks", type=int, default=52)
     parser.add_argument("--environments", type=int, default=3)
+    parser.add_argument("--nodes", type=int, default=NODES, help="of each environment class")
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--only", default="", help="pages whose name begins with this")
     parser.add_argument(

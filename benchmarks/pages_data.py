@@ -29,13 +29,16 @@ WEEK_S = 7 * 86_400.0
 LOSSES, RANKS, CHECKS, ACTIVE = 200, 4, 40, 20
 _AT_ONCE, _SOME = 20_000, 2000
 REPOSITORY, ALERTS, PULLS, PULL_CHAINS, COMPARISONS, SERIES = "example/models", 200, 50, 40, 40, 40
+# Of each environment class.
+NODES = 16
 # Number of the chain whose runs have metrics.
 MEASURED = 999_000
 _REASON = "; ".join(f"step {part} of the chain: what was found and what was expected" for part in range(4))
 
 
-def a_run(chain: int, week: int, weeks: int, now: float, where: int = 0) -> Run:
-    """The run of a chain in a week; the last week is the present one."""
+def a_run(chain: int, week: int, weeks: int, now: float, where: int = 0, nodes: int = NODES) -> Run:
+    """The run of a chain in a week on two of the nodes; the last week is the present one."""
+    half = nodes // 2
     begun = now - (weeks - week) * WEEK_S + 5.5 * 86_400 + 30 * (chain % 1000) + 10 * where
     status = _status(chain, weeks - 1 - week, where)
     return Run(
@@ -47,7 +50,7 @@ def a_run(chain: int, week: int, weeks: int, now: float, where: int = 0) -> Run:
         cluster=f"fleet-{where}",
         suite_commit=f"{chain % 4 * 1000 + week // 3:040x}",
         framework=f"paddlepaddle-gpu 3.4.0.dev{week:03}",
-        nodes=(f"node-{where}-{chain % 8}", f"node-{where}-{chain % 8 + 8}"),
+        nodes=(f"node-{where}-{chain % half}", f"node-{where}-{chain % half + half}"),
         environment=f"gpu/8x-some-gpu-{where}/2-nodes/4-ranks",
         status=status,
         reason="" if status is Status.PASS else _REASON,
@@ -66,15 +69,14 @@ def _status(chain: int, age: int, where: int) -> Status:
     return Status.INFRA_FAILURE if chance % 97 == 0 else Status.PASS
 
 
-def fill(url: str, chains: int, weeks: int, environments: int) -> Run:
-    """Create the database. Returns a run with all parts."""
+def fill(url: str, chains: int, weeks: int, environments: int, nodes: int = NODES) -> Run:
+    """Create the database, with that many nodes in each environment class. Returns a run with all parts."""
     Store.open(url).close()
     now, engine = time.time(), make_engine(url)
     places = ((chain, week) for week in range(weeks) for chain in range(chains))
-    runs = (a_run(chain, week, weeks, now, where) for chain, week in places for where in range(environments))
-    newest = [
-        a_run(chain, weeks - 1, weeks, now, where) for chain in range(chains) for where in range(environments)
-    ]
+    classes = range(environments)
+    runs = (a_run(chain, week, weeks, now, where, nodes) for chain, week in places for where in classes)
+    newest = [a_run(chain, weeks - 1, weeks, now, where, nodes) for chain in range(chains) for where in classes]
     batch: list[Run] = []
     for run in runs:
         batch.append(run)
