@@ -13,6 +13,9 @@ if [ -n "$missing" ]; then
     [ "${CI:-}" != true ] || exit 1
     exit 0
 fi
+if ! .venv/bin/python -c 'import sys; sys.path.insert(0, "."); from tests.support.compose.versions import *; sys.exit(not command_of_version_2())'; then
+    printf '\n==== SKIPPED: docker-compose.yaml is not tested with Compose 2: set COMPOSE or install docker compose ====\n\n'
+fi
 chosen=()
 if [ "${1:-}" = --fast ]; then
     chosen=(-m fast)
