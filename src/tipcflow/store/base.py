@@ -4,6 +4,8 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -113,13 +115,17 @@ def clock(connection: Connection) -> float:
 
 def upsert(connection: Connection, table: Table) -> Insert:
     """Build an INSERT that replaces all columns but the key if the key exists."""
+    return _upsert(connection.dialect.name, table)
+
+
+@cache
+def _upsert(dialect: str, table: Table) -> Insert:
+    # Built once per table: `excluded` copies all columns, which took a tenth of the time of a run's steps.
+    insert: Any = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
     keys = [column.name for column in table.primary_key]
-    rest = [column.name for column in table.columns if column.name not in keys]
-    if connection.dialect.name == "postgresql":
-        pg = postgresql.insert(table)
-        return pg.on_conflict_do_update(index_elements=keys, set_={name: pg.excluded[name] for name in rest})
-    lite = sqlite.insert(table)
-    return lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in rest})
+    rest = {column.name: insert.excluded[column.name] for column in table.columns if column.name not in keys}
+    built: Insert = insert.on_conflict_do_update(index_elements=keys, set_=rest)
+    return built
 
 
 def numbered_row(connection: Connection, table: Table, number: int, noun: str) -> RowMapping:

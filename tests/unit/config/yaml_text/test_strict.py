@@ -1,9 +1,12 @@
 """Every strange YAML file is one ConfigError with file and line; values that YAML 1.1 misreads are refused."""
 
+from random import Random
+
 import pytest
 
 from tipcflow.config.loader import parse_yaml
 from tipcflow.config.suite import Suite
+from tipcflow.config.yaml_text import strict
 from tipcflow.config.yaml_text.strict import MAX_DEPTH, MAX_VALUES, read_yaml
 from tipcflow.domain import Cluster, ConfigError
 
@@ -148,3 +151,71 @@ def test_a_number_without_digits_is_refused() -> None:
         with pytest.raises(ConfigError, match="f:1: a: YAML does not read this value as written") as caught:
             read_yaml(text, file="f")
         assert "expected a decimal number" in str(caught.value)
+
+
+PARTS = (
+    "a",
+    "b: ",
+    "- ",
+    ": ",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ", ",
+    "&x ",
+    "*x",
+    "!!str ",
+    "!",
+    "|\n",
+    "|-\n  ",
+    ">",
+)
+PARTS += (
+    "'",
+    "''",
+    '"',
+    "\\n",
+    "\\",
+    "#",
+    " # c",
+    "?",
+    "? ",
+    "%",
+    "---\n",
+    "...\n",
+    "0",
+    "1.5",
+    "~",
+    "null",
+    "<<: ",
+    "@",
+    "`",
+    "yes",
+    " ",
+)
+PARTS += ("key: value\n", "x: {y: 1}\n", "list:\n- 1\n- 2\n", "a:b", "http://x:1", "\t", "é", "5 %")
+
+
+def test_libyaml_reads_as_the_loader_in_python_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(1)
+    texts = ["".join(random.choices(PARTS, k=random.randint(1, 14))) for _ in range(1500)]
+    # What the two read differently, so that the loader in Python has to read it.
+    texts += ["!", "b: !", ">#", "---\n #", "{ =? ...\n, }", "%YAML 1.1\na: b", "a: b\n%"]
+
+    def results() -> list[str]:
+        found = []
+        for text in texts:
+            try:
+                found.append(repr(read_yaml(text, file="lab.yaml")))
+            except ConfigError as error:
+                found.append(str(error))
+        return found
+
+    quick = results()
+    monkeypatch.setattr(strict, "_C_LOADER", None)
+    assert results() == quick
