@@ -176,7 +176,7 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
             type=["null", "array"],
             items={"type": "string", "minLength": 1},
             title="Only",
-            description="IDs of the steps to execute, with the steps that they need. Empty: all steps.",
+            description="Runs of a bisection: steps to execute, with those that they need. Empty: all steps.",
         ),
         "nodes_of": Param(
             None,

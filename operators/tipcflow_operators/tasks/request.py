@@ -13,7 +13,9 @@ from tipcflow.config.loader import message_and_expected
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError, PartKey
 from tipcflow.domain.errors import KEYS_SEPARATOR
+from tipcflow.domain.numbers.units import first_names
 from tipcflow.domain.run.names import ModeName
+from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.source.wheel import check_source
 from tipcflow.plan import ALL_MODES
@@ -235,12 +237,21 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
         suite, params_file: of the chain; `conf` takes precedence (the DAG `certify` has no chain of its own).
 
     Raises:
-        ConfigError: neither names a chain.
+        ConfigError: neither names a chain, or `only` names steps although the run is not one of a search.
     """
     suite, params_file = conf.suite or suite, conf.params_file or params_file
     for key, value in (("suite", suite), ("params_file", params_file)):
         if not value:
             raise ConfigError("required: this DAG has no chain of its own", key=key, expected="a name")
+    trigger = trigger_of(dag_run_id)
+    if conf.only and trigger not in SIDE_RUNS:
+        # Steps that a run leaves out have no status: its verdict must not be that of the chain.
+        raise ConfigError(
+            "only the runs of a bisection leave steps out",
+            key="only",
+            found=first_names(conf.only),
+            expected="no value: a run executes all steps of its chain",
+        )
     return RunRequest(
         params=params_file,
         suite=suite,
@@ -261,7 +272,7 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
         nodes_of=conf.nodes_of or "",
         lease_to=conf.lease_to or "",
         only_inside=True,
-        trigger=trigger_of(dag_run_id),
+        trigger=trigger,
         owner=f"airflow {dag_id} {dag_run_id}",
     )
 
