@@ -65,6 +65,7 @@ bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, page
 	$(BIN)/python benchmarks/makespan.py
 	$(BIN)/python benchmarks/detection/run.py
 	$(BIN)/python benchmarks/detection/speed.py
+	$(BIN)/python benchmarks/detection/parts.py
 	$(BIN)/python benchmarks/bisection.py
 	$(BIN)/python benchmarks/ab_pairs.py
 	$(BIN)/python benchmarks/scale/simulate.py --nodes 30 --chains 120 --at-once 27 --pulls 12 --hours 1 --mtbf-days 5
