@@ -157,7 +157,7 @@ def test_bisect_finds_the_commit_among_64(
     ("metric", "more", "words"),
     [
         ("batch_cost", ["--good", "none"], "--good: the suite has no such ref; found 'none'"),
-        ("batch_cost", ["--good", "main", "--bad", "main~1"], "--good: is not an earlier commit of --bad"),
+        ("batch_cost", ["--good", "main", "--bad", "main~1"], "--good: is not an earlier commit of the bad end"),
         ("seen", [], "METRIC: neither a lower nor a higher value of this metric is better; found 'seen'"),
         ("batch_cost", ["--cluster", "none"], "none"),
         ("batch_cost", ["--parallel", "9"], "--parallel: invalid value; found '9'; expected at most 8"),

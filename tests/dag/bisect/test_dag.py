@@ -283,8 +283,8 @@ def test_two_broken_runs_in_a_row_fail_the_task(world: World) -> None:
     ("params", "words"),
     [
         ({"good": "none"}, "good: the suite has no such ref; found 'none'"),
-        ({"good": "HEAD", "bad": "HEAD~2"}, "good: is not an earlier commit of --bad"),
-        ({"good": "HEAD", "bad": "HEAD"}, "good: is the same commit as --bad"),
+        ({"good": "HEAD", "bad": "HEAD~2"}, "good: is not an earlier commit of the bad end"),
+        ({"good": "HEAD", "bad": "HEAD"}, "good: is the same commit as the bad end"),
         ({"good": ""}, "good: not given"),
         ({"builds": BUILDS}, "builds: lists the good and the bad build"),
         ({"suite_ref": "HEAD"}, "suite_ref: is for --builds"),

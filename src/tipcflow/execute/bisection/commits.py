@@ -54,11 +54,13 @@ def commits_between(suite: Suite, good: str, bad: str, *, cache: Path) -> tuple[
     first = commit_at(root, good, clone=clone, key="--good")
     last = commit_at(root, bad, clone=clone, key="--bad")
     if first == last:
-        raise ConfigError("is the same commit as --bad", key="--good", found=good, expected="an earlier commit")
+        raise ConfigError(
+            "is the same commit as the bad end", key="--good", found=good, expected="an earlier commit"
+        )
     line = git(root, "rev-list", "--first-parent", last).decode().split()
     if first not in line:
         raise ConfigError(
-            "is not an earlier commit of --bad",
+            "is not an earlier commit of the bad end",
             key="--good",
             found=good,
             expected=f"a commit of `git log --first-parent {bad}`",
@@ -68,7 +70,10 @@ def commits_between(suite: Suite, good: str, bad: str, *, cache: Path) -> tuple[
     later = [line.partition(" ") for line in listed.decode(errors="replace").splitlines()]
     if not later:
         raise ConfigError(
-            "changes nothing in the suite's folder since --good", key="--bad", found=bad, expected="a later change"
+            "changes nothing in the suite's folder since the good end",
+            key="--bad",
+            found=bad,
+            expected="a later change",
         )
     title = git(root, "log", "-1", "--format=%s", first).decode(errors="replace").strip()
     return (Commit(first, title), *(Commit(commit, title) for commit, _, title in later))

@@ -86,7 +86,7 @@ def _end_to_measure(measured: Measured, subject: Subject, versions: Sequence[Com
         f"{_amount(bad)} at {versions[-1].short}",
         key="--good, --bad",
         found=f"{len(good)} and {len(bad)} runs",
-        expected="a worse value at --bad",
+        expected="a worse value at the bad end",
         hint="`tipcflow history` shows the metric's runs; the change may depend on nodes or on something else",
     )
 

@@ -60,10 +60,10 @@ def test_a_merge_is_one_commit_and_other_folders_do_not_count(suite: Suite, tmp_
     [
         ("none", "main", "--good: the suite has no such ref; found 'none'"),
         ("v1", "none", "--bad: the suite has no such ref; found 'none'"),
-        ("main", "v1", "--good: is not an earlier commit of --bad; found 'main'"),
-        ("vo1", "main", "--good: is not an earlier commit of --bad; found 'vo1'"),
-        ("v1", "v1", "--good: is the same commit as --bad; found 'v1'"),
-        ("v3", "main", "--bad: changes nothing in the suite's folder since --good; found 'main'"),
+        ("main", "v1", "--good: is not an earlier commit of the bad end; found 'main'"),
+        ("vo1", "main", "--good: is not an earlier commit of the bad end; found 'vo1'"),
+        ("v1", "v1", "--good: is the same commit as the bad end; found 'v1'"),
+        ("v3", "main", "--bad: changes nothing in the suite's folder since the good end; found 'main'"),
     ],
 )
 def test_wrong_refs_are_one_error(suite: Suite, tmp_path: Path, good: str, bad: str, words: str) -> None:
