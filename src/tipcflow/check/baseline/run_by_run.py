@@ -17,6 +17,7 @@ from tipcflow.domain.numbers.metrics import METRICS, Better, metric
 # Runs that a later run is never compared with.
 _NOT_ACCEPTED = frozenset({Status.REGRESSION, Status.FAILED, Status.UNCONFIRMED, Status.NOT_RUN})
 _NO_SAMPLE = "the confirm run measured nothing"
+_NO_MORE = "the series has no further one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,8 @@ class _Judge:
         while Measured(question.values).needs_confirm and not used.missing:
             asked += 1
             known = samples[:asked]
-            used = Confirm(known[0] if known else None, "" if len(known) == asked else _NO_SAMPLE, more=known[1:])
+            missing = "" if len(known) == asked else _NO_MORE if known else _NO_SAMPLE
+            used = Confirm(known[0] if known else None, missing, more=known[1:])
             question = compare(used)
             status, reason = question.judge()
         measured = Measured(question.values)

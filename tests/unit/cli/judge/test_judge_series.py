@@ -66,6 +66,9 @@ def test_a_change_is_unconfirmed_until_its_confirm_run(judge: Callable[..., Any]
     assert found[0]["ratio"] is None
     assert found[6]["ratio"] == pytest.approx(1.08, rel=0.01)
     assert found[5]["reason"].endswith("not confirmed: the confirm run measured nothing")
+    assert found[6]["reason"].endswith(
+        "the confirm run measured 1.079 s (only 1 of 3: the series has no further one)"
+    )
     assert "1.08 s" in found[5]["reason"]
 
 
