@@ -7,7 +7,7 @@ from tests.support.documents import request_document
 from tests.support.stories import TRAIN, a_run, record_run
 from tests.ui.html_text import read
 
-from tipcflow.domain import Run, Status
+from tipcflow.domain import PartKey, Run, Status
 from tipcflow.domain.run_documents import ConfirmationDocument, MergeBaseDocument
 from tipcflow.execute.verdict import confirm
 from tipcflow.store import Store
@@ -79,3 +79,11 @@ def test_run_page_links_all_confirm_runs(browser: TestClient, machine: TestClien
         "Suspected regression in train, re-measured by 3 confirm runs"
         in read(browser.get(f"{RUNS}/{run.id}").text).text
     )
+
+
+def test_run_page_of_a_bisection_names_the_executed_steps(browser: TestClient, store: Store) -> None:
+    run = record_run(store, a_run("part", trigger="bisect"))
+    store.documents.put(run.id, request_document(only=(PartKey(TRAIN),)))
+    words = read(browser.get(f"{RUNS}/{run.id}").text).text
+    assert f"This run of a bisection executes only {TRAIN} and the steps that it needs" in words
+    assert "its status is not that of the chain" in words

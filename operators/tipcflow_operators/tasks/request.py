@@ -15,7 +15,7 @@ from tipcflow.domain import ConfigError, PartKey
 from tipcflow.domain.errors import KEYS_SEPARATOR
 from tipcflow.domain.numbers.units import first_names
 from tipcflow.domain.run.names import ModeName
-from tipcflow.domain.triggers import SIDE_RUNS
+from tipcflow.domain.triggers import BISECT
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.source.wheel import check_source
 from tipcflow.plan import ALL_MODES
@@ -237,14 +237,14 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
         suite, params_file: of the chain; `conf` takes precedence (the DAG `certify` has no chain of its own).
 
     Raises:
-        ConfigError: neither names a chain, or `only` names steps although the run is not one of a search.
+        ConfigError: neither names a chain, or `only` names steps of a run that is not one of a bisection.
     """
     suite, params_file = conf.suite or suite, conf.params_file or params_file
     for key, value in (("suite", suite), ("params_file", params_file)):
         if not value:
             raise ConfigError("required: this DAG has no chain of its own", key=key, expected="a name")
     trigger = trigger_of(dag_run_id)
-    if conf.only and trigger not in SIDE_RUNS:
+    if conf.only and trigger != BISECT:
         # Steps that a run leaves out have no status: its verdict must not be that of the chain.
         raise ConfigError(
             "only the runs of a bisection leave steps out",

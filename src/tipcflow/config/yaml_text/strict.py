@@ -24,7 +24,7 @@ _FLOAT = re.compile(
     r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
 _SAFE = yaml.SafeLoader
-# Ten times as fast as the loader in Python, if PyYAML was built with libyaml. Its errors have other words, and it
+# Faster than the loader in Python, if PyYAML was built with libyaml. Its errors have other words, and it
 # reads some characters, tags, `?`, block scalars, directives and empty documents differently: the loader in Python
 # decides about those.
 _C_LOADER: Any = getattr(yaml, "CSafeLoader", None)

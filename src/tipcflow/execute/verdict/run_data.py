@@ -71,6 +71,7 @@ def load_run(store: "Store", run: Run, *, raw: bool = False) -> RunData:
         if confirmation is None
         else Confirming.model_validate(confirmation.body(), extra="ignore"),
         confirms=request.root.confirms if request else "",
+        only=request.root.only if request and not request.root.confirms else (),
         merge_base=base.commit if base else "",
         unlike_before=store.history.unlike_before(run),
         neutral=is_neutral(store, run),

@@ -7,7 +7,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tipcflow.domain import Attempt, AttemptKey, CheckResult, Facts, Failure, LegKey, MetricKey, Plan, Run, Status
+from tipcflow.domain import (
+    Attempt,
+    AttemptKey,
+    CheckResult,
+    Facts,
+    Failure,
+    LegKey,
+    MetricKey,
+    PartKey,
+    Plan,
+    Run,
+    Status,
+)
 from tipcflow.domain.run_documents import JudgementDocument
 from tipcflow.report.api import Confirming
 
@@ -24,6 +36,7 @@ class RunData:
         medians: key -> median of the last attempt.
         confirmation: the request for a confirm run; None without one.
         confirms: the run that this run confirms; '' for none.
+        only: the steps that a run of a bisection executes, with those that they need; empty for all.
         merge_base: the last commit whose runs a change is compared with; '' without a change.
         unlike_before: how its environment differs from the previous run's; '' if it does not.
         neutral: whether the run is `unconfirmed` and its policy does not block on that.
@@ -43,6 +56,7 @@ class RunData:
     failures: Mapping[AttemptKey, Failure] = field(default_factory=dict)
     confirmation: Confirming | None = None
     confirms: str = ""
+    only: tuple[PartKey, ...] = ()
     merge_base: str = ""
     unlike_before: str = ""
     neutral: bool = False

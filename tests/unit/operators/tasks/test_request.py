@@ -224,10 +224,10 @@ def test_half_a_chain_is_an_error(given: dict[str, str], missing: str) -> None:
         requested(given, suite="", params_file="")
 
 
-def test_only_a_search_leaves_steps_out() -> None:
+def test_only_a_bisection_leaves_steps_out() -> None:
     part = {"only": ["norm_train/train"]}
     assert list(map(str, requested(part, run="bisect__42__1").only)) == ["norm_train/train"]
-    for run in ("ci__42", "weekly__1", "manual__1", "x"):
+    for run in ("ci__42", "weekly__1", "manual__1", "ab__1", "confirm__1", "x"):
         with pytest.raises(ConfigError) as caught:
             requested(part, run=run)
         assert str(caught.value) == (
