@@ -66,7 +66,9 @@ def load_today(
         now: seconds since the epoch; None for the database's clock.
     """
     now = store.now() if now is None else now
-    lines = [line for line in store.states.lines() if scope.includes(line) and (owns is None or owns(line.chain))]
+    lines = store.states.lines()
+    if scope != Scope() or owns is not None:
+        lines = [line for line in lines if scope.includes(line) and (owns is None or owns(line.chain))]
     oldest = now - days * DAY_S
     recent = [line for line in lines if line.created_at >= oldest]
     marked = store.check_history.quarantined([line.run for line in lines if line.status in GREEN])

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
@@ -30,8 +31,11 @@ class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class State(_Model):
+@dataclass(frozen=True, slots=True)
+class State:
     """A chain in one mode and environment class, and its newest run with a verdict.
+
+    Not a model, because pages create thousands of them.
 
     Attributes:
         quarantined: whether failures of that run are quarantined.
@@ -230,7 +234,7 @@ def _build(framework: str, states: Sequence[State], new: set[tuple[str, str, str
         chains=len(worst),
         passing=passing,
         quarantined=quarantined,
-        newest_at=max(state.started_at for state in states),
+        newest_at=max([state.started_at for state in states]),
         problems={kind: problems[kind] for kind in KINDS if problems[kind]},
         new={kind: fresh[kind] for kind in KINDS if fresh[kind]},
         sentence=_sentence(framework, passing, len(worst), quarantined, problems, fresh),

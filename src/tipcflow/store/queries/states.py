@@ -30,8 +30,6 @@ KINDS = (
     (Status.INFRA_FAILURE,),
 )
 _STATUS = {status.value: status for status in Status}
-# Databases limit the number of values in a query.
-_AT_ONCE = 500
 _KEY = ("chain", "mode", "environment")
 # The first characters of a suite commit, the character after all digits in every collation, and the most runs of a
 # version.
@@ -131,30 +129,25 @@ class States(Part):
     def reds(self, lines: Iterable[Line]) -> list[Red]:
         """Return the runs that explain the lines that do not pass, in the order of the lines."""
         red = [line for line in lines if line.status not in GREEN]
+        good: dict[str, str] = {}
         first: dict[str, list[str]] = {}
         with self._read() as connection:
-            good = {row[0]: row[1] for row in connection.execute(_green(connection, red))} if red else {}
-            known = self._runs(
-                connection, sorted({line.run for line in red} | {run for run in good.values() if run})
-            )
-            since = {run: known[last].created_at if last else -1.0 for run, last in good.items()}
             for kind in KINDS:
-                wanted = [line for line in red if line.status in kind]
-                for start in range(0, len(wanted), _AT_ONCE):
-                    query = _first_of_kind(wanted[start : start + _AT_ONCE], kind, since)
-                    first |= {run: [own for own in ids if own] for run, *ids in connection.execute(query)}
-            known |= self._runs(
-                connection, sorted({run for begun in first.values() for run in begun} - known.keys())
+                if wanted := [line for line in red if line.status in kind]:
+                    for run, green, *begun in connection.execute(_explaining(connection, wanted, kind)):
+                        good[run], first[run] = green or "", [own for own in begun if own] or [run]
+            ids = (
+                {line.run for line in red}
+                | set(good.values())
+                | {run for begun in first.values() for run in begun}
             )
+            known = self._runs(connection, sorted(ids - {""}))
         return [
             Red(
                 line,
                 known[line.run],
-                known.get(good[line.run] or ""),
-                min(
-                    (known[run] for run in first.get(line.run) or [line.run]),
-                    key=lambda run: (run.created_at, run.id),
-                ),
+                known.get(good[line.run]),
+                min((known[run] for run in first[line.run]), key=lambda run: (run.created_at, run.id)),
             )
             for line in red
         ]
@@ -216,6 +209,8 @@ _SPENT = _spent()
 
 def _without_unknown(lines: list[Line]) -> list[Line]:
     """Merge runs that ended before their environment was known into the line of their chain, mode and cluster."""
+    if all(line.environment for line in lines):
+        return lines
     by_place: dict[tuple[str, str, str], Line] = {}
     for line in lines:
         place = (line.chain, line.mode, line.cluster)
@@ -237,45 +232,39 @@ def _without_unknown(lines: list[Line]) -> list[Line]:
     return list(merged.values())
 
 
-def _green(connection: Connection, lines: Sequence[Line]) -> Select[Any]:
-    """Select (run, its last green run) of lines."""
-    newest, green = runs.alias("newest"), runs.alias("green")
-    good = (
-        select(green.c.id)
-        .where(green.c.chain == newest.c.chain, green.c.mode == newest.c.mode)
-        .where(green.c.environment == _environments(lines, newest), green.c.status.in_(GREEN), *is_state(green))
-        .order_by(green.c.created_at.desc(), green.c.id.desc())
-        .limit(1)
-    )
-    own = among(connection, newest.c.id, [line.run for line in lines])
-    return select(newest.c.id, good.scalar_subquery()).where(own)
-
-
-def _first_of_kind(lines: Sequence[Line], kind: Sequence[Status], since: Mapping[str, float]) -> Select[Any]:
-    """Select (run, ids of the first runs of that kind since a time, or NULL) of lines.
+def _explaining(connection: Connection, lines: Sequence[Line], kind: Sequence[Status]) -> Select[Any]:
+    """Select (run, its last green run or NULL, ids or NULL of the first runs of that kind since then) of lines.
 
     The first run is searched twice, each time through an index: in the line, and in its cluster among the runs
     that ended before their environment was known.
     """
-    newest = runs.alias("newest")
-    after = case({line.run: since[line.run] for line in lines}, value=newest.c.id)
-    red = select(
-        *(newest.c[name] for name in ("id", "chain", "mode", "cluster")),
-        _environments(lines, newest).label("environment"),
-        after.label("since"),
+    newest, green, since = runs.alias("newest"), runs.alias("green"), runs.alias("since")
+    environment = _environments(lines, newest)
+    good = (
+        select(green.c.id)
+        .where(green.c.chain == newest.c.chain, green.c.mode == newest.c.mode)
+        .where(green.c.environment == environment, green.c.status.in_(GREEN), *is_state(green))
+        .order_by(green.c.created_at.desc(), green.c.id.desc())
+        .limit(1)
     )
-    line = red.where(newest.c.id.in_([line.run for line in lines])).subquery("line")
+    line = (
+        select(*(newest.c[name] for name in ("id", "chain", "mode", "cluster")))
+        .add_columns(environment.label("environment"), good.scalar_subquery().label("good"))
+        .where(among(connection, newest.c.id, [line.run for line in lines]))
+        .subquery("line")
+    )
+    after = func.coalesce(select(since.c.created_at).where(since.c.id == line.c.good).scalar_subquery(), -1.0)
     first = []
     for place in ("known", "unknown"):
         own = runs.alias(place)
-        same = [own.c.chain == line.c.chain, own.c.mode == line.c.mode, own.c.created_at > line.c.since]
+        same = [own.c.chain == line.c.chain, own.c.mode == line.c.mode, own.c.created_at > after]
         if place == "known":
             same.append(own.c.environment == line.c.environment)
         else:
             same += [own.c.environment == "", own.c.cluster == line.c.cluster]
         query = select(own.c.id).where(*same, own.c.status.in_(kind), *is_state(own))
         first.append(query.order_by(own.c.created_at, own.c.id).limit(1).scalar_subquery())
-    return select(line.c.id, *first)
+    return select(line.c.id, line.c.good, *first)
 
 
 def _environments(lines: Sequence[Line], newest: Any) -> Any:
