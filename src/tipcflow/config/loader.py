@@ -1,6 +1,7 @@
 """Load YAML files into typed models; errors have file, line, key, found and expected value."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -115,7 +116,7 @@ def message_and_expected(error: ErrorDetails) -> tuple[str, str]:
     if error["type"] == "extra_forbidden":
         return "unknown key", ""
     if expected := _EXPECTED.get(error["type"]):
-        return "invalid value", expected.format_map(error.get("ctx", {}))
+        return "invalid value", expected.format_map(_plain(error.get("ctx", {})))
     # Remove the prefix that pydantic adds to messages of validators.
     message = error["msg"].removeprefix("Value error, ")
     if choices := _NOT_ONE_OF.fullmatch(message):
@@ -123,6 +124,14 @@ def message_and_expected(error: ErrorDetails) -> tuple[str, str]:
     if message.startswith(_SHOULD_BE):
         return "invalid value", message.removeprefix(_SHOULD_BE)
     return message[:1].lower() + message[1:], ""
+
+
+def _plain(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Pydantic writes a bound of a float as 0.0."""
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in context.items()
+    }
 
 
 def _line(loc: tuple[str | int, ...], lines: Lines) -> int:

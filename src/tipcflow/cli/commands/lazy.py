@@ -12,6 +12,7 @@ from typer.main import get_group
 from typer.models import ArgumentInfo, OptionInfo
 
 from tipcflow.cli.commands.complete import COMPLETERS
+from tipcflow.cli.commands.paragraphs import join_lines
 from tipcflow.cli.commands.values import explain_values
 from tipcflow.entry import exit_on_interrupt
 
@@ -58,6 +59,7 @@ class LazyCommand:
             command.commands[name].epilog = _epilog(example)  # type: ignore[attr-defined]
         hide_flag_types(command)
         explain_values(command)
+        join_lines(command)
         return command
 
 
