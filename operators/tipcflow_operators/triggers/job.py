@@ -24,6 +24,7 @@ from tipcflow_operators.airflow.async_connect import connect_async
 from tipcflow_operators.airflow.events import TaskLog, listener
 from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.countdown import Countdown
+from tipcflow_operators.triggers.cancelled import is_by_user
 from tipcflow_operators.triggers.waits import SETTLE_S
 
 WATCH_S = 60.0
@@ -183,7 +184,9 @@ class JobTrigger(BaseTrigger):
         yield JobPayload(self.step, self.resume, self.attempt, stalled, *hang).fired()
 
     async def on_kill(self) -> None:
-        """Stop all members of the attempt, because a user marked or cleared the task."""
+        """Stop all members of the attempt if a user marked or cleared the task."""
+        if not await is_by_user(self):
+            return
         tasks = [self._stop(Node.model_validate(node), job) for node, job in self.peers]
         for (node, _), result in zip(
             self.peers, await asyncio.gather(*tasks, return_exceptions=True), strict=True

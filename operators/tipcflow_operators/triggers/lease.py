@@ -10,6 +10,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.countdown import Countdown
+from tipcflow_operators.triggers.cancelled import is_by_user
 from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S, report_wait
 
 # How often a task inspects nodes that block its lease.
@@ -97,7 +98,9 @@ class LeaseTrigger(BaseTrigger):
         yield TriggerEvent(LeasePayload(self.since)._asdict())
 
     async def on_kill(self) -> None:
-        """Remove the request, because a user marked or cleared the task."""
+        """Remove the request if a user marked or cleared the task; otherwise the run keeps its place."""
+        if not await is_by_user(self):
+            return
         try:
             await asyncio.wait_for(asyncio.to_thread(self._leave), QUERY_S)
         except Exception as error:

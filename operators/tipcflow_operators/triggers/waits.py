@@ -10,6 +10,8 @@ from tipcflow.config.settings import settings
 SETTLE_S = 5.0
 # Timeout of a database query, which is then retried: a trigger has deadlines to keep.
 QUERY_S = 60.0
+# Timeout of a query of Airflow's API in `on_kill`, which has 30 s in all.
+STATE_S = 8.0
 
 
 class TriggerLog(Protocol):

@@ -79,7 +79,7 @@ def test_private_names_of_airflow_exist(name: str) -> None:
         ("get_dr_count", {"dag_id", "run_ids"}),
         ("get_dagrun_state", {"dag_id", "run_id"}),
         ("get_ti_count", {"dag_id", "run_ids", "states"}),
-        ("get_task_states", {"dag_id", "task_ids", "run_ids"}),
+        ("get_task_states", {"dag_id", "task_ids", "run_ids", "map_index"}),
         ("get_dag", {"dag_id"}),
     ],
 )
