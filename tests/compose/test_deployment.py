@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 from tests.compose.conftest import Note, Timed
-from tests.support.compose.deployment import AIRFLOW, FAST, PAUSED, SCALE, Deployment
+from tests.support.compose.deployment import AIRFLOW, FAST, LONG, PAUSED, SCALE, Deployment
 from tests.support.compose.engine import Engine
 
 from tipcflow.airflow_api import Airflow, RunState
@@ -189,6 +189,20 @@ def test_kill_in_training_changes_no_verdict(deployment: Deployment, service: st
         assert deployment.is_training(), "the training ended before the kill"
     note(f"chain, killed in its training: {service or 'nothing'}", deployment.last_s)
     deployment.until_healthy(*SERVICES)
+
+
+def test_triggerer_that_hangs_for_a_time_stops_no_training(deployment: Deployment) -> None:
+    """The other triggerer takes over its triggers. When it continues, Airflow cancels them there as if a user had
+    ended the tasks."""
+    own = "SELECT DISTINCT hostname FROM job JOIN trigger ON job.id = triggerer_id"
+    alive = "SELECT 1 FROM job WHERE latest_heartbeat > now() - interval '10 s' AND hostname = "
+    with deployment.in_training(params=LONG):
+        ((host,), *_) = deployment.until(lambda: deployment.sql(own, "airflow"), "a deferred training")
+        (container,) = (one for one in deployment.containers("triggerer") if one.startswith(host))
+        with deployment.hung(container):
+            deployment.until(lambda: [host] not in deployment.sql(own, "airflow"), "the other triggerer")
+            assert deployment.is_training(), "the training ended before the other triggerer had its trigger"
+        deployment.until(lambda: deployment.sql(f"{alive}'{host}'", "airflow"), "a heartbeat of the triggerer")
 
 
 def test_task_whose_message_is_lost_is_queued_again(deployment: Deployment, timed: Timed) -> None:

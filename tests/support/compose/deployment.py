@@ -25,9 +25,9 @@ from tests.support.installed.operations_page import shell
 from tipcflow.airflow_api import Airflow
 from tipcflow.domain.run.names import DagId
 
-# Params files of the toy suite: trainings of a second, of a minute, and one whose DAG an operator pauses.
-FAST, SLOW, PAUSED = "train_infer_python", "train_slow", "train_paused"
-_STEP_S = 6
+# Params files of the toy suite: trainings of a second, one minute and two, and one whose DAG an operator pauses.
+FAST, SLOW, LONG, PAUSED = "train_infer_python", "train_slow", "train_long", "train_paused"
+_STEP_S = {SLOW: 6, LONG: 12}
 _BUDGET_MIN = 60
 # Of the nodes; not the default, as next to another deployment.
 NETWORK = "10.213.78"
@@ -69,8 +69,9 @@ class Deployment:
         shutil.copytree(ROOT / "tests/support/toy_suite", suite, ignore=shutil.ignore_patterns("__pycache__"))
         params = suite / "test_tipc/configs/toy"
         text = (params / f"{FAST}.txt").read_text()
-        slow = text.replace("norm_train:train.py", f"norm_train:train.py --step-time={_STEP_S}")
-        (params / f"{SLOW}.txt").write_text(slow)
+        for name, step_s in _STEP_S.items():
+            slow = text.replace("norm_train:train.py", f"norm_train:train.py --step-time={step_s}")
+            (params / f"{name}.txt").write_text(slow)
         (params / f"{PAUSED}.txt").write_text(text)
         text = (self.folder / "configs/clusters/compose.yaml").read_text()
         lab = text.replace("name: compose", f"name: {LAB}").replace("tipcflow_node_", LAB_CONNECTION)
@@ -259,9 +260,9 @@ class Deployment:
         return self.passed(self.trigger(params, cluster=cluster), seconds)
 
     @contextmanager
-    def in_training(self, cluster: str = "compose") -> Iterator[None]:
-        """Start the slow chain; in its training, the block runs. The chain must pass with one training attempt."""
-        start, started = time.monotonic(), self.trigger(SLOW, cluster=cluster)
+    def in_training(self, cluster: str = "compose", params: str = SLOW) -> Iterator[None]:
+        """Start a slow chain; in its training, the block runs. The chain must pass with one training attempt."""
+        start, started = time.monotonic(), self.trigger(params, cluster=cluster)
         try:
             self.until(lambda: started.poll() is not None or self.is_training(), "a training on both nodes")
             yield
@@ -270,7 +271,7 @@ class Deployment:
             raise
         run = self.passed(started, 600)
         self.last_s = time.monotonic() - start
-        assert self.verdicts()[0] == [run, f"toy/toy/{SLOW}", "pass"]
+        assert self.verdicts()[0] == [run, f"toy/toy/{params}", "pass"]
         assert self.training_attempts(run) == 1
 
     def passed(self, process: "subprocess.Popen[str]", seconds: float = 400) -> str:
