@@ -83,6 +83,8 @@ def deployment(request: pytest.FixtureRequest, engine: Engine, images: dict[str,
     with _timed("build"):
         made.compose("build", timeout=1100)
     is_fast = all(item.get_closest_marker("fast") for item in request.session.items)
+    # Of tests that were killed: their volumes have other passwords.
+    made.compose("down", "--volumes", "--timeout", "10", check=False)
     try:
         with _timed("up, until compose ends"):
             made.up(scale={"worker": 2} if is_fast else SCALE)
