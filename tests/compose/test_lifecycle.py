@@ -1,11 +1,11 @@
-"""Objects in a bucket, a backup restored elsewhere, and `down`, which leaves nothing. Runs after most files."""
+"""A backup restored elsewhere, and `down`, which leaves nothing. Runs after most files."""
 
 import shutil
 from collections.abc import Iterator
 
 import pytest
 from tests.compose.conftest import Timed
-from tests.support.compose.deployment import SCALE, Deployment
+from tests.support.compose.deployment import Deployment
 from tests.support.compose.engine import KEPT, Engine
 
 BACKUP = "/var/lib/tipcflow/metrics.backup"
@@ -22,21 +22,6 @@ def elsewhere(deployment: Deployment, engine: Engine, images: dict[str, str]) ->
     made.compose("up", "--detach", "postgres", "redis")
     yield made
     made.compose("down", "--volumes", "--timeout", "5", check=False)
-
-
-def test_objects_may_be_in_a_bucket(deployment: Deployment, engine: Engine, images: dict[str, str]) -> None:
-    name, network = f"{deployment.project}-s3", f"{deployment.project}_default"
-    words = ["run", "--detach", "--rm", "--name", name, "--network", network, "--network-alias", "s3"]
-    engine.run(*words, images["PYTHON_IMAGE"], "moto_server", "-H", "0.0.0.0", "-p", "5000")
-    make = "import urllib.request as r; r.urlopen(r.Request('http://localhost:5000/tipcflow', method='PUT'))"
-    try:
-        deployment.until(lambda: engine.run("exec", name, "python", "-c", make + "; print(1)", check=False), "S3")
-        deployment.use_bucket("s3://tipcflow/objects", "http://s3:5000")
-        deployment.up(scale=SCALE)
-        deployment.until_healthy()
-        deployment.verify_everywhere(deployment.certify())
-    finally:
-        engine.run("rm", "--force", name, check=False)
 
 
 def test_backup_restored_elsewhere_has_the_same_verdicts(

@@ -1,0 +1,106 @@
+"""compose.worker.yaml on another machine: a network of its own, from which it reaches the main machine by TLS."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from tests.compose.conftest import Timed
+from tests.support.compose.deployment import FAST, LAB, LAB_CONNECTION, SCALE, Deployment
+from tests.support.compose.engine import KEPT, Engine
+from tests.support.compose.local import free_port
+
+MAIN, WORKER = "tipc.test", "gpu-1"
+PORTS = ("POSTGRES_PORT", "REDIS_PORT", "TLS_PORT")
+# The name server of a site, as a part of each compose file.
+NAMES = "names.yaml"
+
+
+def _certify(deployment: Deployment, *words: str) -> None:
+    script = deployment.folder / "docker/certificates.sh"
+    subprocess.run([script, *words], check=True, capture_output=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def bucket(deployment: Deployment, engine: Engine, images: dict[str, str]) -> Iterator[Deployment]:
+    """The deployment with its objects in a bucket that other machines reach, and with compose.tls.yaml."""
+    name, port, address = f"{deployment.project}-s3", free_port(), engine.address
+    words = ["run", "--detach", "--rm", "--name", name, "--publish", f"{address}:{port}:5000"]
+    engine.run(*words, images["PYTHON_IMAGE"], "moto_server", "-H", "0.0.0.0", "-p", "5000")
+    make = "import urllib.request as r; r.urlopen(r.Request('http://localhost:5000/tipcflow', method='PUT'))"
+    try:
+        deployment.until(lambda: engine.run("exec", name, "python", "-c", make + "; print(1)", check=False), "S3")
+        deployment.use_bucket("s3://tipcflow/objects", f"http://{address}:{port}")
+        _certify(deployment, "server", MAIN)
+        ports = {name: str(free_port()) for name in PORTS}
+        deployment.set(TLS_ADDRESS=address, AIRFLOW_URL=f"https://{MAIN}:{ports['TLS_PORT']}", **ports)
+        names = {"services": {"api-server": {"extra_hosts": [f"{WORKER}:{address}"]}}}
+        (deployment.folder / NAMES).write_text(yaml.safe_dump(names))
+        deployment.files = ("docker-compose.yaml", "compose.tls.yaml", NAMES)
+        deployment.up(scale=SCALE)
+        deployment.until_healthy()
+        yield deployment
+    finally:
+        engine.run("rm", "--force", name, check=False)
+
+
+@pytest.fixture
+def worker(bucket: Deployment, engine: Engine) -> Iterator[Deployment]:
+    """The other machine, with a checkout and what certificates.sh wrote for it; its worker is the only one."""
+    _certify(bucket, "worker", WORKER)
+    folder = KEPT / WORKER
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(bucket.folder, folder, ignore=shutil.ignore_patterns(".env", ".secrets", ".certificates"))
+    for name in (".env", ".secrets"):
+        (bucket.folder / ".certificates" / WORKER / name).rename(folder / name)
+    made = Deployment(engine, folder, WORKER, "compose.worker.yaml", NAMES)
+    text = (bucket.folder / ".env").read_text()
+    made.set(
+        WORKER_LOG_PORT=f"{engine.address}:8793",
+        **{name: value for name, _, value in (line.partition("=") for line in text.splitlines()) if name in PORTS},
+    )
+    # Next to the nodes.
+    networks = {"nodes": {"external": True, "name": f"{bucket.project}_nodes"}}
+    service = {"extra_hosts": [f"{MAIN}:{engine.address}"], "networks": ["default", "nodes"]}
+    (folder / NAMES).write_text(yaml.safe_dump({"services": {"worker": service}, "networks": networks}))
+    own = bucket.containers("worker")
+    engine.run("stop", *own, timeout=300)
+    try:
+        made.up()
+        made.until_healthy("worker")
+        yield made
+    finally:
+        made.compose("down", "--volumes", "--timeout", "10", check=False)
+        engine.run("start", *own)
+
+
+def test_objects_may_be_in_a_bucket(bucket: Deployment) -> None:
+    bucket.verify_everywhere(bucket.certify())
+
+
+def test_worker_on_another_machine_runs_a_chain(
+    bucket: Deployment, worker: Deployment, engine: Engine, timed: Timed
+) -> None:
+    bucket.add_connections(f"{LAB_CONNECTION}1", f"{LAB_CONNECTION}2")
+    dag = bucket.dag(FAST)
+    with timed("chain whose tasks run on another machine"):
+        run = bucket.certify(cluster=LAB)
+    newest = f"(SELECT run_id FROM dag_run WHERE dag_id = '{dag}' ORDER BY id DESC LIMIT 1)"
+    query = f"SELECT DISTINCT hostname FROM task_instance WHERE dag_id = '{dag}' AND run_id = {newest}"
+    assert bucket.sql(f"{query} AND hostname <> ''", "airflow") == [[WORKER]]
+    assert bucket.training_attempts(run) == 1
+    worker.verify_everywhere(run)
+    # The main machine shows the logs of its tasks.
+    ((dag_run,),) = bucket.sql(newest.strip("()"), "airflow")
+    with bucket.api("ci") as client:
+        path = f"/api/v2/dags/{dag}/dagRuns/{dag_run}/taskInstances/resolve/logs/1"
+        shown = client.get(path, headers={"Accept": "application/json"}).text
+    assert run in shown, shown[:2000]
+    # No other way than TLS: neither network of the worker has a service of the main machine.
+    address = engine.run(
+        "inspect", "--format", f'{{{{index .NetworkSettings.Networks "{bucket.project}_default" "IPAddress"}}}}',
+        bucket.containers("postgres")[0],
+    )  # fmt: skip
+    connect = f"timeout 5 bash -c 'exec 3<>/dev/tcp/{address}/5432' && echo open || echo closed"
+    assert worker.inside("worker", "bash", "-c", connect) == "closed"
