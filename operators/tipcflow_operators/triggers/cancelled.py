@@ -24,7 +24,7 @@ async def is_by_user(trigger: BaseTrigger) -> bool:
     if task is None:
         return True
     try:
-        found = await asyncio.wait_for(
+        states = await asyncio.wait_for(
             asyncio.to_thread(
                 RuntimeTaskInstance.get_task_states,
                 dag_id=task.dag_id,
@@ -39,8 +39,8 @@ async def is_by_user(trigger: BaseTrigger) -> bool:
             "cannot read the state of task %s: %r; what it runs is not stopped", task.task_id, error
         )
         return False
-    states = list(found.get(task.run_id, {}).values())
-    state = states[0] if states else "removed"
+    own = list(states.get(task.run_id, {}).values())
+    state = own[0] if own else "removed"
     if state is None or state in _ENDED:
         return True
     trigger.log.info("task %s is %s: another triggerer has its trigger, nothing is stopped", task.task_id, state)
