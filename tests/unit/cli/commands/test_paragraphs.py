@@ -1,5 +1,7 @@
 """Paragraphs of help texts are wrapped by Rich, not where the source breaks their lines."""
 
+from typing import Any
+
 import typer
 from typer.main import get_command
 
@@ -20,7 +22,7 @@ def test_paragraphs_of_commands_and_subcommands_have_no_line_breaks() -> None:
         """
 
     app.callback()(lambda: None)
-    group = get_command(app)
+    group: Any = get_command(app)
     join_lines(group)
     assert group.help == "First paragraph.\n\nSecond paragraph."
     assert group.commands["own"].help == "Summary.\n\nTwo lines.\n\nEnd."
