@@ -127,7 +127,7 @@ def message_and_expected(error: ErrorDetails) -> tuple[str, str]:
 
 
 def _plain(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Pydantic writes a bound of a float as 0.0."""
+    """Bounds as users write them: pydantic has 0.0 for the bound 0 of a float."""
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in context.items()

@@ -13,7 +13,7 @@ import pytest
 from airflow.triggers.base import TriggerEvent
 
 from tipcflow.config.waits import Waits
-from tipcflow.domain import Node, SlurmStep
+from tipcflow.domain import Node, SlurmStep, StoppedBy
 from tipcflow.execute.events import read_events
 from tipcflow.execute.progress import Kind
 from tipcflow.remote import commands
@@ -343,3 +343,17 @@ def test_servers_of_all_nodes_end_when_the_last_trainers_have_succeeded(monkeypa
     fired_by(trigger, monkeypatch, [event], [event], [event, END])
     polled = [(node.name, commands.poll(node, JOB)) for node in NODES[1:]]
     assert queries == [*polled, *polled, *[(node.name, commands.finish(node, JOB)) for node in NODES]]
+
+
+@pytest.mark.parametrize("by_user", [True, False])
+def test_members_are_stopped_if_a_user_ended_the_task(
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, by_user: bool
+) -> None:
+    async def is_by_user(_: object) -> bool:
+        return by_user
+
+    monkeypatch.setattr(triggers, "is_by_user", is_by_user)
+    asyncio.run(a_trigger().on_kill())
+    stops = [(node.name, commands.stop(node, JOB, "stopped from Airflow", StoppedBy.USER)) for node in NODES]
+    # Node b is unreachable.
+    assert requested == ([stops[0], stops[2]] if by_user else [])

@@ -128,3 +128,15 @@ def test_a_task_that_a_user_ends_stops_waiting(store: Store) -> None:
     store.queue.join("mine", [A0], owner="me", ttl_s=600)
     asyncio.run(a_trigger().on_kill())
     assert store.queue.places() == []
+
+
+def test_a_run_whose_trigger_moves_to_another_triggerer_keeps_its_place(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def moved(_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(triggers, "is_by_user", moved)
+    store.queue.join("mine", [A0], owner="me", ttl_s=600)
+    asyncio.run(a_trigger().on_kill())
+    assert [place.request.run for place in store.queue.places()] == ["mine"]
