@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tipcflow_operators.confirm.dag import confirm_dag
 from tipcflow_operators.limits import MARGIN, longest
 from tipcflow_operators.maintenance.dag import maintenance_dag
 from tipcflow_operators.scaling.dag import scaling_dag
+from tipcflow_operators.tasks import step
 from tipcflow_operators.tasks.step import StepOperator
 from tipcflow_operators.weekly.dag import weekly_dag
 
@@ -79,15 +81,35 @@ def run(operator: StepOperator, execute: Callable[..., Any]) -> None:
     _run_execute_callable({}, execute, operator)  # type: ignore[typeddict-item]
 
 
-def test_a_task_that_exceeds_its_limit_leaves_its_job_alone() -> None:
+def running_step(monkeypatch: pytest.MonkeyPatch, *, by_user: bool) -> tuple[StepOperator, Recorder]:
+    """A task in the middle of its step; Airflow says whether a user has ended it."""
     operator = StepOperator(task_id="train", kind="train", execution_timeout=SHORT)
     part: Any = Recorder()
-    operator._task = part
+    operator._task, operator._instance = part, SimpleNamespace()
+    monkeypatch.setattr(step, "is_ended_by_user", lambda task, log: by_user)
+    return operator, part
+
+
+def test_a_task_that_exceeds_its_limit_leaves_its_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    operator, part = running_step(monkeypatch, by_user=True)
     with pytest.raises(AirflowTaskTimeout):
         run(operator, lambda context: time.sleep(10))
     assert part.stopped == []
     operator.on_kill()
     assert part.stopped == ["stopped from Airflow"], "a user stops it as ever"
+
+
+def test_a_task_whose_worker_is_shut_down_leaves_its_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    operator, part = running_step(monkeypatch, by_user=False)
+    operator.on_kill()
+    assert part.stopped == []
+    assert not operator._killed, "a step that begins now is not stopped either"
+
+
+def test_a_task_that_has_not_begun_stops_nothing() -> None:
+    operator = StepOperator(task_id="train", kind="train")
+    operator.on_kill()
+    assert not operator._killed
 
 
 def test_resumed_task_has_the_full_time_limit() -> None:

@@ -19,6 +19,7 @@ from tipcflow.domain.run_documents import WaitsDocument
 from tipcflow.execute.attempt.decisions import SLACK_S, latest_end
 from tipcflow.remote import paths
 from tipcflow_operators.airflow.connect import connect, hook_of
+from tipcflow_operators.airflow.ended import is_ended_by_user
 from tipcflow_operators.airflow.internals import clears_of, tries_of
 from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.airflow.tracing import trace_job
@@ -85,11 +86,13 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         self.node = node
         self._has_own_connection = bool(kwargs.get("ssh_conn_id") or hook)
         self._own_node = node or ""
+        self._instance: Any = None
         self._task: StepTask | None = None
         self._killed = False
 
     def work(self, ctx: "TaskContext", context: Context) -> None:
         """Run the steps from the first one."""
+        self._instance = context["ti"]
         steps = self._steps(ctx)
         if not steps:
             raise AirflowSkipException(
@@ -99,6 +102,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Continue after a job that the triggerer watched has ended."""
+        self._instance = context["ti"]
         resumed = JobPayload.of(event)
         with self.opened(context) as ctx:
             steps = self._steps(ctx)
@@ -130,19 +134,24 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         return connect(node, hook)
 
     def on_kill(self) -> None:
-        """Stop all members of the attempt, because a user marked or cleared the task.
+        """Stop all members of the attempt if a user marked or cleared the task.
 
-        Airflow also calls this when the task exceeded its `execution_timeout`: then its jobs keep running, and the
-        retried task finds them.
+        Airflow also calls this when the task exceeded its `execution_timeout` and when it loses or shuts down the
+        worker (`is_ended_by_user`): then its jobs keep running, and the retried task finds them.
         """
         if isinstance(sys.exception(), AirflowTaskTimeout):
             return
+        # In a thread: an unresponsive node must not block this call. The task `release` checks again.
+        stopping = threading.Thread(target=self._stop_for_user, daemon=True)
+        stopping.start()
+        stopping.join(KILL_S)
+
+    def _stop_for_user(self) -> None:
+        if self._instance is None or not is_ended_by_user(self._instance, self.log):
+            return
         self._killed = True
         if self._task is not None:
-            # In a thread: an unresponsive node must not block this call. The task `release` checks again.
-            stopping = threading.Thread(target=self._task.stop, args=("stopped from Airflow",), daemon=True)
-            stopping.start()
-            stopping.join(KILL_S)
+            self._task.stop("stopped from Airflow")
 
     def _steps(self, ctx: "TaskContext") -> list[Step]:
         self._name_allocated(ctx)

@@ -53,14 +53,34 @@ def worker_killed(case: AirflowCase) -> None:
     running = case.begin()
     gate.wait(running)
     case.now()
-    workers = {one: children(one) for one in children(case.scheduler.stack.pids["scheduler"])}
-    busy = [pid for worker, below in workers.items() if below for pid in (*below, worker)]
-    assert busy, "no worker executes a task"
-    for pid in busy:
-        os.kill(pid, signal.SIGKILL)
+    for worker, tasks in _busy_workers(case).items():
+        for pid in (*tasks, worker):
+            os.kill(pid, signal.SIGKILL)
     gate.open()
     case.finish(running)
     _trained_once(case)
+
+
+def worker_shut_down(case: AirflowCase) -> None:
+    """A pod that is deleted sends SIGTERM to the supervisor of its task, which sends the signal to the task."""
+    gate = case.gate()
+    running = case.begin()
+    gate.wait(running)
+    case.now()
+    for worker in _busy_workers(case):
+        os.kill(worker, signal.SIGTERM)
+    case.wait_for(lambda: "no user has ended it" in running.printed, "the signal's line in the log", 60)
+    gate.open()
+    case.finish(running)
+    _trained_once(case)
+
+
+def _busy_workers(case: AirflowCase) -> dict[int, list[int]]:
+    """Processes of workers of the executor that execute a task -> processes of the task."""
+    workers = {worker: children(worker) for worker in children(case.scheduler.stack.pids["scheduler"])}
+    busy = {worker: tasks for worker, tasks in workers.items() if tasks}
+    assert busy, "no worker executes a task"
+    return busy
 
 
 def task_cleared(case: AirflowCase) -> None:

@@ -233,6 +233,15 @@ FAULTS: tuple[Fault, ...] = (
         goes_on=True,
     ),
     Fault(
+        "Airflow: worker shut down",
+        "the executor's workers with the training's tasks get SIGTERM, as of a pod that is deleted",
+        airflow_faults.worker_shut_down,
+        PASS,
+        doors=AIRFLOW,
+        reasons={"cli": "no workers; see: controller killed, not restarted"},
+        goes_on=True,
+    ),
+    Fault(
         "Airflow: triggerer killed",
         "the triggerer gets SIGKILL while it watches a training and is restarted",
         airflow_faults.triggerer_killed,
