@@ -14,8 +14,8 @@ from tipcflow.store.run.line_states import GREEN
 from tipcflow.store.schema import runs
 
 _BAD = (*KINDS[0], Status.FAILED)
-# In the order in which runs arrive, as far as possible: SQLite sorts the runs to group them.
-_SUBJECT = ("framework", "suite_commit", "suite_sha256", "chain", "mode", "environment")
+# SQLite sorts the runs to group them. The column that differs most is first: most comparisons end there.
+_SUBJECT = ("chain", "mode", "environment", "framework", "suite_commit", "suite_sha256")
 # Databases limit the number of values in a query.
 _AT_ONCE = 500
 
