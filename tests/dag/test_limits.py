@@ -82,7 +82,7 @@ def run(operator: StepOperator, execute: Callable[..., Any]) -> None:
 
 
 def running_step(monkeypatch: pytest.MonkeyPatch, *, by_user: bool) -> tuple[StepOperator, Recorder]:
-    """A task in the middle of its step; Airflow says whether a user has ended it."""
+    """A task in the middle of its step; Airflow knows whether a user has ended it."""
     operator = StepOperator(task_id="train", kind="train", execution_timeout=SHORT)
     part: Any = Recorder()
     operator._task, operator._instance = part, SimpleNamespace()

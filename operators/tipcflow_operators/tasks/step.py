@@ -19,12 +19,12 @@ from tipcflow.domain.run_documents import WaitsDocument
 from tipcflow.execute.attempt.decisions import SLACK_S, latest_end
 from tipcflow.remote import paths
 from tipcflow_operators.airflow.connect import connect, hook_of
-from tipcflow_operators.airflow.ended import is_ended_by_user
 from tipcflow_operators.airflow.internals import clears_of, tries_of
 from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.airflow.tracing import trace_job
 from tipcflow_operators.tasks.base import RunOperator
 from tipcflow_operators.tasks.groups import before_on_its_slots, no_steps_reason, steps_of
+from tipcflow_operators.triggers.cancelled import is_ended_by_user
 from tipcflow_operators.triggers.job import JobPayload, JobTrigger
 from tipcflow_operators.triggers.step import StepTrigger
 

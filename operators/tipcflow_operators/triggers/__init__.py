@@ -4,7 +4,7 @@ Airflow stores a deferred trigger by its class path and resumes it after an upgr
 `tipcflow_operators.triggers.AllocationTrigger`, `JobTrigger`, `LeaseTrigger` and `StepTrigger` are names of this
 package: keep them, whatever module holds the class.
 
-Public: `__all__`, `allocation`, `dag_run`, `job`, `lease`, `step`, `waits`.
+Public: `__all__`, `allocation`, `cancelled`, `dag_run`, `job`, `lease`, `step`, `waits`.
 """
 
 from tipcflow_operators.triggers.allocation import AllocationTrigger
