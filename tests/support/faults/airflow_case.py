@@ -117,6 +117,26 @@ class AirflowCase(Case):
         self._kill_all()
         self._start_all(TIPCFLOW_DATABASE_URL=url)
 
+    def shorten_heartbeats(self) -> None:
+        """Restart Airflow with a scheduler that retries tasks without a heartbeat after 20 s instead of 300 s."""
+        self.stack.callback(self._restart_all)
+        self._kill_all()
+        self._start_all(
+            AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT="20",
+            AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL="5",
+        )
+
+    def retried(self, running: AirflowRunning, task: str) -> bool:
+        """Whether all instances of a task have begun a second try."""
+        tries = [
+            one.try_number for one in self.scheduler.tasks(running.dag_run) if one.task_id.endswith(f".{task}")
+        ]
+        return bool(tries) and min(tries) > 1 and set(self._states_of(running, task)) <= {"running", "deferred"}
+
+    def _states_of(self, running: AirflowRunning, task: str) -> list[str]:
+        states = self.scheduler.states(running.dag_run)
+        return [state for name, state in states.items() if name.partition("[")[0] == task]
+
     def kill_controller(self, running: AirflowRunning) -> None:
         """SIGKILL all components and workers. After the scenario Airflow is restarted, and `begin`'s callback ends
         the run, whose teardowns keep it running until there is a scheduler."""

@@ -75,6 +75,27 @@ def worker_shut_down(case: AirflowCase) -> None:
     _trained_once(case)
 
 
+def worker_unresponsive(case: AirflowCase) -> None:
+    """Until the scheduler retries its tasks; then the workers continue, and the api-server refuses their heartbeats."""
+    case.shorten_heartbeats()
+    gate = case.gate()
+    running = case.begin()
+    gate.wait(running)
+    case.now()
+    pids = [pid for worker, tasks in _busy_workers(case).items() for pid in (worker, *tasks)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        case.wait_for(lambda: case.retried(running, TRAIN), "a retry of both tasks", 180)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    case.wait_for(lambda: "Task killed!" in running.printed, "the end of the workers' first tasks", 120)
+    gate.open()
+    case.finish(running)
+    _trained_once(case)
+
+
 def _busy_workers(case: AirflowCase) -> dict[int, list[int]]:
     """Processes of workers of the executor that execute a task -> processes of the task."""
     workers = {worker: children(worker) for worker in children(case.scheduler.stack.pids["scheduler"])}

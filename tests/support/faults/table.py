@@ -242,6 +242,15 @@ FAULTS: tuple[Fault, ...] = (
         goes_on=True,
     ),
     Fault(
+        "Airflow: worker unresponsive",
+        "the executor's workers with the training's tasks stop until their tasks are retried, and then continue",
+        airflow_faults.worker_unresponsive,
+        PASS,
+        doors=AIRFLOW,
+        reasons={"cli": "no workers; see: controller killed, not restarted"},
+        goes_on=True,
+    ),
+    Fault(
         "Airflow: triggerer killed",
         "the triggerer gets SIGKILL while it watches a training and is restarted",
         airflow_faults.triggerer_killed,

@@ -84,6 +84,7 @@ LEFT_OUT = {
     "MaxStartups, 16 nodes": "needs 16 nodes, a case has two",
     "clock 10 minutes ahead": "libfaketime needs a helper on the node, which the check for leftovers would report",
     "Airflow: worker shut down": "`KILL workers` ends the same processes at any moment",
+    "Airflow: worker unresponsive": "needs another setting of the scheduler, which all cases share",
     "Airflow: one worker slot": "a setting of Airflow that all cases share",
     "review: clocks up to 400 days off": "libfaketime, as above",
     "review: 64 kbit/s": "needs a queueing discipline of the kernel that is not everywhere",
