@@ -162,7 +162,9 @@ def _together(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def by_process(seed: int) -> bool:
     """Whether the command and the function return the same result for a series."""
     policy = load_yaml(ROOT / "configs" / "policies" / "weekly.yaml", Policy)
-    made = series(random.Random(seed), 0.01, 40, step=0.09)
+    drawn = series(random.Random(seed), 0.01, 40, step=0.09)
+    # The command's file has one confirm run per point.
+    made = Series(drawn.id, drawn.unit, False, tuple(point._replace(more=()) for point in drawn.points))
     points = [
         {"run": one.run, "node": one.node, "samples": [one.value], "confirm": [one.confirm]} for one in made.points
     ]

@@ -76,7 +76,7 @@ def worker_shut_down(case: AirflowCase) -> None:
 
 
 def worker_unresponsive(case: AirflowCase) -> None:
-    """Until the scheduler retries its tasks; then the workers continue, and the api-server refuses their heartbeats."""
+    """Until their tasks are retried; then the workers continue, and the api-server refuses their heartbeats."""
     case.shorten_heartbeats()
     gate = case.gate()
     running = case.begin()
