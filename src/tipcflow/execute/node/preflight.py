@@ -82,9 +82,14 @@ def _shared_gpus(cluster: Cluster, facts: Sequence[NodeFacts]) -> list[str]:
     ]
 
 
-def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Requirement | None) -> None:
+def late_parts(node: Node, fact: NodeFacts) -> list[str]:
+    """Return the parts of a node's facts that a run needs and that the node did not report in time."""
     needed = {"software", "gpus"} if node.device == "gpu" else {"software"}
-    late = sorted(needed.intersection(fact.unfinished))
+    return sorted(needed.intersection(fact.unfinished))
+
+
+def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Requirement | None) -> None:
+    late = late_parts(node, fact)
     if late:
         raise InfraError(
             f"node {node.name} did not report its {' and '.join(late)} in time",

@@ -33,8 +33,8 @@ def inspect(
     """
     note("collecting node facts and checking connectivity between nodes")
     facts = nodes.facts()
-    if any("machine" in fact.unfinished for fact in facts):
-        note("a node did not report its machine in time; retrying once")
+    if late := _late(resolved.cluster, facts):
+        note(f"{'; '.join(late)}; retrying once")
         facts = nodes.facts()
     framework = resolved.request.framework
     requirement = preflight.parse_framework(framework) if framework else None
@@ -48,6 +48,17 @@ def inspect(
     for line in warnings:
         note(line)
     return resolved, facts
+
+
+def _late(cluster: Cluster, facts: Sequence[NodeFacts]) -> list[str]:
+    """Return a line per node that did not report its machine, or what the run needs: most are only busy."""
+    lines = []
+    for fact in facts:
+        parts = preflight.late_parts(cluster.node(fact.node), fact)
+        parts += ["machine"] if "machine" in fact.unfinished else []
+        if parts:
+            lines.append(f"node {fact.node} did not report its {' and '.join(parts)} in time")
+    return lines
 
 
 def _check_missed_peers(cluster: Cluster, facts: Sequence[NodeFacts], nodes: Nodes) -> None:

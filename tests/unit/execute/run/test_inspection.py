@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tipcflow.domain import Cluster, InfraError, Node, NodeFacts
-from tipcflow.execute.run.inspection import _check_missed_peers, _older_runs
+from tipcflow.execute.run.inspection import _check_missed_peers, _older_runs, inspect
 
 
 def older(run: str, *leases: tuple[str, int]) -> list[str]:
@@ -59,3 +59,57 @@ def test_a_node_that_responds_to_the_controller_is_not(missed: tuple[Cluster, li
     nodes = Answers(made.nodes[1].name)
     _check_missed_peers(made, facts, nodes)  # type: ignore[arg-type]
     assert nodes.requests == [made.nodes[0].name]
+
+
+def inspected(*reports: NodeFacts, device: str = "cpu") -> tuple[list[str], int]:
+    """What a run notes if its only node gives these reports, and how many it requested.
+
+    Raises:
+        InfraError: of the preconditions.
+    """
+    node = Node(name="a", address="10.0.0.1", python="/env/bin/python", workspace="/var/tmp/w", device=device)
+    left, lines = list(reports), list[str]()
+    resolved = SimpleNamespace(
+        cluster=Cluster(name="lab", nodes=(node,)),
+        request=SimpleNamespace(framework=""),
+        suite=SimpleNamespace(framework=""),
+        build=None,
+    )
+    store = SimpleNamespace(nodes=SimpleNamespace(save=lambda run, fact: None))
+    nodes = SimpleNamespace(facts=lambda: [left.pop(0)])
+    try:
+        inspect(store, "r", resolved, nodes, lines.append)  # type: ignore[arg-type]
+    finally:
+        lines = lines[1:]
+        requested = len(reports) - len(left)
+    return lines, requested
+
+
+WHOLE = NodeFacts(node="a", python="3.11.7", free_bytes=1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("late", "device", "reported"),
+    [
+        (("software",), "cpu", "software"),
+        (("machine",), "cpu", "machine"),
+        (("machine", "gpus", "software"), "gpu", "gpus and software and machine"),
+    ],
+)
+def test_a_busy_node_is_asked_a_second_time(late: tuple[str, ...], device: str, reported: str) -> None:
+    gpus = ({"uuid": "GPU-1"},) if device == "gpu" else ()
+    whole = WHOLE.model_copy(update={"gpus": gpus})
+    lines, requested = inspected(whole.model_copy(update={"unfinished": late}), whole, device=device)
+    assert requested == 2
+    assert lines[0] == f"node a did not report its {reported} in time; retrying once"
+
+
+def test_parts_that_the_run_does_not_need_are_not_awaited() -> None:
+    assert inspected(WHOLE.model_copy(update={"unfinished": ("gpus", "engines")})) == ([], 1)
+
+
+def test_a_node_that_is_late_twice_ends_the_run() -> None:
+    late = NodeFacts(node="a", unfinished=("software",))
+    with pytest.raises(InfraError) as raised:
+        inspected(late, late)
+    assert raised.value.message == "node a did not report its software in time"
