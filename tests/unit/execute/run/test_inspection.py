@@ -96,7 +96,7 @@ WHOLE = NodeFacts(node="a", python="3.11.7", free_bytes=1 << 40)
         (("machine", "gpus", "software"), "gpu", "gpus and software and machine"),
     ],
 )
-def test_a_busy_node_is_asked_a_second_time(late: tuple[str, ...], device: str, reported: str) -> None:
+def test_facts_of_a_busy_node_are_requested_twice(late: tuple[str, ...], device: str, reported: str) -> None:
     gpus = ({"uuid": "GPU-1"},) if device == "gpu" else ()
     whole = WHOLE.model_copy(update={"gpus": gpus})
     lines, requested = inspected(whole.model_copy(update={"unfinished": late}), whole, device=device)
