@@ -85,7 +85,7 @@ def inspected(*reports: NodeFacts, device: str = "cpu") -> tuple[list[str], int]
     return lines, requested
 
 
-WHOLE = NodeFacts(node="a", python="3.11.7", free_bytes=1 << 40)
+WHOLE = NodeFacts(node="a", python="3.11.7", disk_free_bytes=1 << 40)
 
 
 @pytest.mark.parametrize(
