@@ -136,8 +136,8 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
     def on_kill(self) -> None:
         """Stop all members of the attempt if a user marked or cleared the task.
 
-        Airflow also calls this when the task exceeded its `execution_timeout` and when it loses or shuts down the
-        worker (`is_ended_by_user`): then its jobs keep running, and the retried task finds them.
+        Airflow also calls this when the task exceeded its `execution_timeout` and when its worker is lost or shut
+        down (`is_ended_by_user`): then its jobs keep running, and the retried task finds them.
         """
         if isinstance(sys.exception(), AirflowTaskTimeout):
             return

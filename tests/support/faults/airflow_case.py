@@ -64,9 +64,12 @@ class AirflowRunning:
 
     def is_deferred(self, task: str = "train") -> bool:
         """Whether the task, on all nodes, is watched by the triggerer."""
+        return self.states_of(task) == {"deferred"}
+
+    def states_of(self, task: str) -> set[str]:
+        """The states of a task's instances, one per node."""
         states = self.scheduler.states(self.dag_run)
-        mine = [state for name, state in states.items() if name.partition("[")[0] == task]
-        return bool(mine) and set(mine) == {"deferred"}
+        return {state for name, state in states.items() if name.partition("[")[0] == task}
 
 
 class AirflowCase(Case):
@@ -118,7 +121,7 @@ class AirflowCase(Case):
         self._start_all(TIPCFLOW_DATABASE_URL=url)
 
     def shorten_heartbeats(self) -> None:
-        """Restart Airflow with a scheduler that retries tasks without a heartbeat after 20 s instead of 300 s."""
+        """Restart Airflow with a scheduler that retries tasks without a heartbeat after 20 s instead of 60 s."""
         self.stack.callback(self._restart_all)
         self._kill_all()
         self._start_all(
@@ -131,11 +134,7 @@ class AirflowCase(Case):
         tries = [
             one.try_number for one in self.scheduler.tasks(running.dag_run) if one.task_id.endswith(f".{task}")
         ]
-        return bool(tries) and min(tries) > 1 and set(self._states_of(running, task)) <= {"running", "deferred"}
-
-    def _states_of(self, running: AirflowRunning, task: str) -> list[str]:
-        states = self.scheduler.states(running.dag_run)
-        return [state for name, state in states.items() if name.partition("[")[0] == task]
+        return bool(tries) and min(tries) > 1 and running.states_of(task) <= {"running", "deferred"}
 
     def kill_controller(self, running: AirflowRunning) -> None:
         """SIGKILL all components and workers. After the scenario Airflow is restarted, and `begin`'s callback ends

@@ -88,11 +88,16 @@ def late_parts(node: Node, fact: NodeFacts) -> list[str]:
     return sorted(needed.intersection(fact.unfinished))
 
 
+def late_line(node: str, parts: Sequence[str]) -> str:
+    """Return the message about parts of a node's facts that were not reported in time."""
+    return f"node {node} did not report its {' and '.join(parts)} in time"
+
+
 def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Requirement | None) -> None:
     late = late_parts(node, fact)
     if late:
         raise InfraError(
-            f"node {node.name} did not report its {' and '.join(late)} in time",
+            late_line(node.name, late),
             node=node.name,
             hint="check for overload, or for a hanging nvidia-smi or interpreter on the node",
         )

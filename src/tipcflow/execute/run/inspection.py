@@ -57,7 +57,7 @@ def _late(cluster: Cluster, facts: Sequence[NodeFacts]) -> list[str]:
         parts = preflight.late_parts(cluster.node(fact.node), fact)
         parts += ["machine"] if "machine" in fact.unfinished else []
         if parts:
-            lines.append(f"node {fact.node} did not report its {' and '.join(parts)} in time")
+            lines.append(preflight.late_line(fact.node, parts))
     return lines
 
 

@@ -77,12 +77,8 @@ def inspected(*reports: NodeFacts, device: str = "cpu") -> tuple[list[str], int]
     )
     store = SimpleNamespace(nodes=SimpleNamespace(save=lambda run, fact: None))
     nodes = SimpleNamespace(facts=lambda: [left.pop(0)])
-    try:
-        inspect(store, "r", resolved, nodes, lines.append)  # type: ignore[arg-type]
-    finally:
-        lines = lines[1:]
-        requested = len(reports) - len(left)
-    return lines, requested
+    inspect(store, "r", resolved, nodes, lines.append)  # type: ignore[arg-type]
+    return lines[1:], len(reports) - len(left)
 
 
 WHOLE = NodeFacts(node="a", python="3.11.7", disk_free_bytes=1 << 40)
