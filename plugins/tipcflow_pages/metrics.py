@@ -105,7 +105,10 @@ class Collector:
         yield _plain(
             "tipcflow_runs_unfinished", "Runs without a status, queued ones included.", numbers.unfinished
         )
-        yield _plain("tipcflow_queue_length", "Runs that wait for slots of nodes.", numbers.queued)
+        help_text = f"End of the newest ended run, 0 without one, {window}."
+        yield _plain("tipcflow_last_verdict_timestamp_seconds", help_text, numbers.last_verdict)
+        help_text = "Runs that wait for slots of nodes, or for an allocation by Slurm."
+        yield _plain("tipcflow_queue_length", help_text, numbers.queued)
         yield _plain("tipcflow_queue_oldest_seconds", "Longest wait of a queued run.", numbers.oldest_queued_s)
         leases = {
             (node, "expired" if expired else "held"): count for (node, expired), count in numbers.leases.items()
@@ -131,6 +134,9 @@ class Collector:
         known = {node for node, _ in numbers.node_runs} | set(numbers.node_lost)
         lost = {(node,): numbers.node_lost.get(node, 0) for node in sorted(known)}
         yield _labelled("tipcflow_node_lost_steps", f"Steps that lost a node, {window}.", ("node",), lost.items())
+        losses = {(node,): seconds for node, seconds in numbers.node_last_loss.items()}
+        help_text = f"End of the newest step that lost a node, {window}."
+        yield _labelled("tipcflow_node_last_loss_timestamp_seconds", help_text, ("node",), losses.items())
         last = {(node,): seconds for node, seconds in numbers.node_last.items()}
         yield _labelled(
             "tipcflow_node_last_run_timestamp_seconds", "End of the newest run of a node.", ("node",), last.items()

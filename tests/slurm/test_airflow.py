@@ -12,6 +12,7 @@ from devcluster.local_nodes.processes import children
 from tipcflow.airflow_api import DagRun, RunState
 from tipcflow.domain import Run, Status
 from tipcflow.domain.run.failure import FailureClass
+from tipcflow.store.queries.operation import OperationQueries
 
 if TYPE_CHECKING:
     from tests.slurm.conftest import SlurmAirflow
@@ -46,6 +47,12 @@ def events(airflow: "SlurmAirflow", run: str) -> str:
     return (airflow.site.home / "runs" / run / "events.jsonl").read_text()
 
 
+def queued(airflow: "SlurmAirflow") -> int:
+    """The number of queued runs in the metrics."""
+    with airflow.site.store() as store:
+        return OperationQueries(store.database).numbers(3600.0).queued
+
+
 def test_chain_waits_in_the_queue_of_slurm_and_passes(airflow: "SlurmAirflow") -> None:
     scheduler, slurm = airflow.scheduler, airflow.site.slurm
     with slurm.occupied():
@@ -55,6 +62,7 @@ def test_chain_waits_in_the_queue_of_slurm_and_passes(airflow: "SlurmAirflow") -
         line = f"waiting for Slurm job {job}, position 1 of 1 in partition ci, reason Resources"
         assert line in scheduler.log(dag_run, "acquire")
         assert line in events(airflow, dag_run.run)
+        assert queued(airflow) == 1
         slurm.run("scontrol", "update", f"jobid={job}", "starttime=now+1day")
         expected = "reason BeginTime, expected start"
         wait_for(lambda: expected in events(airflow, dag_run.run), what="the expected start", seconds=60)

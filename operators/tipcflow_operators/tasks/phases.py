@@ -9,6 +9,7 @@ from airflow.sdk import Context
 
 from tipcflow.config.cluster import load_cluster
 from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument, MergeBaseDocument
 from tipcflow_operators.airflow.tracing import trace_wait
 from tipcflow_operators.tasks.base import RunOperator
@@ -195,6 +196,8 @@ class AcquireOperator(RunOperator):
             ctx.store.runs.finish(ctx.run_id, error.status, str(error), time.time())
             raise
         if not why:
+            ctx.store.documents.remove(ctx.run_id, AllocationWaitDocument)
+            trace_wait(ctx.run_id, since, ctx.now())
             prepare_nodes(replace(ctx))
             return
         wait_s = ctx.request.waits_s(ctx.policy)
@@ -203,6 +206,7 @@ class AcquireOperator(RunOperator):
             reason = timeout_message(wait_s, why)
             ctx.store.runs.finish(ctx.run_id, Status.INFRA_FAILURE, reason, time.time())
             raise InfraError(reason)
+        ctx.store.documents.put(ctx.run_id, AllocationWaitDocument(since=since, until=since + wait_s))
         ctx.note(why)
         known = ctx.store.documents.get(ctx.run_id, AllocationDocument)
         trigger = AllocationTrigger(

@@ -16,11 +16,12 @@ from tipcflow.store import Store
 
 @dataclass(frozen=True)
 class Site:
-    """The server, the address of its proxy, which is not started yet, and the token of the metrics."""
+    """The server, the address of its proxy, which is not started yet, the token of the metrics, and the home."""
 
     api: server.ApiServer
     proxy_port: int
     token: str
+    home: Path
 
     @property
     def port(self) -> int:
@@ -40,4 +41,4 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     }
     folder: Path = tmp_path_factory.mktemp("airflow") / "home"
     with server.running(folder, home, more, options=["--proxy-headers"]) as api:
-        yield Site(api, port, token)
+        yield Site(api, port, token, home)

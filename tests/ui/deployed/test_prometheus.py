@@ -8,7 +8,13 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.support.compose.local import free_port, process, until
+from tests.support.stories import TRAIN, a_run, record_run
 from tests.ui.deployed.conftest import Site
+
+from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain.keys import AttemptKey
+from tipcflow.domain.run_documents import FailuresDocument
+from tipcflow.store import Store
 
 pytestmark = pytest.mark.process
 FOLDER = Path(__file__).parents[3] / "docker/monitoring"
@@ -46,6 +52,14 @@ def _value(client: httpx.Client, query: str) -> float | None:
     return float(found[0]["value"][1]) if len(found) == 1 else None
 
 
+def _firing(client: httpx.Client, alert: str) -> list[dict[str, str]]:
+    """The labels of the firing alerts of a rule."""
+    alerts = client.get("/api/v1/alerts").json()["data"]["alerts"]
+    return [
+        each["labels"] for each in alerts if each["labels"]["alertname"] == alert and each["state"] == "firing"
+    ]
+
+
 def test_scraped_values_match_the_database(prometheus: httpx.Client) -> None:
     until(lambda: _value(prometheus, 'tipcflow_runs{status="regression"}') == 1.0)
     assert _value(prometheus, 'tipcflow_runs{status="pass"}') == 1.0
@@ -63,6 +77,16 @@ def test_all_rules_are_evaluated_without_an_error(prometheus: httpx.Client) -> N
     assert {rule["name"] for rule in rules()} == names
 
 
+def test_node_that_is_lost_in_its_first_run_fires_an_alert(prometheus: httpx.Client, site: Site) -> None:
+    with Store.open(f"sqlite:///{site.home / 'tipcflow.db'}") as store:
+        run = record_run(store, a_run("run-lost", created_at=store.now()), status=Status.INFRA_FAILURE)
+        lost = Failure(failure_class=FailureClass.NODE_LOST, node="node-b")
+        store.documents.put(run.id, FailuresDocument({AttemptKey(TRAIN, 1): lost}))
+    until(lambda: _firing(prometheus, "TipcflowNodeLost"))
+    (labels,) = _firing(prometheus, "TipcflowNodeLost")
+    assert labels["node"] == "node-b"
+
+
 def test_wrong_token_is_a_down_target_and_its_alert_fires(
     prometheus: httpx.Client, site: Site, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -73,13 +97,9 @@ def test_wrong_token_is_a_down_target_and_its_alert_fires(
         (target,) = prometheus.get("/api/v1/targets").json()["data"]["activeTargets"]
         return target["health"] == "down" and "40" in target["lastError"]
 
-    def firing() -> bool:
-        alerts = prometheus.get("/api/v1/alerts").json()["data"]["alerts"]
-        return any(a["labels"]["alertname"] == "TipcflowUnreachable" and a["state"] == "firing" for a in alerts)
-
     try:
         until(refused)
-        until(firing)
+        until(lambda: _firing(prometheus, "TipcflowUnreachable"))
     finally:
         token.write_text(site.token)
     until(lambda: _value(prometheus, 'up{job="tipcflow"}') == 1.0)

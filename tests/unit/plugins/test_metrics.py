@@ -1,7 +1,7 @@
 """The route for Prometheus: nothing without the token, and text that Prometheus' own parser reads."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from fastapi import FastAPI
@@ -10,10 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.stories import TRAIN, a_run, record_run
 from tests.unit.domain.alert.test_entry import alert, moved
 
-from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain import Cluster, Failure, FailureClass, Node, Status
 from tipcflow.domain.alert.entry import AlertEvent, AlertState, EventKind
 from tipcflow.domain.keys import AttemptKey
-from tipcflow.domain.run_documents import FailuresDocument
+from tipcflow.domain.run_documents import ClusterDocument, FailuresDocument
 from tipcflow.store import Store
 from tipcflow_pages import metrics
 from tipcflow_pages.web.errors import handlers
@@ -61,6 +61,7 @@ def test_metrics_export_the_numbers_of_the_database(client: TestClient, store: S
     assert found["tipcflow_runs", (("status", "pass"),)] == 1
     assert found["tipcflow_runs", (("status", "regression"),)] == 0
     assert found["tipcflow_runs_unfinished", ()] == 1
+    assert found["tipcflow_last_verdict_timestamp_seconds", ()] == pytest.approx(now - 40, abs=1)
     assert found["tipcflow_queue_length", ()] == 1
     assert 40 <= found["tipcflow_queue_oldest_seconds", ()] < 100
     assert found["tipcflow_node_runs", (("node", "node-a"), ("status", "failed"))] == 1
@@ -72,14 +73,24 @@ def test_metrics_export_the_numbers_of_the_database(client: TestClient, store: S
     assert found["tipcflow_node_slowdown_ratio", (("node", "node-a"),)] == 0.25
 
 
+def a_cluster(nodes: Mapping[str, str]) -> Cluster:
+    """The cluster with nodes of these names and addresses."""
+    made = (Node(name=name, address=at, python="/p", workspace="/w") for name, at in nodes.items())
+    return Cluster(name="local", nodes=tuple(made))
+
+
 def test_metrics_export_leases_lost_nodes_and_false_alerts(client: TestClient, store: Store) -> None:
     now = store.now()
     run = record_run(store, a_run("20261121t000001-a-0000", created_at=now - 100), status=Status.INFRA_FAILURE)
     lost = Failure(failure_class=FailureClass.NODE_LOST, node="node-b")
     store.documents.put(run.id, FailuresDocument({AttemptKey(TRAIN, number): lost for number in (1, 2)}))
-    for number, slots, leased_at in ((2, [("node-b", 0), ("node-b", 1)], now), (3, [("node-c", 0)], now - 900)):
-        store.runs.create(a_run(f"20261121t00000{number}-a-0000", created_at=now - 50))
-        store.leases.acquire(f"20261121t00000{number}-a-0000", slots, owner="o", ttl_s=600, now=leased_at)
+    nodes = {"node-b": "10.0.0.2", "node-c": "10.0.0.3"}
+    for number, node, slots, leased_at in ((2, "node-b", (0, 1), now), (3, "node-c", (0,), now - 900)):
+        other = f"20261121t00000{number}-a-0000"
+        store.runs.create(a_run(other, created_at=now - 50))
+        store.documents.put(other, ClusterDocument(a_cluster(nodes)))
+        held = [(nodes[node], slot) for slot in slots]
+        store.leases.acquire(other, held, owner="o", ttl_s=600, now=leased_at)
     for number in (1, 2, 3):
         first = f"20261121t00000{number}-a-0000"
         draft = alert(moved("ips", 0.8), first=first, newest=first, first_at=now - number, newest_at=now - number)
@@ -97,6 +108,7 @@ def test_metrics_export_leases_lost_nodes_and_false_alerts(client: TestClient, s
         ("tipcflow_node_lost_steps", (("node", "node-a"),)): 0,
         ("tipcflow_node_lost_steps", (("node", "node-b"),)): 2,
     }
+    assert found["tipcflow_node_last_loss_timestamp_seconds", (("node", "node-b"),)] > now - 1
     alerts = {dict(labels)["state"]: value for (name, labels), value in found.items() if name == "tipcflow_alerts"}
     assert {state for state, value in alerts.items() if value} == {"new", "invalid"}
     assert (alerts["new"], alerts["invalid"]) == (1, 2)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import Cluster, InfraError, Plan, SlurmStep
 from tipcflow.domain.numbers.units import limit, utc_minute
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.domain.run_documents import ClusterDocument
 from tipcflow.execute.allocation.client import LOGIN, SlurmClient
 from tipcflow.execute.allocation.document import AllocationDocument
@@ -292,7 +293,10 @@ def held(
     nodelist = _needed(resolved, plan)
     with Allocation(store, run, resolved.cluster, connect, nodes=len(plan.nodes), nodelist=nodelist) as allocation:
         try:
+            since = store.now()
+            store.documents.put(run, AllocationWaitDocument(since=since, until=since + wait_s))
             job = _await(allocation, wait_s=wait_s, note=note, cancel=cancel)
+            store.documents.remove(run, AllocationWaitDocument)
             note(f"Slurm job {job.id} has nodes {job.nodelist}")
             cluster = allocation.allocated(job)
             if why := allocation.contact(cluster):

@@ -1,15 +1,17 @@
 """Numbers of a deployment for its monitoring: runs, the queue, leases, nodes, deliveries."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Text, func, select, type_coerce
 
 from tipcflow.domain import FailureClass
-from tipcflow.domain.run_documents import FailuresDocument
-from tipcflow.store.base import Part, clock
-from tipcflow.store.leases.rows import all_leases, all_requests
+from tipcflow.domain.keys import AttemptKey
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
+from tipcflow.domain.run_documents import ClusterDocument, FailuresDocument
+from tipcflow.store.base import Part, among, clock
+from tipcflow.store.leases.rows import Lease, all_leases, all_requests
 from tipcflow.store.schema import alerts, attempts, documents, node_histories, outbox, runs
 
 # Attempts of which a scrape reads the records of all nodes.
@@ -24,10 +26,13 @@ class Operation:
         at: time by the database's clock, seconds since the epoch.
         runs: number of ended runs by status.
         unfinished: number of runs without a status, of any age.
-        queued: number of runs that wait for slots; `oldest_queued_s` is the longest wait, 0 without one.
+        last_verdict: end of the newest ended run, seconds since the epoch; 0 without one.
+        queued: number of runs that wait for slots, or for an allocation by Slurm; `oldest_queued_s` is the longest
+            wait, 0 without one.
         leases: (node, whether the lease has expired) -> number of slots.
         node_runs: (node, status) -> number of ended runs.
         node_lost: node -> number of steps that ended because the node was lost.
+        node_last_loss: node -> end of the newest of these steps, seconds since the epoch.
         node_last: node -> end of its newest finished run, seconds since the epoch.
         latencies: trigger -> seconds from the creation of a run to its status, sorted.
         ingest_lags: seconds from the end of an attempt's last job to its stored results, sorted; of the newest
@@ -41,11 +46,13 @@ class Operation:
     at: float
     runs: Mapping[str, int] = field(default_factory=dict)
     unfinished: int = 0
+    last_verdict: float = 0.0
     queued: int = 0
     oldest_queued_s: float = 0.0
     leases: Mapping[tuple[str, bool], int] = field(default_factory=dict)
     node_runs: Mapping[tuple[str, str], int] = field(default_factory=dict)
     node_lost: Mapping[str, int] = field(default_factory=dict)
+    node_last_loss: Mapping[str, float] = field(default_factory=dict)
     node_last: Mapping[str, float] = field(default_factory=dict)
     latencies: Mapping[str, list[float]] = field(default_factory=dict)
     ingest_lags: Sequence[float] = ()
@@ -66,35 +73,87 @@ class OperationQueries(Part):
         """
         with self._read() as connection:
             at = clock(connection)
-            waits = [at - request.created_at for request in all_requests(connection) if request.live(at)]
+            waits = _waits(connection, at)
             unfinished = select(func.count()).select_from(runs).where(runs.c.status.is_(None))
             pending = outbox.c.done_at.is_(None)
             deliveries, oldest = connection.execute(
                 select(func.count(), func.min(outbox.c.received_at)).where(pending)
             ).one()
             ended = _ended(connection, at - window_s)
+            held = all_leases(connection)
+            names = _names(connection, held)
+            losses = _losses(connection, at - window_s)
             return Operation(
                 at=at,
                 unfinished=int(connection.execute(unfinished).scalar_one()),
                 queued=len(waits),
                 oldest_queued_s=max(waits, default=0.0),
-                leases=Counter((lease.node, not lease.live(at)) for lease in all_leases(connection)),
-                node_lost=lost_steps(connection, at - window_s),
+                leases=Counter((names[lease.run, lease.node], not lease.live(at)) for lease in held),
+                node_lost=Counter(node for node, _ in losses),
+                node_last_loss=_newest(losses),
                 ingest_lags=_ingest_lags(connection, at - window_s),
                 slowdowns=_slowdowns(connection),
                 alerts=_alerts(connection, at - window_s),
                 deliveries=int(deliveries),
                 oldest_delivery_s=max(0.0, at - oldest) if oldest is not None else 0.0,
                 runs=ended.statuses,
+                last_verdict=ended.last,
                 node_runs=ended.of_nodes,
                 node_last=ended.node_last,
                 latencies=ended.latencies,
             )
 
 
+def _waits(connection: Connection, at: float) -> list[float]:
+    """Return how long each run has waited for slots, or for an allocation by Slurm, seconds."""
+    waits = [at - request.created_at for request in all_requests(connection) if request.live(at)]
+    query = (
+        select(documents.c.run, documents.c.body)
+        .join(runs, runs.c.id == documents.c.run)
+        .where(runs.c.status.is_(None), documents.c.name == AllocationWaitDocument.NAME)
+    )
+    for run, body in connection.execute(query):
+        wait = AllocationWaitDocument.load(run, body)
+        if at < wait.until:
+            waits.append(max(0.0, at - wait.since))
+    return waits
+
+
+def _names(connection: Connection, leases: Iterable[Lease]) -> dict[tuple[str, str], str]:
+    """Return (run, address) -> name of a node in the run's cluster, or the address if the name is unknown.
+
+    Runs of a cluster name its nodes alike, so that in general one document per cluster is read.
+    """
+    held: dict[str, set[str]] = defaultdict(set)
+    for lease in leases:
+        held[lease.run].add(lease.node)
+    query = select(runs.c.id, runs.c.cluster).where(among(connection, runs.c.id, held))
+    newest = connection.execute(query.order_by(runs.c.created_at.desc()))
+    clusters = {row.id: row.cluster for row in newest}
+    known: dict[tuple[str, str], str] = {}
+    for run, cluster in clusters.items():
+        if any((cluster, address) not in known for address in held[run]):
+            for address, name in _addresses(connection, run):
+                known.setdefault((cluster, address), name)
+    return {
+        (run, address): known.get((cluster, address), address)
+        for run, cluster in clusters.items()
+        for address in held[run]
+    }
+
+
+def _addresses(connection: Connection, run: str) -> list[tuple[str, str]]:
+    """Return (address, name) of each node of a run's cluster; not validated, because a cluster may be large."""
+    query = select(documents.c.body).where(documents.c.run == run, documents.c.name == ClusterDocument.NAME)
+    body = connection.execute(query).scalar()
+    nodes = body.get("nodes", []) if isinstance(body, Mapping) else []
+    return [(str(node.get("address", "")), str(node.get("name", ""))) for node in nodes]
+
+
 @dataclass(frozen=True)
 class _Ended:
     statuses: Mapping[str, int]
+    last: float
     of_nodes: Mapping[tuple[str, str], int]
     node_last: Mapping[str, float]
     latencies: Mapping[str, list[float]]
@@ -105,16 +164,18 @@ def _ended(connection: Connection, since: float) -> _Ended:
     query = select(*columns).where(runs.c.created_at >= since, runs.c.status.is_not(None))
     statuses: Counter[str] = Counter()
     of_nodes: Counter[tuple[str, str]] = Counter()
+    newest = 0.0
     last: dict[str, float] = {}
     latencies: dict[str, list[float]] = defaultdict(list)
     for status, trigger, nodes, created_at, ended_at in connection.execute(query):
         statuses[status] += 1
+        newest = max(newest, ended_at)
         latencies[trigger].append(max(0.0, ended_at - created_at))
         for node in nodes:
             of_nodes[node, status] += 1
             last[node] = max(last.get(node, 0.0), ended_at)
     in_order = {trigger: sorted(seconds) for trigger, seconds in latencies.items()}
-    return _Ended(statuses, of_nodes, last, in_order)
+    return _Ended(statuses, newest, of_nodes, last, in_order)
 
 
 def _ingest_lags(connection: Connection, since: float) -> list[float]:
@@ -152,19 +213,39 @@ def _alerts(connection: Connection, since: float) -> dict[str, int]:
 
 
 def lost_steps(connection: Connection, since: float) -> Counter[str]:
-    """Return node -> number of steps that ended with class `node_lost`.
+    """Return node -> number of steps that ended with class `node_lost`."""
+    return Counter(node for node, _ in _losses(connection, since))
+
+
+def _losses(connection: Connection, since: float) -> list[tuple[str, float]]:
+    """Return (node, end of the step) of the steps that ended with class `node_lost`.
 
     Most runs have no failure, and few have one of that class.
     """
     word = FailureClass.NODE_LOST.value
     query = (
-        select(documents.c.run, documents.c.body)
+        select(documents.c.run, documents.c.body, documents.c.updated_at)
         .join(runs, runs.c.id == documents.c.run)
         .where(runs.c.created_at >= since, documents.c.name == FailuresDocument.NAME)
         .where(type_coerce(documents.c.body, Text).contains(f'"{word}"'))
     )
-    lost: Counter[str] = Counter()
-    for run, body in connection.execute(query):
-        failures = FailuresDocument.load(run, body).root.values()
-        lost.update(failure.node for failure in failures if failure.failure_class == FailureClass.NODE_LOST)
-    return lost
+    lost = [
+        (run, key, failure.node, updated_at)
+        for run, body, updated_at in connection.execute(query).all()
+        for key, failure in FailuresDocument.load(run, body).root.items()
+        if failure.failure_class == FailureClass.NODE_LOST
+    ]
+    columns = (attempts.c.run, attempts.c.step, attempts.c.attempt, attempts.c.ended_at)
+    ended = select(*columns).where(among(connection, attempts.c.run, {run for run, *_ in lost}))
+    ends: dict[tuple[str, AttemptKey | str], float | None] = {
+        (run, AttemptKey(step, number)): at for run, step, number, at in connection.execute(ended)
+    }
+    # A failure before the first step has no attempt, and that of an attempt is stored before the attempt's end.
+    return [(node, ends.get((run, key)) or updated_at) for run, key, node, updated_at in lost]
+
+
+def _newest(losses: Iterable[tuple[str, float]]) -> dict[str, float]:
+    newest: dict[str, float] = {}
+    for node, at in losses:
+        newest[node] = max(newest.get(node, 0.0), at)
+    return newest

@@ -15,6 +15,7 @@ from tipcflow.execute.allocation import client, hold
 from tipcflow.execute.allocation.document import AllocationDocument
 from tipcflow.execute.allocation.leftovers import end_leftovers
 from tipcflow.store import Store
+from tipcflow.store.queries.operation import OperationQueries
 from tipcflow.transport.connect import connect
 
 pytestmark = pytest.mark.process
@@ -346,9 +347,11 @@ def test_nodes_are_held_until_the_end_of_the_run(
     monkeypatch.setattr(hold, "replan", lambda store, run, resolved, cluster: clusters.append(cluster))
     plan: Any = SimpleNamespace(nodes=("slurm-1", "slurm-2"))
     notes: list[str] = []
+    queued: list[int] = []
 
     def note(line: str) -> None:
         notes.append(line)
+        queued.append(OperationQueries(store.database).numbers(60.0).queued)
         login.become("1", "RUNNING", "n[3-4]")
 
     def fail() -> None:
@@ -364,6 +367,7 @@ def test_nodes_are_held_until_the_end_of_the_run(
         fail()
     assert [node.name for node in clusters[0].nodes] == ["n3", "n4"]
     assert notes[-1] == "Slurm job 1 has nodes n[3-4]"
+    assert queued == [1, 0]
     assert login.jobs() == ["1 CANCELLED"]
 
 

@@ -4,10 +4,11 @@ import pytest
 from tests.support.stories import TRAIN, a_plan, a_record, a_run, record_run
 from tests.unit.domain.alert.test_entry import alert, moved
 
-from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain import Cluster, Failure, FailureClass, Node, Status
 from tipcflow.domain.alert.entry import AlertEvent, AlertState, EventKind
 from tipcflow.domain.keys import AttemptKey
-from tipcflow.domain.run_documents import FailuresDocument
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
+from tipcflow.domain.run_documents import ClusterDocument, FailuresDocument
 from tipcflow.report.overview.node_history import NodeChange, NodeHistory, NodeTrend
 from tipcflow.store import Store
 from tipcflow.store.queries.operation import OperationQueries
@@ -24,6 +25,7 @@ def test_empty_database_has_zero_numbers(queries: OperationQueries, store: Store
     numbers = queries.numbers(DAY)
     assert (numbers.runs, numbers.unfinished, numbers.queued, numbers.oldest_queued_s) == ({}, 0, 0, 0.0)
     assert (numbers.leases, numbers.deliveries, numbers.oldest_delivery_s) == ({}, 0, 0.0)
+    assert (numbers.last_verdict, numbers.node_last_loss) == (0.0, {})
     assert abs(numbers.at - store.now()) < 60
 
 
@@ -39,6 +41,8 @@ def test_runs_of_the_window_are_counted(queries: OperationQueries, store: Store)
     assert numbers.latencies == {"pr": [20.0, 20.0]}
     assert numbers.node_runs[("node-a", "failed")] == 1
     assert numbers.node_last["node-b"] == pytest.approx(now - 70)
+    assert numbers.last_verdict == pytest.approx(now - 70, abs=1)
+    assert queries.numbers(85.0).last_verdict == 0.0
     assert queries.numbers(4 * DAY).runs == {"pass": 2, "failed": 1}
 
 
@@ -59,6 +63,41 @@ def test_queue_and_leases(queries: OperationQueries, store: Store) -> None:
     assert numbers.leases == {("node-b", False): 2, ("node-c", True): 1}
 
 
+def test_runs_that_wait_for_an_allocation_are_queued(queries: OperationQueries, store: Store) -> None:
+    now = store.now()
+    times = ((now - 70, now + 600), (now - 9000, now - 10), (now - 300, now + 600))
+    for number, (since, until) in enumerate(times):
+        run = store_run(store, f"20261121t00000{number}-a-0000", now - 9000)
+        store.documents.put(run, AllocationWaitDocument(since=since, until=until))
+    store.runs.finish(run, Status.CANCELLED, "stopped in the queue", now)
+    numbers = queries.numbers(DAY)
+    assert numbers.queued == 1, "neither a controller that died nor a run that ended in the queue"
+    assert 70 <= numbers.oldest_queued_s < 130
+
+
+def a_cluster(name: str, **addresses: str) -> ClusterDocument:
+    """A cluster with nodes of these names."""
+    nodes = (Node(name=node, address=at, python="/p", workspace="/w") for node, at in addresses.items())
+    return ClusterDocument(Cluster(name=name, nodes=tuple(nodes)))
+
+
+def test_leases_are_counted_by_the_names_of_nodes(queries: OperationQueries, store: Store) -> None:
+    lab = a_cluster("lab", a="10.0.0.1", b="10.0.0.2")
+    for number, cluster, known, address in (
+        (1, "lab", lab, "10.0.0.1"),
+        (2, "lab", None, "10.0.0.2"),  # named by the other run of its cluster
+        (3, "lab", a_cluster("lab", a="10.0.0.1"), "10.0.0.3"),
+        (4, "other", a_cluster("other", gpu="10.0.0.1"), "10.0.0.1"),
+    ):
+        run = f"20261121t00000{number}-a-0000"
+        store.runs.create(a_run(run, cluster=cluster, created_at=store.now() + number))
+        if known:
+            store.documents.put(run, known)
+        store.leases.acquire(run, [(address, number)], owner="o", ttl_s=600)
+    leases = queries.numbers(DAY).leases
+    assert leases == {(node, False): 1 for node in ("a", "b", "gpu", "10.0.0.3")}
+
+
 def test_lost_nodes_are_counted_from_failures(queries: OperationQueries, store: Store) -> None:
     for number, kind in enumerate((FailureClass.NODE_LOST, FailureClass.HANG)):
         run = record_run(
@@ -67,6 +106,24 @@ def test_lost_nodes_are_counted_from_failures(queries: OperationQueries, store: 
         failure = Failure(failure_class=kind, node="node-b", log_line='the line names "node_lost"')
         store.documents.put(run.id, FailuresDocument({AttemptKey(TRAIN, 1): failure}))
     assert queries.numbers(DAY).node_lost == {"node-b": 1}
+
+
+def test_newest_loss_of_a_node_is_the_end_of_its_step(queries: OperationQueries, store: Store) -> None:
+    now = store.now()
+    run = "20261121t000001-a-0000"
+    store.runs.create(a_run(run, created_at=now - 100), a_plan())
+    lost = Failure(failure_class=FailureClass.NODE_LOST, node="node-b")
+    for number, ended in ((1, now - 50), (2, now - 30)):
+        assert store.attempts.open(run, TRAIN, ["node-b"], now - 90) == number
+        store.documents.merge(run, FailuresDocument, {AttemptKey(TRAIN, number): lost})
+        store.attempts.close(run, TRAIN, number, Status.INFRA_FAILURE, "", [], ended)
+    assert queries.numbers(DAY).node_last_loss == {"node-b": pytest.approx(now - 30, abs=1)}
+    before = lost.model_copy(update={"node": "node-a"})
+    store.documents.merge(run, FailuresDocument, {FailuresDocument.BEFORE: before})
+    losses = queries.numbers(DAY).node_last_loss
+    assert losses["node-b"] == pytest.approx(now - 30, abs=1), "another failure of its run is no loss of node-b"
+    assert losses["node-a"] >= now - 1
+    assert queries.numbers(99.0).node_last_loss == {}
 
 
 def test_alerts_of_the_window_are_counted_by_state(queries: OperationQueries, store: Store) -> None:
