@@ -45,6 +45,7 @@ from tipcflow.store import Store  # noqa: E402
 
 GOAL_MS, GOAL_KIB = 200.0, 300.0
 MEASURED_RUNS = 60
+METRICS_TOKEN = "token-of-this-benchmark"
 
 
 def client() -> TestClient:
@@ -54,7 +55,8 @@ def client() -> TestClient:
 
     app = create_app()
     app.dependency_overrides[may_read] = lambda: None
-    return TestClient(app, headers={"Accept": "text/html"})
+    os.environ["AIRFLOW_CONN_TIPCFLOW_METRICS"] = json.dumps({"conn_type": "generic", "password": METRICS_TOKEN})
+    return TestClient(app, headers={"Accept": "text/html", "Authorization": f"Bearer {METRICS_TOKEN}"})
 
 
 def measure(requested: TestClient, path: str, times: int) -> dict[str, Any]:
@@ -117,6 +119,8 @@ def paths(chains: int, run: Run, runs: list[Run]) -> dict[str, str]:
         "quarantines": "/quarantines",
         "A/B": "/ab?days=365",
         "scaling": "/scaling",
+        "Prometheus": "/metrics",
+        "Prometheus, 90 days": "/metrics?days=90",
         **_data(),
         "series, 1 line": f"/series?{lines(measured, 1)}",
         "series, 8 lines": f"/series?{lines(measured, 8)}&last=200",
