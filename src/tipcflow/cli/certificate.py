@@ -89,11 +89,47 @@ def verify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print problems as JSON.")] = False,
 ) -> None:
-    """Verify the hashes of a certificate and of collected files next to it; exit code 1 if one differs."""
+    """Verify the hashes of a certificate and of collected files next to it; exit code 1 if one differs.
+
+    The collected files of a RUN must exist. Without files next to a FILE, only the certificate is verified.
+    """
     from tipcflow.execute.collect.log_archive import content_hash, is_kept
     from tipcflow.report import verify as problems_of
 
     file, kept = _certificate_file(run)
+    document = _document(file)
+    named = document.get("files")
+    names = list(named) if isinstance(named, dict) else []
+    hashes = {name: content_hash(file.parent / name) for name in names if is_kept(file.parent / name)}
+    damaged: list[str] = []
+    if kept is not None:
+        stored, damaged = _stored_hashes(kept, [name for name in names if name not in hashes])
+        hashes |= stored
+    # Without collected files next to a file, only the certificate's own hashes are checked.
+    problems = [*problems_of(document, files=hashes or None), *damaged]
+    if names and not hashes and not damaged and not _is_path(run):
+        places = [str(file.parent), *([kept.url] if kept is not None else [])]
+        problems.append(f"the collected files of the run are missing: 0 of {len(names)} in {' or '.join(places)}")
+    if keys:
+        problems += _signature_problems(file, document, keys)
+    if as_json:
+        counts = {"compared": len(hashes), "listed": len(names)}
+        signed = bool(keys) and not problems
+        typer.echo(json.dumps({"file": str(file), "problems": problems, "signed": signed, **counts}))
+    else:
+        checked = f"{len(hashes)} of {len(names)} collected files checked"
+        if names and not hashes:
+            checked = f"the certificate alone: 0 of {len(names)} collected files next to it"
+        typer.echo("\n".join(problems) or f"{file}: valid ({checked}{', signature valid' if keys else ''})")
+    raise typer.Exit(exit_code(Status.FAILED) if problems else 0)
+
+
+def _document(file: Path) -> dict[str, Any]:
+    """The JSON object in the file of a certificate.
+
+    Raises:
+        ConfigError: the file cannot be read, or has none.
+    """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -104,23 +140,7 @@ def verify(
         raise ConfigError("is not a certificate", file=str(file), line=line, expected="a JSON object") from error
     if not isinstance(document, dict):
         raise ConfigError("is not a certificate", file=str(file), expected="a JSON object")
-    named = document.get("files")
-    names = list(named) if isinstance(named, dict) else []
-    hashes = {name: content_hash(file.parent / name) for name in names if is_kept(file.parent / name)}
-    damaged: list[str] = []
-    if kept is not None:
-        stored, damaged = _stored_hashes(kept, [name for name in names if name not in hashes])
-        hashes |= stored
-    # Without collected files next to it, only the certificate's own hashes are checked.
-    problems = [*problems_of(document, files=hashes or None), *damaged]
-    if keys:
-        problems += _signature_problems(file, document, keys)
-    if as_json:
-        typer.echo(json.dumps({"file": str(file), "problems": problems, "signed": bool(keys) and not problems}))
-    else:
-        checked = f"{len(hashes)} of {len(names)} collected files checked{', signature valid' if keys else ''}"
-        typer.echo("\n".join(problems) or f"{file}: valid ({checked})")
-    raise typer.Exit(exit_code(Status.FAILED) if problems else 0)
+    return document
 
 
 def _signature_problems(file: Path, document: dict[str, Any], keys: Sequence[Path]) -> list[str]:
@@ -161,6 +181,11 @@ def _stored_hashes(kept: "RunFiles", names: Sequence[str]) -> tuple[dict[str, st
     return hashes, damaged
 
 
+def _is_path(run: str) -> bool:
+    """Whether the argument is the path of a file, not the ID of a run."""
+    return run.endswith(".json") or Path(run).is_file()
+
+
 def _certificate_file(run: str) -> tuple[Path, "RunFiles | None"]:
     """The file of that path, or of that run; and the run's files, if there is an object store.
 
@@ -175,7 +200,7 @@ def _certificate_file(run: str) -> tuple[Path, "RunFiles | None"]:
     from tipcflow.execute.collect.run_files import RunFiles
     from tipcflow.store import Store
 
-    if run.endswith(".json") or Path(run).is_file():
+    if _is_path(run):
         return Path(run), None
     with Store.open() as store:
         run_id = store.runs.find(run).id

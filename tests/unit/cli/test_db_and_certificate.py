@@ -72,7 +72,11 @@ def test_a_certificate_is_verified(tipcflow: Callable[..., Any], tmp_path: Path)
     mine = tmp_path / "certificate.json"
     mine.write_text(golden.read_text())
     result = tipcflow("certificate", "verify", str(mine))
-    assert (result.code, ": valid (" in result.out) == (0, True), result.err
+    alone = f"{mine}: valid (the certificate alone: 0 of 1 collected files next to it)\n"
+    assert (result.code, result.out) == (0, alone), result.err
+    assert json.loads(tipcflow("certificate", "verify", str(mine), "--json").out) == {
+        "file": str(mine), "problems": [], "signed": False, "compared": 0, "listed": 1,
+    }  # fmt: skip
     mine.write_text(golden.read_text().replace('"pass"', '"failed"', 1))
     result = tipcflow("certificate", "verify", str(mine))
     assert result.code == 1
@@ -98,7 +102,8 @@ def test_the_certificate_of_a_run_is_verified(tipcflow: Callable[..., Any], home
     file.parent.mkdir(parents=True)
     file.write_text(golden.read_text())
     result = tipcflow("certificate", "verify", run.id[:10])
-    assert (result.code, result.out.startswith(f"{file}: valid (")) == (0, True), result.err
+    missing = f"the collected files of the run are missing: 0 of 1 in {file.parent}\n"
+    assert (result.code, result.out) == (1, missing), result.err
     assert "no such run" in tipcflow("certificate", "verify", "2027").err
 
 
@@ -121,9 +126,16 @@ def test_certificate_of_the_object_store_is_verified_with_its_files(
     assert (result.code, "valid (3 of 3 collected files checked)" in result.out) == (0, True), (
         result.out + result.err
     )
+    gone = (objects / "runs").rename(objects / "gone")
+    shutil.rmtree(home / "objects")
+    result = tipcflow("certificate", "verify", run)
+    places = f"{home}/runs/{run} or file://{objects}/runs/{run}"
+    missing = f"the collected files of the run are missing: 0 of 3 in {places}\n"
+    assert (result.code, result.out) == (1, missing), result.err
+    gone.rename(objects / "runs")
     log = next((objects / "runs").rglob("main.log"))
     log.write_bytes(log.read_bytes()[:-1])
-    shutil.rmtree(home / "objects")
+    shutil.rmtree(home / "objects", ignore_errors=True)
     result = tipcflow("certificate", "verify", run)
     assert result.code == 1
     assert "is damaged: its SHA-256 differs" in result.out
