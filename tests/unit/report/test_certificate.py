@@ -101,6 +101,19 @@ def test_a_verdict_that_does_not_follow(build: ModuleType) -> None:
     assert verify(forged) == ["stored verdict pass; content evaluates to failed"]
 
 
+@pytest.mark.parametrize(
+    ("leg", "problems"),
+    [(Status.PASS, []), (Status.FAILED, ["stored verdict infra_failure; content evaluates to failed"])],
+)
+def test_infra_failure_may_replace_a_green_verdict_only(
+    build: ModuleType, leg: Status, problems: list[str]
+) -> None:
+    """Something was left on a node, or the certificate could not be signed."""
+    facts = build.facts(step_status={**build.facts().step_status, build.EVAL: leg})
+    run = build.run(status=Status.INFRA_FAILURE, reason="a process was left on node-a")
+    assert verify(certificate(facts, run, ())) == problems
+
+
 def test_files_are_compared(build: ModuleType) -> None:
     path = next(iter(FILES))
     assert verify(made(build), files={}) == [f"file {path} is missing"]

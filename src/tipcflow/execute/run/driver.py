@@ -27,6 +27,7 @@ from tipcflow.execute.run import status_spool as spool
 from tipcflow.execute.run.confirmation import queue_confirmation
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.verdict import confirm
+from tipcflow.execute.verdict.signature import signing_key
 from tipcflow.transport.connect import connect
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class ChainRun:
         return run
 
     def _guarded(self) -> Run:
+        signing_key()  # an unusable key is an error before hours of training
         resolved, plan = resolve(self._store, self.request, self.id, home=self._home)
         wait_s = self.request.waits_s(resolved.policy)
         with hold.held(

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import ConfigError, Plan, Run, Status, Step, TipcflowError
+from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.run_documents import JudgementDocument, LeaseDocument, LeftoversDocument
 from tipcflow.execute.alerts.track import track_alone
 from tipcflow.execute.allocation import hold
+from tipcflow.execute.collect.log_archive import compress_logs
 from tipcflow.execute.collect.store_files import note_lost_files
 from tipcflow.execute.failure.dependencies import refusal
 from tipcflow.execute.leases.keeper import TASK_WAITER_S
@@ -27,7 +28,7 @@ from tipcflow.execute.run.step import StepTask
 from tipcflow.execute.source.opened import note_opened
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict import judge as judgement
-from tipcflow.execute.verdict.conclusion import run_status
+from tipcflow.execute.verdict.conclusion import run_status, without_proof
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -288,27 +289,31 @@ def judge_run(context: TaskContext) -> tuple[Status, str]:
 
 
 def finish_run(context: TaskContext) -> Run:
-    """Store the run's verdict and write its certificate.
+    """Write the run's certificate and store the run's verdict.
 
-    A run that could not be judged is an `infra_failure`: every run gets a status.
+    A run that could not be judged is an `infra_failure`: every run gets a status. So is a green run whose
+    certificate cannot be signed or stored; another call does that after a repair, and stores the verdict.
     """
     store, run = context.store, context.run_id
     judged = store.documents.get(run, JudgementDocument)
     known = store.runs.get(run)
     if known.status is not None and judged is None:
         return known
+    ended_at = time.time()
     if judged is None:
         status, reason = Status.INFRA_FAILURE, "the run could not be judged: see the log of task `judge`"
     else:
-        status, reason = judged.status, judged.reason
-        ended = known.model_copy(update={"status": status, "reason": reason})
+        verdict = {"status": judged.status, "reason": judged.reason, "ended_at": ended_at}
+        ended = _certified(context, known.model_copy(update=verdict))
+        status, reason = ended.status or Status.INFRA_FAILURE, ended.reason
         # Before the run has its status: a task that dies here is repeated, and tracks the same run once.
         results = store.checks.results(run)
         _aside(context, "its alerts", lambda: track_alone(store, context.home, ended, results))
-    store.runs.finish(run, status, reason, time.time())
+    store.runs.finish(run, status, reason, ended_at)
     if judged is not None:
         _aside(context, "the files that it opened", lambda: note_opened(store, run, context.home))
-        _certify(context)
+        # Last: the line above reads files as they were fetched.
+        compress_logs(context.home / "runs" / run)
     return store.runs.get(run)
 
 
@@ -320,13 +325,21 @@ def _aside(context: TaskContext, what: str, store: Callable[[], object]) -> None
         context.note(f"{what} could not be stored: {error!r}")
 
 
-def _certify(context: TaskContext) -> None:
-    try:
-        judgement.write_certificate(context.store, context.run_id, context.home)
-    except ConfigError as error:
-        context.note(f"the certificate is not signed: {error}")
-    if problem := judgement.store_certificate(context.run_id, context.home):
-        context.note(problem)
+def _certified(context: TaskContext, ended: Run) -> Run:
+    """Write, sign and store the certificate of a run that ends; return the run with its final status."""
+    store, home = context.store, context.home
+    unsigned = judgement.why_unsigned(ended.id, home)
+    if unsigned:
+        context.note(unsigned)
+        ended = without_proof(store, ended, unsigned)
+    judgement.write_certificate(store, ended.id, home, ended=ended, sign=not unsigned)
+    if missing := judgement.store_certificate(ended.id, home):
+        context.note(missing)
+        final = without_proof(store, ended, missing)
+        if final is not ended:
+            judgement.write_certificate(store, ended.id, home, ended=final, sign=not unsigned)
+        return final
+    return ended
 
 
 def record_own_failure(context: TaskContext, step_id: str, error: BaseException) -> None:

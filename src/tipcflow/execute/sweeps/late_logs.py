@@ -11,12 +11,13 @@ from tipcflow.domain import InfraError, Node, TipcflowError
 from tipcflow.domain.keys import MemberKey
 from tipcflow.domain.run_documents import CertificateDocument, ClusterDocument, LateLogs, LateLogsDocument
 from tipcflow.execute.collect.kept_files import CERTIFICATE
+from tipcflow.execute.collect.log_archive import compress_logs
 from tipcflow.execute.node.listing import jobs_by_run
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.objects.object_store import object_store
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.sweeps.maintenance import OTHER_FOLDER_S, Upkeep, place_of
-from tipcflow.execute.verdict.judge import store_certificate, write_certificate
+from tipcflow.execute.verdict.judge import store_certificate, why_unsigned, write_certificate
 from tipcflow.remote import housekeeping
 from tipcflow.store.run.members import LostMember
 
@@ -148,14 +149,20 @@ def _fetched(upkeep: Upkeep, member: LostMember, tries: int) -> LateLogs:
 def _certify(upkeep: Upkeep, run: str) -> None:
     """Write the run's certificate again, with the hashes of the new files, if this machine wrote it.
 
-    With an object store, any machine has all files of the run.
+    With an object store, any machine has all files of the run. A certificate that cannot be signed does not
+    replace a signed one, which remains valid for the files that it lists.
     """
     is_ours = (upkeep.home / "runs" / run / CERTIFICATE).is_file()
     if not is_ours and (object_store() is None or upkeep.store.documents.get(run, CertificateDocument) is None):
         return
+    if unsigned := why_unsigned(run, upkeep.home):
+        upkeep.report(f"run {run}: its certificate was not updated: {unsigned}")
+        return
     try:
         write_certificate(upkeep.store, run, upkeep.home)
+        compress_logs(upkeep.home / "runs" / run)
     except (TipcflowError, OSError) as error:
         upkeep.report(f"run {run}: its certificate was not updated: {error}")
+        return
     if problem := store_certificate(run, upkeep.home):
         upkeep.report(f"run {run}: {problem}")

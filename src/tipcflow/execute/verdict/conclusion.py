@@ -53,3 +53,14 @@ def is_neutral(store: "Store", run: Run) -> bool:
 def exit_code_of(store: "Store", run: Run) -> int:
     """Return the exit code of an ended run: that of its status, 0 for a neutral run, 2 without a status."""
     return exit_code(run.status or Status.INFRA_FAILURE, neutral=is_neutral(store, run))
+
+
+def without_proof(store: "Store", run: Run, why: str) -> Run:
+    """Return an ended run whose certificate is incomplete: an `infra_failure` if its exit code would be 0.
+
+    Args:
+        why: the reason of such a run.
+    """
+    if exit_code_of(store, run):
+        return run
+    return run.model_copy(update={"status": Status.INFRA_FAILURE, "reason": why})

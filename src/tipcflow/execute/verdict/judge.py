@@ -12,9 +12,8 @@ from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.run_documents import PolicyDocument
-from tipcflow.config.settings import settings
 from tipcflow.config.suite import find_config
-from tipcflow.domain import InfraError, Run, Status
+from tipcflow.domain import ConfigError, InfraError, Run, Status, TipcflowError
 from tipcflow.domain.run_documents import (
     CertificateDocument,
     EvidenceDocument,
@@ -22,7 +21,6 @@ from tipcflow.domain.run_documents import (
     GateDocument,
 )
 from tipcflow.execute.collect.kept_files import CERTIFICATE, SIGNATURE
-from tipcflow.execute.collect.log_archive import compress_logs
 from tipcflow.execute.collect.run_files import run_prefix
 from tipcflow.execute.collect.store_files import certified_files
 from tipcflow.execute.objects.object_store import object_store
@@ -30,7 +28,7 @@ from tipcflow.execute.quarantine.applied import note_quarantined
 from tipcflow.execute.quarantine.release import release_clean
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict.check_context import build_check_context, declared_prints
-from tipcflow.execute.verdict.signature import sign_certificate
+from tipcflow.execute.verdict.signature import sign_certificate, signing_key
 from tipcflow.report import as_text, certificate
 
 if TYPE_CHECKING:
@@ -93,10 +91,43 @@ def load_references(suite: str, config_dir: Path) -> References:
     return load_yaml(path, References) if path.is_file() else References(suite=suite)
 
 
-def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
+def why_unsigned(run_id: str, home: Path) -> str:
+    """Return why this process cannot sign the certificate of a run that needs a signature; '' otherwise.
+
+    A certificate needs a signature with TIPCFLOW_SIGNING_KEY, and if an earlier one of the run has one.
+    """
+    try:
+        if signing_key() is not None or not _is_signed(run_id, home):
+            return ""
+    except ConfigError as error:
+        return f"the certificate cannot be signed: {error.message}"
+    except InfraError as error:
+        return f"an earlier certificate may be signed: {error.message}"
+    return "an earlier certificate is signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
+
+
+def _is_signed(run_id: str, home: Path) -> bool:
+    """Whether the run has a signature here or in the object store.
+
+    Raises:
+        InfraError: the object store cannot be reached.
+    """
+    if (home / "runs" / run_id / SIGNATURE).is_file():
+        return True
+    objects = object_store()
+    return objects is not None and objects.find(f"{run_prefix(run_id)}/{SIGNATURE}") is not None
+
+
+def write_certificate(
+    store: "Store", run_id: str, home: Path, *, ended: Run | None = None, sign: bool = True
+) -> Path:
     """Create the run's certificate, store it, and write it to `<home>/runs/<run>/certificate.json`.
 
-    This is the last step of a run: its large logs are compressed then. With TIPCFLOW_SIGNING_KEY it is signed.
+    A signature of an earlier certificate is removed.
+
+    Args:
+        ended: the run with the status that it gets; None: as it is stored.
+        sign: whether to sign with the key of TIPCFLOW_SIGNING_KEY, if there is one.
 
     Raises:
         ConfigError: the key is not usable; the certificate is written, without a signature.
@@ -107,7 +138,7 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
     gate, evidence = documents.get(GateDocument), documents.get(EvidenceDocument)
     document = certificate(
         store.history.facts(run_id),
-        store.runs.get(run_id),
+        ended or store.runs.get(run_id),
         store.checks.results(run_id),
         gate=gate.root if gate else None,
         evidence=evidence.root if evidence else None,
@@ -116,9 +147,9 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
     )
     store.documents.put(run_id, CertificateDocument(document))
     path = folder / CERTIFICATE
+    path.with_name(SIGNATURE).unlink(missing_ok=True)
     path.write_text(as_text(document), encoding="utf-8")
-    compress_logs(folder)
-    if key := settings().signing_key:
+    if sign and (key := signing_key()):
         sign_certificate(document, path, key)
     return path
 
@@ -126,13 +157,17 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
 def store_certificate(run_id: str, home: Path) -> str:
     """Write the run's certificate and signature to the object store, if there is one; return why not, or ''.
 
-    The database has the certificate, too, but not its signature.
+    The database has the certificate, too, but not its signature. A signature of an earlier certificate is
+    removed.
     """
     objects, folder = object_store(), home / "runs" / run_id
     try:
-        for name in (CERTIFICATE, SIGNATURE) if objects else ():
+        # A certificate is there only with its signature: that is written first.
+        for name in (SIGNATURE, CERTIFICATE) if objects else ():
             if objects and (folder / name).is_file():
                 objects.put(f"{run_prefix(run_id)}/{name}", folder / name)
-    except InfraError as error:
+            elif objects:
+                objects.remove([f"{run_prefix(run_id)}/{name}"])
+    except TipcflowError as error:
         return f"the certificate is not stored: {error.message}"
     return ""

@@ -15,11 +15,24 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError
 from tipcflow.execute.collect.kept_files import SIGNATURE
 from tipcflow.report.attestation import envelope
 
 _KEY = "TIPCFLOW_SIGNING_KEY"
+
+
+def signing_key() -> Path | None:
+    """Return the file of the deployment's private key after reading it; None without TIPCFLOW_SIGNING_KEY.
+
+    Raises:
+        ConfigError: the key is not usable.
+    """
+    file = settings().signing_key
+    if file is not None:
+        _private_key(file)
+    return file
 
 
 def sign_certificate(made: Mapping[str, Any], file: Path, key_file: Path) -> Path:

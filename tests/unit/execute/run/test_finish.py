@@ -1,24 +1,67 @@
-"""The end of a run: what is stored beside the verdict cannot replace it."""
+"""The end of a run: what is stored beside the verdict cannot replace it, and a green run needs its certificate."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from tests.support.stories import a_run, open_store, record_run
 
-from tipcflow.domain import ConfigError, Status
+from tipcflow.domain import Run, Status
 from tipcflow.domain.run_documents import JudgementDocument
 from tipcflow.execute.run import phases
 from tipcflow.execute.run.context import TaskContext
+from tipcflow.report import verify
+from tipcflow.report.attestation import attested
 from tipcflow.store import Store
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
+PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+FILES = ("certificate.json", "certificate.dsse.json")
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(tmp_path / "own.db") as store:
         yield store
+
+
+class Ending:
+    """A run that was judged, on a machine with `home`."""
+
+    def __init__(self, store: Store, home: Path, judged: Status) -> None:
+        self.store, self.home = store, home
+        self.run = record_run(store, a_run(status=None), status=None).id
+        store.documents.put(self.run, JudgementDocument(status=judged, reason="judged"))
+        self.notes: list[str] = []
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "runs" / self.run
+
+    def finish(self) -> Run:
+        self.notes.clear()
+        context = SimpleNamespace(store=self.store, run_id=self.run, home=self.home, note=self.notes.append)
+        return phases.finish_run(cast(TaskContext, context))
+
+
+def stated(folder: Path) -> tuple[str, bool]:
+    """(Status, whether it is signed) of a valid certificate in a folder."""
+    made = json.loads((folder / FILES[0]).read_text())
+    assert verify(made) == []
+    signature = folder / FILES[1]
+    if not signature.is_file():
+        return made["verdict"]["status"], False
+    envelope = attested(json.loads(signature.read_text()))
+    KEY.public_key().verify(envelope.signatures[0].value, envelope.signed)
+    digest = hashlib.sha256((folder / FILES[0]).read_bytes()).hexdigest()
+    assert envelope.sha256 == digest, "of an earlier certificate"
+    return envelope.status, True
 
 
 def raises(error: Exception) -> Any:
@@ -28,20 +71,87 @@ def raises(error: Exception) -> Any:
     return function
 
 
-def test_errors_of_alerts_opened_files_and_the_key_leave_the_verdict(
+def test_errors_of_alerts_and_opened_files_leave_the_verdict(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = record_run(store, a_run(status=None))
-    store.documents.put(run.id, JudgementDocument(status=Status.REGRESSION, reason="slower"))
+    ending = Ending(store, tmp_path, Status.REGRESSION)
     monkeypatch.setattr(phases, "track_alone", raises(ValueError("facts of another version")))
     monkeypatch.setattr(phases, "note_opened", raises(OSError("disk full")))
-    monkeypatch.setattr(phases.judgement, "write_certificate", raises(ConfigError("cannot use the key")))
-    notes: list[str] = []
-    context = SimpleNamespace(store=store, run_id=run.id, home=tmp_path, note=notes.append)
-    ended = phases.finish_run(cast(TaskContext, context))
-    assert (ended.status, ended.reason) == (Status.REGRESSION, "slower")
-    assert notes == [
+    ended = ending.finish()
+    assert (ended.status, ended.reason) == (Status.REGRESSION, "judged")
+    assert ending.notes == [
         "its alerts could not be stored: ValueError('facts of another version')",
         "the files that it opened could not be stored: OSError('disk full')",
-        "the certificate is not signed: cannot use the key",
     ]
+
+
+def test_green_run_with_an_unusable_key_fails_until_the_key_is_repaired(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending, key = Ending(store, tmp_path, Status.PASS), tmp_path / "signing.pem"
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(key))
+    ended = ending.finish()
+    why = (
+        "the certificate cannot be signed: TIPCFLOW_SIGNING_KEY: cannot use the key: No such file or directory; "
+        f"found '{key}'; expected a PEM file with an Ed25519 private key without passphrase"
+    )
+    assert (ended.status, ended.reason, ending.notes) == (Status.INFRA_FAILURE, why, [why])
+    assert stated(ending.folder) == ("infra_failure", False)
+    key.write_bytes(PEM)
+    ended = ending.finish()
+    assert (ended.status, ended.reason, ending.notes) == (Status.PASS, "judged", [])
+    assert stated(ending.folder) == ("pass", True)
+    made = json.loads((ending.folder / FILES[0]).read_text())
+    assert made["verdict"]["ended_at"] == ended.ended_at
+
+
+def test_red_run_with_an_unusable_key_keeps_its_verdict(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending, key = Ending(store, tmp_path, Status.REGRESSION), tmp_path / "signing.pem"
+    key.write_bytes(KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(key))
+    ended = ending.finish()
+    assert (ended.status, ended.reason) == (Status.REGRESSION, "judged")
+    assert ["not an Ed25519 private key" in note for note in ending.notes] == [True]
+
+
+def test_green_run_whose_certificate_cannot_be_stored_fails_until_the_store_responds(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending, objects = Ending(store, tmp_path, Status.PASS), tmp_path / "objects"
+    (tmp_path / "signing.pem").write_bytes(PEM)
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{objects}")
+    ended = ending.finish()
+    why = f"the certificate is not stored: the folder of the object store file://{objects} does not exist"
+    assert (ended.status, ended.reason.startswith(why)) == (Status.INFRA_FAILURE, True), ended.reason
+    assert stated(ending.folder) == ("infra_failure", True)
+    objects.mkdir()
+    assert ending.finish().status is Status.PASS
+    assert stated(ending.folder) == stated(objects / "runs" / ending.run) == ("pass", True)
+
+
+def test_signed_certificate_is_not_replaced_by_a_green_unsigned_certificate(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task `verdict` was cleared, and another worker without the key runs it."""
+    ending, objects = Ending(store, tmp_path / "first", Status.PASS), tmp_path / "objects"
+    objects.mkdir()
+    (tmp_path / "signing.pem").write_bytes(PEM)
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{objects}")
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
+    assert ending.finish().status is Status.PASS
+    monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
+    ending.home = tmp_path / "second"
+    ended = ending.finish()
+    why = "an earlier certificate is signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
+    assert (ended.status, ended.reason) == (Status.INFRA_FAILURE, why)
+    for folder in (ending.folder, objects / "runs" / ending.run):
+        assert stated(folder) == ("infra_failure", False), "a signature of the earlier certificate is there"
+
+
+def test_without_a_key_no_signature_is_needed(store: Store, tmp_path: Path) -> None:
+    ending = Ending(store, tmp_path, Status.PASS)
+    assert (ending.finish().status, ending.notes) == (Status.PASS, [])
+    assert stated(ending.folder) == ("pass", False)

@@ -1,11 +1,14 @@
 """Which lost members a sweep queries, how often, and its messages (real nodes: tests/cluster)."""
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.support.stories import TRAIN, a_plan, a_record, a_run, open_store
 
 from tipcflow.domain import Cluster, InfraError, MemberState, Node, Status
@@ -13,6 +16,7 @@ from tipcflow.domain.run_documents import ClusterDocument, LateLogs, LateLogsDoc
 from tipcflow.execute.sweeps import late_logs as module
 from tipcflow.execute.sweeps.late_logs import RUNS, TRIES, late_logs
 from tipcflow.execute.sweeps.maintenance import DAY_S, Upkeep
+from tipcflow.execute.verdict.judge import store_certificate, write_certificate
 from tipcflow.store import Store
 from tipcflow.store.run.members import LostMember
 from tipcflow.transport import Transport
@@ -156,3 +160,38 @@ def test_a_node_has_a_deadline(store: Store, upkeep: Upkeep, monkeypatch: pytest
     late_logs(upkeep)
     assert requests == []
     assert store.documents.get("r1", LateLogsDocument) is None
+
+
+def test_signed_certificate_is_updated_only_with_the_key(
+    store: Store, upkeep: Upkeep, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, objects = upkeep.home / "signing.pem", upkeep.home / "objects"
+    objects.mkdir()
+    private = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    key.write_bytes(private)
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{objects}")
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(key))
+    for run in ("r1", "r2"):
+        lose(store, run)
+        write_certificate(store, run, upkeep.home)
+        assert store_certificate(run, upkeep.home) == ""
+    # Worker 2 has no files of run r2. The certificate of r3 is not signed.
+    shutil.rmtree(upkeep.home / "runs" / "r2")
+    monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
+    lose(store, "r3")
+    unsigned = write_certificate(store, "r3", upkeep.home)
+    before = {path: path.read_bytes() for path in upkeep.home.rglob("certificate*.json")}
+    assert len(before) == 7
+    log = unsigned.parent / TRAIN.replace("/", "%2F") / "node-b" / "logs" / "main.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("fetched late")
+    result(monkeypatch, store)
+    late_logs(upkeep)
+    why = "an earlier certificate is signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
+    refused = [f"run {run}: its certificate was not updated: {why}" for run in ("r1", "r2")]
+    samples = [f"run {run}: 7 samples" for run in ("r1", "r2", "r3")]
+    assert messages == [samples[0], refused[0], samples[1], refused[1], samples[2]]
+    changed = {path: path.read_bytes() for path in upkeep.home.rglob("certificate*.json")}
+    assert {path for path in changed if changed[path] != before.get(path)} == {
+        unsigned, objects / "runs" / "r3" / "certificate.json",
+    }  # fmt: skip
