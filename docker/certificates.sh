@@ -11,7 +11,7 @@ folder=${TIPCFLOW_CERTIFICATES:-"$checkout/.certificates"}
 secrets=${TIPCFLOW_SECRETS:-"$checkout/.secrets"}
 authority_days=3650 days=397 renew_s=$((30 * 24 * 3600))
 # Other secrets of a worker: no Fernet key, no JWT secret.
-shared=(airflow_db_password airflow_secret_key metrics_db_password object_store redis_password)
+shared=(airflow_db_password airflow_secret_key metrics_db_password object_store redis_password signing_key signing_key_pub)
 
 fail() { echo "error: $*" >&2; exit 2; }
 usage() { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }

@@ -8,7 +8,7 @@ checkout=$(dirname "$0")/..
 file=${1:-"$checkout/.env"}
 folder=$(dirname "$file")/.secrets
 
-for tool in ssh-keygen base64 od; do
+for tool in ssh-keygen openssl base64 od; do
     command -v "$tool" >/dev/null || { echo "error: $tool is needed" >&2; exit 2; }
 done
 for path in "$file" "$folder"; do
@@ -76,6 +76,20 @@ key_pair() {
     chmod 600 "$work/private"
     set_value "$1_PUB" "$(ssh-keygen -y -f "$work/private" | cut -d' ' -f1,2)"
 }
+# signing_key: the pair that signs certificates, each half a PEM file; the public one is for everyone who verifies them.
+signing_key() {
+    local private public
+    private=$(secret_file SIGNING_KEY)
+    public=$(secret_file SIGNING_KEY_PUB)
+    if [ ! -s "$private" ]; then
+        if [ -s "$public" ]; then
+            echo "error: $private is missing; for a new pair, keep $public elsewhere: it verifies older certificates" >&2
+            exit 2
+        fi
+        openssl genpkey -algorithm ed25519 | keep SIGNING_KEY
+    fi
+    if [ ! -s "$public" ]; then openssl pkey -in "$private" -pubout | keep SIGNING_KEY_PUB; fi
+}
 
 for name in POSTGRES_PASSWORD AIRFLOW_DB_PASSWORD METRICS_DB_PASSWORD METRICS_READER_PASSWORD \
     REDIS_PASSWORD AIRFLOW_ADMIN_PASSWORD AIRFLOW_CI_PASSWORD AIRFLOW_SECRET_KEY AIRFLOW_JWT_SECRET; do
@@ -88,6 +102,7 @@ secret OBJECT_STORE s3_login
 key_pair NODE_LOGIN_KEY tipcflow
 key_pair NODE_1_HOST_KEY node-1
 key_pair NODE_2_HOST_KEY node-2
+signing_key
 # docker-compose takes relative paths from the folder of docker-compose.yaml.
 if [ "$(cd "$checkout" && pwd -P)" = "$(cd "$(dirname "$file")" && pwd -P)" ]; then
     set_value TIPCFLOW_SECRETS ./.secrets

@@ -24,7 +24,7 @@ def test_chain_passes_directly_after_up(deployment: Deployment, timed: Timed) ->
 
 
 @pytest.mark.fast
-def test_certificate_is_complete(deployment: Deployment) -> None:
+def test_certificate_is_complete_and_signed(deployment: Deployment) -> None:
     run = deployment.verdicts()[0][0]
     workers = deployment.containers("worker")
     template = '{{range .Mounts}}{{if eq .Destination "/var/lib/tipcflow"}}{{.Name}}{{end}}{{end}}'
@@ -133,7 +133,7 @@ def test_services_see_only_their_secrets(deployment: Deployment) -> None:
     seen = set(deployment.inside("worker", "ls", "/run/secrets").split())
     assert seen == {
         "airflow_db_password", "airflow_secret_key", "metrics_db_password", "node_login_key",
-        "object_store", "redis_password",
+        "object_store", "redis_password", "signing_key", "signing_key_pub",
     }  # fmt: skip
     assert deployment.inside("worker", "sh", "-c", "touch /run/secrets/redis_password; echo $?") == "1"
     # The code under test runs as this user.

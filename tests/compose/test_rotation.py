@@ -65,3 +65,15 @@ def test_demo_nodes_get_new_keys(deployment: Deployment) -> None:
     assert not {deployment.secret("node_login_key"), deployment.secret("node_1_host_key")} & set(before)
     deployment.up(scale=SCALE)
     deployment.certify()
+
+
+def test_old_public_key_verifies_certificates_of_the_old_signing_key(deployment: Deployment) -> None:
+    old, public = deployment.verdicts()[0][0], deployment.secret("signing_key_pub")
+    deployment.verify_everywhere(old)
+    rotate, verify = blocks("Signing key")
+    deployment.follow(rotate)
+    assert deployment.secret("signing_key_pub") != public
+    deployment.up(scale=SCALE)
+    deployment.until_healthy("worker")
+    for run in (old, deployment.certify()):
+        assert "signature valid)" in deployment.follow(verify.replace("verify RUN", f"verify {run}"))

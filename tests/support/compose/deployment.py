@@ -291,12 +291,13 @@ class Deployment:
         return self.engine.run("exec", self.containers(service)[0], *words, timeout=timeout, check=check)
 
     def verify_everywhere(self, run: str) -> None:
-        """Each worker verifies the files of the run's certificate, in a home of its own."""
+        """Each worker verifies the files and the signature of the run's certificate, in a home of its own."""
         count = len(json.loads(self.tipcflow("certificate", "show", run))["files"])
         assert count > 10
         for worker in self.containers("worker"):
-            report = self.engine.run("exec", worker, "tipcflow", "certificate", "verify", run)
-            assert f"valid ({count} of {count} collected files checked" in report
+            verify = ("tipcflow", "certificate", "verify", run, "--key", "/run/secrets/signing_key_pub")
+            report = self.engine.run("exec", worker, *verify)
+            assert f"valid ({count} of {count} collected files checked, signature valid)" in report
 
     def redis(self, *words: str) -> str:
         """Run a command of Redis; returns its response."""

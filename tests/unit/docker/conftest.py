@@ -21,6 +21,7 @@ def root() -> Path:
 def env_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh .env."""
     need("ssh-keygen")
+    need("openssl")
     path = tmp_path_factory.mktemp("env") / ".env"
     subprocess.run([ROOT / "docker/env.sh", path], check=True, capture_output=True, timeout=60)
     return path

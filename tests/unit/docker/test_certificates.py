@@ -70,6 +70,8 @@ def test_worker_gets_the_secrets_that_its_file_names(certificates: Certificates,
     given = {path.name for path in (certificates.folder / "gpu-1/.secrets").iterdir()}
     config = yaml.safe_load((root / "compose.worker.yaml").read_text())
     assert given == set(config["secrets"]) == set(config["services"]["worker"]["secrets"])
+    environment = config["services"]["worker"]["environment"]
+    assert environment["TIPCFLOW_SIGNING_KEY"] == "/run/secrets/signing_key"
     assert not given & {"airflow_fernet_key", "airflow_jwt_secret", "postgres_password"}
     env = (certificates.folder / "gpu-1/.env").read_text()
     assert env == "MAIN_HOST=localhost\nWORKER_HOST=gpu-1\nTIPCFLOW_SECRETS=./.secrets\n"

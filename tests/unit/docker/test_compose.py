@@ -208,10 +208,13 @@ def test_services_get_only_the_secrets_that_the_entrypoint_removes(
         expected |= {"metrics_reader_password" if pages else "metrics_db_password"}
         expected |= {"object_store"} if name in ("api-server", "triggerer", "worker") else set()
         expected |= {"node_login_key"} if name in ("triggerer", "worker") else set()
+        expected |= {"signing_key", "signing_key_pub"} if name == "worker" else set()
         assert given == expected, name
         assert ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in environment) == (name in CONTROL)
         assert environment["AIRFLOW__CORE__AUTH_MANAGER"] == AUTH_MANAGER
         assert environment["PGPASSFILE"] == f"/var/lib/airflow/{entrypoint.POSTGRES_FILE}"
+        signs = "/run/secrets/signing_key" if name == "worker" else None
+        assert environment.get("TIPCFLOW_SIGNING_KEY") == signs
 
 
 def test_users_come_from_a_folder_that_init_mounts(services: Mapping[str, Any], root: Path) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -10,6 +11,10 @@ from pathlib import Path
 import paramiko
 import pytest
 from cryptography.fernet import Fernet
+from tests.unit.docker.conftest import ROOT
+
+from tipcflow.execute.verdict.signature import sign_certificate, verifier
+from tipcflow.report.attestation import attested
 
 pytestmark = pytest.mark.process
 
@@ -64,8 +69,9 @@ def test_secrets_of_an_older_version_are_moved_to_files(
     path.touch(mode=0o600)
     keys = {name for name in env if name.startswith("NODE_") and not name.endswith("_PUB")}
     old = {name: base64.b64encode(env[name].encode()).decode() if name in keys else env[name] for name in env}
-    # The login of the object store has always been a file.
-    del old["TIPCFLOW_SECRETS"], old["OBJECT_STORE"]
+    # The login of the object store and the signing key have always been files.
+    for name in ("TIPCFLOW_SECRETS", "OBJECT_STORE", "SIGNING_KEY", "SIGNING_KEY_PUB"):
+        del old[name]
     path.write_text("".join(f"{name}={value}\n" for name, value in old.items()))
     assert make(root, path).returncode == 0
     after = everything(path)
@@ -149,6 +155,25 @@ def test_no_secret_is_printed(root: Path, tmp_path: Path) -> None:
 def test_key_pairs_belong_together(env: Mapping[str, str], name: str) -> None:
     private = paramiko.Ed25519Key.from_private_key(io.StringIO(env[name]))
     assert env[f"{name}_PUB"] == f"{private.get_name()} {private.get_base64()}"
+
+
+def test_signature_of_the_private_key_is_valid_for_the_public_key(secrets: Path, tmp_path: Path) -> None:
+    certificate = tmp_path / "certificate.json"
+    certificate.write_text((ROOT / "tests/golden/report/certificate.json").read_text())
+    made = json.loads(certificate.read_text())
+    signature = attested(json.loads(sign_certificate(made, certificate, secrets / "signing_key").read_text()))
+    is_signed = verifier(secrets / "signing_key_pub")
+    assert is_signed(signature.signed, signature.signatures[0].value)
+
+
+def test_public_key_without_its_private_key_is_not_replaced(root: Path, secrets: Path, tmp_path: Path) -> None:
+    (tmp_path / ".secrets").mkdir(mode=0o700)
+    public = Path(shutil.copy(secrets / "signing_key_pub", tmp_path / ".secrets"))
+    result = make(root, tmp_path / ".env")
+    assert result.returncode == 2
+    private = public.with_name("signing_key")
+    assert f"{private} is missing; for a new pair, keep {public} elsewhere" in result.stderr
+    assert public.read_text() == (secrets / "signing_key_pub").read_text()
 
 
 def test_fernet_takes_its_key(env: Mapping[str, str]) -> None:

@@ -163,7 +163,10 @@ def test_rendered_objects_have_no_secret_value(objects: Objects, main: dict[str,
     assert "password" not in str(objects).lower()
     for one in containers(objects):
         for name, variable in one.env.items():
-            if name.endswith(("_URL", "_KEY", "_SECRET")):
+            if name == "TIPCFLOW_SIGNING_KEY":
+                folder = one.mounts[str(Path(variable["value"]).parent)]
+                assert folder["secret"]["secretName"] == "tipcflow-signing-key"
+            elif name.endswith(("_URL", "_KEY", "_SECRET")):
                 assert variable.keys() == {"name", "valueFrom"}, f"{one.name}: {name}"
 
 
@@ -176,6 +179,7 @@ def test_components_have_no_superfluous_secrets(main: dict[str, Container], entr
     for name in COMPONENTS - {"worker"}:
         assert secrets(name) == control, name
     assert secrets("worker") == control - {"AIRFLOW_DB_URL", "AIRFLOW_FERNET_KEY", "AIRFLOW_JWT_SECRET"}
+    assert {name for name, one in main.items() if "TIPCFLOW_SIGNING_KEY" in one.env} == {"worker"}
     assert secrets(MIGRATIONS) == control - {"AIRFLOW_BROKER_URL", "AIRFLOW_RESULTS_URL"}
     reader = main["api-server"].env[METRICS]["valueFrom"]["secretKeyRef"]
     assert reader["key"] == "reader-url"

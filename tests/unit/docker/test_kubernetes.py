@@ -112,6 +112,18 @@ def test_pods_share_an_object_store_and_no_folder() -> None:
     assert objects.keys() <= env.keys()
 
 
+def test_only_workers_have_the_signing_key() -> None:
+    values = documents("values.yaml")[0]
+    (key,) = [each["value"] for each in values["workers"]["env"] if each["name"] == "TIPCFLOW_SIGNING_KEY"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in values["workers"]["extraVolumeMounts"]}
+    volumes = {volume["name"]: volume["secret"]["secretName"] for volume in values["workers"]["extraVolumes"]}
+    assert volumes[mounts[str(Path(key).parent)]] == "tipcflow-signing-key"
+    others = {name: each for name, each in values.items() if name != "workers"}
+    assert "signing" not in json.dumps(others)
+    page = (ROOT / "docs/tutorial/kubernetes.md").read_text()
+    assert f"--from-file={Path(key).name}=" in page
+
+
 def test_workers_may_run_commands_in_pods_of_nodes_only() -> None:
     by_kind = {document["kind"]: document for document in documents("access.yaml")}
     assert {rule["resources"][0]: rule["verbs"] for rule in by_kind["Role"]["rules"]} == {

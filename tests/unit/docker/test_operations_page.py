@@ -97,6 +97,7 @@ def test_index_of_the_text_search_is_added_later(server: Server) -> None:
 def rotation(server: Server) -> Server:
     """The server, in a folder with secrets of docker-compose; docker-compose only runs psql, on this machine."""
     need("ssh-keygen")
+    need("openssl")
     server.sql("postgres", "CREATE ROLE postgres SUPERUSER LOGIN")
     shutil.copytree(ROOT / "docker", server.folder / "docker")
     for name in ("dags", "configs"):
@@ -110,7 +111,7 @@ def rotation(server: Server) -> Server:
 
 
 def secrets(server: Server) -> dict[str, str]:
-    return {path.name: path.read_text() for path in (server.folder / ".secrets").iterdir()}
+    return {path.name: path.read_text() for path in (server.folder / ".secrets").iterdir() if path.is_file()}
 
 
 def test_only_named_secrets_are_rotated(rotation: Server) -> None:
@@ -127,6 +128,16 @@ def test_password_of_the_database_is_that_of_the_new_file(rotation: Server) -> N
     assert secrets(rotation)["metrics_db_password"] != before
     stored = "SELECT rolpassword IS NOT NULL FROM pg_authid WHERE rolname = 'tipcflow'"
     assert rotation.sql("postgres", stored) == [(True,)]
+
+
+def test_old_public_key_is_kept_beside_a_new_pair(rotation: Server) -> None:
+    before = secrets(rotation)
+    rotation.run(blocks("Signing key")[0])
+    (old,) = (rotation.folder / ".secrets" / "signing_keys").iterdir()
+    assert old.read_text() == before["signing_key_pub"]
+    after = secrets(rotation)
+    changed = {name for name in before if before[name] != after[name]}
+    assert (changed, set(after)) == ({"signing_key", "signing_key_pub"}, set(before))
 
 
 def test_new_login_key_of_nodes_is_added_to_the_old_one(rotation: Server) -> None:
