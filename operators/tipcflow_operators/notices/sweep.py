@@ -17,4 +17,4 @@ def notices(upkeep: "Upkeep") -> str:
 
     teams = load_teams(upkeep.config_dir)
     site = conf.get("api", "base_url", fallback="") or ""
-    return notify(Pass(upkeep.store, send, upkeep.home, site, upkeep.report, upkeep.now), teams)
+    return notify(Pass(upkeep.store, send, site, upkeep.report, upkeep.now), teams)

@@ -4,10 +4,14 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain import ConfigError
+from tipcflow.domain.run.notices import WEEKLY_REPORT
 from tipcflow_operators.notices.channels import send_mail, send_slack, without_secrets
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
 
 # Airflow connections; without them nothing is sent.
 SMTP = "tipcflow_weekly_smtp"
@@ -23,14 +27,16 @@ class Attempt:
     is_sent: bool = True
 
 
-def send(title: str, page: Path, text: str, note: Callable[[str], None]) -> list[Attempt]:
+def send(store: "Store", title: str, page: Path, text: str, note: Callable[[str], None]) -> list[Attempt]:
     """Send a report once; returns one attempt per connection.
 
-    A report with the same content is not sent again, so a retry of the task sends no second mail. A failure is an
-    attempt that is not sent, because an unavailable mail server does not change the verdict of a chain.
+    A report with the same content is not sent again, so a retry of the task on any worker sends no second mail.
+    A failure is an attempt that is not sent, because an unavailable mail server does not change the verdict of a
+    chain.
 
     Args:
-        page: the report in HTML; next to it, `<name>.md` has it in Markdown, and `<name>.sent` what was sent.
+        store: records what was sent.
+        page: the report in HTML; next to it, `<name>.md` has it in Markdown.
         text: the report for Slack.
         note: receives each line.
     """
@@ -39,14 +45,14 @@ def send(title: str, page: Path, text: str, note: Callable[[str], None]) -> list
         connection = _connection(name)
         if connection is None:
             continue
-        mark = page.with_suffix(f".{name}.sent")
-        digest = hashlib.sha256(page.read_bytes()).hexdigest()
-        if mark.is_file() and mark.read_text(encoding="utf-8") == digest:
+        subject, content = f"{page.stem} {name}", {"sha256": hashlib.sha256(page.read_bytes()).hexdigest()}
+        sent = store.messages.get("", WEEKLY_REPORT, subject)
+        if sent is not None and sent.body == content:
             attempts.append(Attempt(f"{name}: this report was sent before"))
             continue
         try:
             attempts.append(Attempt(f"{name}: {send_it(connection, title, page, text)}"))
-            mark.write_text(digest, encoding="utf-8")
+            store.messages.record(WEEKLY_REPORT, subject, content)
         except Exception as error:
             # A notifier raises whatever its library does.
             problem = without_secrets(f"{type(error).__name__}: {error}", connection)

@@ -8,7 +8,8 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from tipcflow.config.settings import settings
-from tipcflow.domain import Run, Status, dag_id_of, run_id_of
+from tipcflow.domain import Run, Status, TipcflowError, dag_id_of, run_id_of
+from tipcflow.execute.objects.object_store import object_store
 from tipcflow_operators.airflow.child_runs import MOST_RUNS, child_run_id
 from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
 from tipcflow_operators.tasks.verdict import set_note
@@ -29,6 +30,8 @@ from tipcflow_operators.weekly.table import Row, accuracies, markdown, totals, v
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
+# Folder of the reports in TIPCFLOW_HOME and in the object store.
+FOLDER = "weekly"
 # How many earlier runs to search for one with an accuracy check.
 _LOOK_BACK = 10
 # Number of earlier runs in a trend.
@@ -64,9 +67,13 @@ class SummaryOperator(BaseOperator):
             self.log.info("%s", line)
         self.log.info("written to %s", path)
         message = totals(rows, not_run)
-        sent = send(head, page, as_slack(head, parts), lambda line: self.log.info("%s", line))
+        problem = _store_report(path, page)
+        if problem:
+            self.log.warning("%s", problem)
+        with tipcflow_errors_fail_task(), Store.open_in_task() as store:
+            sent = send(store, head, page, as_slack(head, parts), lambda line: self.log.info("%s", line))
         failed = [attempt.line for attempt in sent if not attempt.is_sent]
-        message = "; ".join([message, *failed])
+        message = "; ".join(filter(None, [message, problem, *failed]))
         set_note(context, message, self.log)
         if any(row.red for row in rows):
             raise AirflowFailException(message)
@@ -75,7 +82,23 @@ class SummaryOperator(BaseOperator):
 
 def summary_path(home: Path, dag_run_id: str) -> Path:
     """Return the path of the summary of a weekly DAG run."""
-    return home / "weekly" / f"{child_run_id(dag_run_id).removeprefix('weekly__')}.md"
+    return home / FOLDER / f"{child_run_id(dag_run_id).removeprefix('weekly__')}.md"
+
+
+def _store_report(*files: Path) -> str:
+    """Write the report to the object store, if there is one; return why not, or ''.
+
+    Each machine then has its own TIPCFLOW_HOME, which ends with its container.
+    """
+    objects = object_store()
+    if objects is None:
+        return ""
+    try:
+        for file in files:
+            objects.put(f"{FOLDER}/{file.name}", file)
+    except TipcflowError as error:
+        return f"the report is not stored: {error.message}"
+    return ""
 
 
 def _row(store: "Store", chain: str, parent: str, run_after: datetime) -> Row:

@@ -182,3 +182,19 @@ def test_the_sweep_notifies_the_teams_of_the_configuration(
         assert notices(upkeep) == "0 messages sent, 0 not sent; 0 of 1 teams have quiet hours"
     assert [body["began"][0]["reason"] for _, body in hook.requests] == ["loss is nan"]
     assert messages == []
+
+
+def test_workers_with_own_homes_send_a_digest_once(
+    tmp_path: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "teams").mkdir()
+    (tmp_path / "teams" / "vision.yaml").write_text('webhook: hook\ndigest: {day: monday, after: "00:00"}\n')
+    results = []
+    for worker in ("first", "second"):
+        home = tmp_path / worker
+        monkeypatch.setenv("TIPCFLOW_HOME", str(home))
+        with Store.open(f"sqlite:///{tmp_path}/own.db") as store:
+            upkeep = Upkeep(store, home, tmp_path, None, print, now=T0 + 60)  # type: ignore[arg-type]
+            results.append(notices(upkeep).partition(";")[0])
+    assert results == ["1 messages sent, 0 not sent", "0 messages sent, 0 not sent"]
+    assert [body["subject"] for _, body in hook.requests] == ["tipcflow vision: week 2026-W47, 0 new, 0 known"]

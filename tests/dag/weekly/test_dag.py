@@ -286,7 +286,10 @@ def test_number_of_concurrent_chains_is_limited(week: Week, monkeypatch: pytest.
         certify.take_turn(week.context(2), {"late": True})
 
 
-def test_the_summary_is_red_when_a_chain_is_and_is_kept(week: Week) -> None:
+def test_the_summary_is_red_when_a_chain_is_and_is_kept(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+    (bucket := week.home / "bucket").mkdir()
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{bucket}")
+
     def accuracy(value: float) -> CheckResult:
         values = {"value": value, "target": 71.0, "tolerance": 0.5, "unit": "%"}
         return CheckResult(
@@ -308,6 +311,7 @@ def test_the_summary_is_red_when_a_chain_is_and_is_kept(week: Week) -> None:
     assert "top1_acc 71.25 % (target 71 ± 0.5; previous 71, +0.25)" in text
     assert "node b was away" not in text
     assert all(run in text for run in runs)
+    assert (bucket / "weekly" / f"{PARENT}.md").read_text(encoding="utf-8") == text
 
     week.order = CHAINS
     with pytest.raises(AirflowFailException, match=r"^3 chains: 1 not started, 1 improvement, 1 pass$"):

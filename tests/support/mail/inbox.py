@@ -1,7 +1,5 @@
 """A database with runs of chains, and a sink that records what teams are sent."""
 
-from pathlib import Path
-
 from tests.support.stories import T0, a_run
 
 from tipcflow.config.teams.team import Team
@@ -17,8 +15,8 @@ VISION = Team(name="vision", chains=("clas/*",), slack="x")
 class Inbox:
     """A database, and a sink that records messages or fails."""
 
-    def __init__(self, store: Store, home: Path) -> None:
-        self.store, self.home = store, home
+    def __init__(self, store: Store) -> None:
+        self.store = store
         self.sent: list[tuple[str, Message]] = []
         self.lines: list[str] = []
         self.fails = False
@@ -32,7 +30,7 @@ class Inbox:
     def notify(self, day: float, *teams: Team) -> list[str]:
         """The subjects that this pass sent."""
         before = len(self.sent)
-        this = Pass(self.store, self.send, self.home, "http://af", self.lines.append, T0 + day * DAY)
+        this = Pass(self.store, self.send, "http://af", self.lines.append, T0 + day * DAY)
         self.last = notify(this, teams or (VISION,))
         return [message.subject for _, message in self.sent[before:]]
 

@@ -5,6 +5,9 @@ from typing import ClassVar
 from tipcflow.domain.base import Record
 from tipcflow.domain.run_documents import Root
 
+# Kinds of messages without a run, recorded in the table `messages`.
+DIGEST, WEEKLY_REPORT = "digest", "weekly report"
+
 
 class Notified(Record):
     """A team was notified about a problem.

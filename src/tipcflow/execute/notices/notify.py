@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.config.teams.team import Team
 from tipcflow.domain.alert.entry import OPEN_STATES
 from tipcflow.domain.run.drains import DrainsDocument
-from tipcflow.domain.run.notices import NoticesDocument, Notified
+from tipcflow.domain.run.notices import DIGEST, NoticesDocument, Notified
 from tipcflow.execute.drain.drains import all_drains
 from tipcflow.execute.notices.alert_news import (
     REGRESSION,
@@ -39,7 +38,6 @@ class Pass:
 
     Attributes:
         send: raises if a message was not sent.
-        home: TIPCFLOW_HOME, where sent digests are marked.
         site: URL of Airflow, for links; '' without.
         report: receives a line for each failure.
         now: seconds since the epoch.
@@ -47,7 +45,6 @@ class Pass:
 
     store: "Store"
     send: Send
-    home: Path
     site: str
     report: Callable[[str], None]
     now: float
@@ -160,16 +157,14 @@ def _ended(
 def _send_digest(this: Pass, team: Team, today: Today) -> str | None:
     """Send the digest of the week; returns as `_send_changes`."""
     week = team.digest_due(this.now)
-    mark = this.home / "notices" / f"{team.name}.{week}.sent"
-    if not week or mark.exists():
+    mark = f"{team.name} {week}"
+    if not week or not this.store.messages.record(DIGEST, mark, {}):
         return None
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.touch()
     try:
         this.send(team, digest_message(team.name, week, today, this.site, _open_alerts(this, team)))
     except Exception as error:
         # A notifier raises whatever its library does.
-        mark.unlink(missing_ok=True)
+        this.store.messages.withdraw(DIGEST, mark)
         return f"{type(error).__name__}: {error}"
     return ""
 

@@ -1,8 +1,12 @@
-"""Outgoing outbox: what GitHub has to show. A row is sent until GitHub has its newest revision."""
+"""Outgoing outbox: what GitHub has to show. A row is sent until GitHub has its newest revision.
+
+Digests of teams and weekly reports, which GitHub does not get, are recorded as rows without a repository.
+"""
 
 from typing import Any
 
 from sqlalchemy import Insert, RowMapping, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from tipcflow.domain import Frozen
 from tipcflow.store.base import Part, clock
@@ -15,10 +19,11 @@ HOLD_S = 300.0
 
 
 class Message(Frozen):
-    """One thing that GitHub shows.
+    """One thing that GitHub shows, or a report that was sent.
 
     Attributes:
-        kind: check, comment, reaction, reply or issue.
+        repository: '' for messages that GitHub does not get.
+        kind: check, comment, reaction, reply or issue; digest or weekly report without a repository.
         subject: which one.
         rank: order of contents of one subject; a lower one is out of date.
         revision: counts the contents.
@@ -115,6 +120,29 @@ class Messages(Part):
         with self._write() as connection:
             conditions = _conditions(message.repository, message.kind, message.subject)
             connection.execute(update(messages).where(*conditions).values(due_at=clock(connection) + wait_s))
+
+    def record(self, kind: str, subject: str, body: dict[str, Any]) -> bool:
+        """Record a message that is not sent to GitHub, before or after it is sent.
+
+        Returns:
+            Whether it is new, or its body differs from the recorded one. Of concurrent callers only one gets True.
+        """
+        with self._write() as connection:
+            now = clock(connection)
+            row = Message(repository="", kind=kind, subject=subject, body=body, sent_revision=1, sent_at=now)
+            table: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+            new = table.insert(messages).values(row.model_dump() | {"created_at": now, "due_at": now})
+            changed = new.on_conflict_do_update(
+                index_elements=["repository", "kind", "subject"],
+                set_={name: new.excluded[name] for name in ("body", "sent_at")},
+                where=messages.c.body != new.excluded.body,
+            )
+            return connection.execute(changed.returning(messages.c.subject)).first() is not None
+
+    def withdraw(self, kind: str, subject: str) -> None:
+        """Remove a recorded message: it was not sent."""
+        with self._write() as connection:
+            connection.execute(delete(messages).where(*_conditions("", kind, subject)))
 
     def give_up(self, message: Message, error: str) -> None:
         """Stop sending this revision: GitHub refuses it for good. A new content is sent."""

@@ -387,6 +387,7 @@ approvals = Table(
 
 # What GitHub has to show: a row per check run, comment, reaction, reply and issue. A new content replaces an
 # unsent one; `sent_revision` is the last revision that GitHub has. A content with a lower `rank` is out of date.
+# Digests of teams and weekly reports that were sent are rows without a repository.
 messages = Table(
     "messages",
     metadata,

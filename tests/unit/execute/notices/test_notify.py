@@ -20,7 +20,7 @@ NIGHT = Quiet(start="00:00", end="12:00")
 @pytest.fixture
 def inbox(tmp_path: Path) -> Iterator[Inbox]:
     with open_store(tmp_path / "own.db") as store:
-        yield Inbox(store, tmp_path)
+        yield Inbox(store)
 
 
 def test_a_problem_and_its_end_are_sent_once_each(inbox: Inbox) -> None:
@@ -132,6 +132,15 @@ def test_the_digest_is_sent_once_a_week(inbox: Inbox) -> None:
     assert inbox.notify(8.2, team) == ["tipcflow vision: week 2026-W48, 0 new, 1 known"]
 
 
+def test_a_digest_that_was_not_sent_is_sent_by_the_next_pass(inbox: Inbox) -> None:
+    team = VISION.model_copy(update={"digest": Digest(day="monday", after="00:00")})
+    inbox.fails = True
+    assert inbox.notify(1.1, team) == []
+    inbox.fails = False
+    assert inbox.notify(1.2, team) == ["tipcflow vision: week 2026-W47, 0 new, 0 known"]
+    assert inbox.notify(1.3, team) == []
+
+
 def test_the_digest_lists_open_alerts_by_cause(inbox: Inbox) -> None:
     team = VISION.model_copy(update={"digest": Digest(day="monday", after="00:00"), "kinds": ()})
     for chain in ("clas/a/x", "clas/b/x", "speech/c/x"):
@@ -172,5 +181,5 @@ def test_drained_node_is_sent_once_to_teams_that_get_node_problems(inbox: Inbox)
 
 
 def test_without_teams_nothing_is_sent(inbox: Inbox) -> None:
-    this = Pass(inbox.store, inbox.send, inbox.home, "", inbox.lines.append, T0)
+    this = Pass(inbox.store, inbox.send, "", inbox.lines.append, T0)
     assert notify(this, ()) == "no teams in configs/teams: nothing is sent"

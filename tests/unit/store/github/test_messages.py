@@ -78,6 +78,29 @@ def test_a_message_whose_sender_died_is_sent_again(store: Store) -> None:
     assert store.messages.take()[0].body == {"text": "done"}
 
 
+def test_a_recorded_report_is_sent_already(store: Store) -> None:
+    assert store.messages.record("digest", "vision 2026-W48", {})
+    assert not store.messages.record("digest", "vision 2026-W48", {})
+    assert store.messages.record("digest", "vision 2026-W49", {})
+    assert (store.messages.take(), store.messages.waiting(), store.messages.due()) == ([], [], False)
+    store.messages.withdraw("digest", "vision 2026-W48")
+    assert store.messages.record("digest", "vision 2026-W48", {})
+    assert store.messages.forget(-1) == 2
+
+
+def test_a_report_is_recorded_again_if_its_body_differs(store: Store) -> None:
+    assert [store.messages.record("weekly report", "w", {"sha256": body}) for body in "aabba"] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+    recorded = store.messages.get("", "weekly report", "w")
+    assert recorded is not None
+    assert recorded.body == {"sha256": "a"}
+
+
 def test_an_attempt_is_added_once_by_key_and_by_request(store: Store) -> None:
     assert store.pulls.add(attempt())
     assert not store.pulls.add(attempt())
@@ -111,6 +134,21 @@ def test_concurrent_processes_add_one_attempt(database_url: str) -> None:
     for thread in threads:
         thread.join()
     assert sorted(added) == [False] * 5 + [True]
+
+
+def test_concurrent_processes_record_a_report_once(database_url: str) -> None:
+    recorded: list[bool] = []
+
+    def work() -> None:
+        with Store.open(database_url, migrate=False) as mine:
+            recorded.append(mine.messages.record("digest", "vision 2026-W48", {}))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(recorded) == [False] * 5 + [True]
 
 
 def test_a_cancel_spares_the_new_commit_and_every_merge_group(store: Store) -> None:
