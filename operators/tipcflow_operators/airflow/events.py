@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tipcflow.execute.events import event_writer, flush_events
 from tipcflow.execute.progress import Event, Kind, MaskedListener
+from tipcflow.execute.sweeps.old_events import trim_events
 from tipcflow_operators.airflow.log_fields import log_fields
 
 
@@ -67,6 +68,7 @@ class TaskLog:
 def listener(home: Path, run: str, task_log: TaskLog) -> MaskedListener:
     """Return a listener that writes to both, with secrets masked; `task_log.flush` flushes the event file too."""
     write = event_writer(home, run)
+    trim_events(home)
 
     def take(event: Event) -> None:
         with log_fields(run=run):

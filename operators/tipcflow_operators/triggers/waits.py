@@ -38,9 +38,11 @@ async def report_wait(log: TriggerLog, run: str, why: str) -> None:
 def _add_event(run: str, why: str) -> None:
     from tipcflow.execute.events import event_writer, flush_events
     from tipcflow.execute.progress import Event, Kind
+    from tipcflow.execute.sweeps.old_events import trim_events
 
     if not run:  # a trigger of an earlier version
         return
     home = settings().home
     event_writer(home, run)(Event(Kind.NOTE, why))
     flush_events(home, run)
+    trim_events(home)

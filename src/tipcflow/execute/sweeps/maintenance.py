@@ -28,8 +28,6 @@ PASSED_FOLDER_S = DAY_S
 OTHER_FOLDER_S = 14 * DAY_S
 # Can be recreated from the suite at any time; a run that is cleared after a month is resolved from scratch.
 SNAPSHOT_S = 30 * DAY_S
-# Live progress, which is not used afterwards; logs and measurements stay.
-EVENTS_S = 90 * DAY_S
 
 
 class Owner(StrEnum):

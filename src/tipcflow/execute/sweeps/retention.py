@@ -5,13 +5,13 @@ from pathlib import Path
 
 from tipcflow.domain import InfraError
 from tipcflow.domain.run_documents import SourceDocument
-from tipcflow.execute.events import events_path
 from tipcflow.execute.objects.object_store import ASIDE, object_store
 from tipcflow.execute.objects.shared_events import OBJECTS as EVENTS
 from tipcflow.execute.source.cache import OBJECTS as SUITES
 from tipcflow.execute.source.wheel import OBJECTS as WHEELS
-from tipcflow.execute.sweeps.maintenance import DAY_S, EVENTS_S, SNAPSHOT_S, Upkeep
+from tipcflow.execute.sweeps.maintenance import DAY_S, SNAPSHOT_S, Upkeep
 from tipcflow.execute.sweeps.node_folders import BUILD_DAYS
+from tipcflow.execute.sweeps.old_events import EVENTS_S, remove_old_events
 from tipcflow.store.outbox import REPLAY_DAYS
 
 
@@ -25,7 +25,7 @@ def retention(upkeep: Upkeep) -> str:
     used = {source.sha256 for source in sources if source}
     snapshots = _snapshots(upkeep, used)
     wheels = _wheels(upkeep)
-    events = _events(upkeep, {events_path(upkeep.home, run) for run in unfinished})
+    events = remove_old_events(upkeep.home, before=upkeep.now - EVENTS_S)
     upkeep.store.outbox.shorten()
     upkeep.store.pulls.forget(REPLAY_DAYS)
     upkeep.store.messages.forget(REPLAY_DAYS)
@@ -71,15 +71,6 @@ def _wheels(upkeep: Upkeep) -> int:
                 path.parent.rmdir()
     for path in sorted(folder.glob(".*")):
         if path.is_file() and _older(path, upkeep.now - DAY_S):
-            path.unlink(missing_ok=True)
-            removed += 1
-    return removed
-
-
-def _events(upkeep: Upkeep, living: set[Path]) -> int:
-    removed = 0
-    for path in sorted((upkeep.home / "runs").glob("*/events.jsonl")):
-        if path not in living and _older(path, upkeep.now - EVENTS_S):
             path.unlink(missing_ok=True)
             removed += 1
     return removed

@@ -17,7 +17,6 @@ from tipcflow.execute.sweeps.leases import expired_leases
 from tipcflow.execute.sweeps.leftovers import leftovers
 from tipcflow.execute.sweeps.maintenance import (
     DAY_S,
-    EVENTS_S,
     OTHER_FOLDER_S,
     PASSED_FOLDER_S,
     SNAPSHOT_S,
@@ -25,6 +24,7 @@ from tipcflow.execute.sweeps.maintenance import (
     Upkeep,
 )
 from tipcflow.execute.sweeps.node_folders import BUILD_DAYS, is_removable, node_folders
+from tipcflow.execute.sweeps.old_events import EVENTS_S
 from tipcflow.execute.sweeps.retention import retention
 from tipcflow.execute.sweeps.runs import abandoned_reason, collect_left, runs_without_status
 from tipcflow.store import Store
@@ -232,13 +232,13 @@ def test_unused_folders_are_removed(here: Deployment) -> None:
     here.store.documents.put("unfinished", SourceDocument(sha256="c1"))
     for name, age in (("ended", EVENTS_S + 60), ("unfinished", EVENTS_S + 60), ("new", EVENTS_S - 60)):
         path = aged(events_path(here.home, name), age)
-        (gone if name == "ended" else stay).append(path)
+        (stay if name == "new" else gone).append(path)
         stay.append(aged(path.with_name("certificate.json"), 9 * EVENTS_S))
     assert (
         retention(here.upkeep)
-        == "removed: 3 files of suite snapshots, progress of 1 runs; rolled up: 0 samples of 0 runs"
+        == "removed: 3 files of suite snapshots, progress of 2 runs; rolled up: 0 samples of 0 runs"
     )
-    assert [path.exists() for path in gone] == [False] * 4
+    assert [path.exists() for path in gone] == [False] * 5
     assert all(path.exists() for path in stay)
     assert (
         retention(here.upkeep)

@@ -1,12 +1,15 @@
 """What happens in a run, as lines of a task's log and as the run's events."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from tipcflow.domain import Status
-from tipcflow.execute.events import read_events
+from tipcflow.execute.events import events_path, read_events
 from tipcflow.execute.progress import Event, Kind
+from tipcflow.execute.sweeps.old_events import EVENTS_S
 from tipcflow_operators.airflow.events import TaskLog, listener
 
 
@@ -150,3 +153,15 @@ def test_secrets_are_masked_wherever_a_piece_of_output_ends(log: Lines, tmp_path
     assert texts[-2:] == ["password=***", "the end, api_key=***"]
     assert "SECRET" not in str(log.lines)
     assert log.lines[0] == "node-a | url https://x/?token=***"
+
+
+def test_a_listener_removes_old_event_files_of_its_home(tmp_path: Path, log: Lines) -> None:
+    old = events_path(tmp_path, "old")
+    old.parent.mkdir(parents=True)
+    old.write_text("{}\n")
+    os.utime(old, (time.time() - EVENTS_S - 60,) * 2)
+    listener(tmp_path, "new", TaskLog(log))
+    until = time.monotonic() + 30
+    while old.exists():
+        assert time.monotonic() < until, "the file was not removed"
+        time.sleep(0.01)
