@@ -44,7 +44,7 @@ class Countdown:
 
 
 def _now() -> float:
-    from tipcflow.store import Store
+    from tipcflow.store.polls.pool import poll_store
 
-    with Store.open_in_task(wait_s=0) as store:
+    with poll_store() as store:
         return store.now()

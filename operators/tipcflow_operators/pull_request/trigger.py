@@ -68,9 +68,9 @@ class PullRequestTrigger(BaseTrigger):
 def waits(alert_events: int | None = None) -> bool:
     """Whether there is work, or another number of events of alerts."""
     from tipcflow.github.flow import work_waits
-    from tipcflow.store import Store
+    from tipcflow.store.polls.pool import poll_store
 
-    with Store.open_in_task(wait_s=0) as store:
+    with poll_store() as store:
         if alert_events is not None and store.tracked_alerts.event_count() != alert_events:
             return True
         return work_waits(store)

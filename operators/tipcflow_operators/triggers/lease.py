@@ -111,10 +111,10 @@ class LeaseTrigger(BaseTrigger):
         """Return (what the run waits for, as text; whether a check by the task may change that)."""
         from tipcflow.execute.leases.keeper import TASK_WAITER_S
         from tipcflow.execute.leases.messages import runs_in_the_way, triggers_of, waiting
-        from tipcflow.store import Store
+        from tipcflow.store.polls.pool import poll_store
 
         slots = [(str(node), int(slot)) for node, slot in self.slots]
-        with Store.open_in_task(wait_s=0) as store:
+        with poll_store() as store:
             place = store.queue.join(self.run_id, slots, owner=self.owner, ttl_s=TASK_WAITER_S, groups=self.groups)
             # The task moves the run to these nodes once it may have them.
             self.slots = [list(slot) for slot in place.request.slots]
@@ -124,7 +124,7 @@ class LeaseTrigger(BaseTrigger):
         return waiting(place, triggers, self.names), place.must_check_nodes
 
     def _leave(self) -> None:
-        from tipcflow.store import Store
+        from tipcflow.store.polls.pool import poll_store
 
-        with Store.open_in_task(wait_s=0) as store:
+        with poll_store() as store:
             store.queue.leave(self.run_id)

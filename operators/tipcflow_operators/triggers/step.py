@@ -54,7 +54,7 @@ class StepTrigger(BaseTrigger):
             return False
 
     def _ended(self) -> bool:
-        from tipcflow.store import Store
+        from tipcflow.store.polls.pool import poll_store
 
-        with Store.open_in_task(wait_s=0) as store:
+        with poll_store() as store:
             return self.awaited in store.steps.statuses(self.run_id)

@@ -35,6 +35,10 @@ SERVER = {
     "keepalives_count": 4,
     "tcp_user_timeout": 60_000,
 }
+# Polls of triggers: at most this many connections per process. A trigger gives up on its poll after a minute
+# (`tipcflow_operators.triggers.waits`), whose thread must end then, too.
+POLLS = 4
+POLL_CONNECT_S, POLL_LOCK_S, POLL_STATEMENT_S = 10.0, 15.0, 20.0
 _RETRY_S = 1.0
 _ANSWERED: WeakSet[Engine] = WeakSet()
 NETWORK = frozenset(
@@ -111,15 +115,44 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
     return engine
 
 
-def _limit_waits(connection: Any, _: Any) -> None:
-    """Limit the wait of every statement: for locks, and for a frozen client that holds one.
+def make_poll_engine(url: str) -> Engine:
+    """Create an engine for short queries of a process that polls for many triggers, without connecting.
 
-    Set by statements, because connection poolers do not pass these as connection options.
+    It has few connections and short limits, and does not wait for an unavailable server.
+
+    Args:
+        url: of PostgreSQL.
     """
+    limits = {"connect_timeout": int(POLL_CONNECT_S), "tcp_user_timeout": int(POLL_STATEMENT_S * 1000)}
+    engine = create_engine(
+        normal_url(url),
+        pool_size=POLLS,
+        max_overflow=0,
+        pool_timeout=POLL_CONNECT_S,
+        pool_pre_ping=True,
+        pool_use_lifo=True,
+        hide_parameters=True,
+        connect_args={**SERVER, **limits},
+    )
+    event.listen(engine, "connect", _limit_polls)
+    return engine.execution_options(tipcflow_waits=False)
+
+
+def _limit_waits(connection: Any, _: Any) -> None:
+    """Limit the wait of every statement: for locks, and for a frozen client that holds one."""
+    _limit(connection, lock_s=LOCK_S, statement_s=STATEMENT_S)
+
+
+def _limit_polls(connection: Any, _: Any) -> None:
+    _limit(connection, lock_s=POLL_LOCK_S, statement_s=POLL_STATEMENT_S)
+
+
+def _limit(connection: Any, *, lock_s: float, statement_s: float) -> None:
+    """Set the limits by statements, because connection poolers do not pass them as connection options."""
     limits = {
         "idle_in_transaction_session_timeout": IDLE_S,
-        "lock_timeout": LOCK_S,
-        "statement_timeout": STATEMENT_S,
+        "lock_timeout": lock_s,
+        "statement_timeout": statement_s,
     }
     for name, seconds in limits.items():
         connection.execute(f"SET {name} = {int(seconds * 1000)}")

@@ -122,7 +122,7 @@ class Store:
             WrongSchemaError: it still has another schema after `wait_s`; a later call may succeed.
             ConfigError, InfraError: as `open`.
         """
-        return cls._open(None, lambda engine, name: _await_schema(engine, name, wait_s))
+        return cls._open(None, lambda engine, name: await_schema(engine, name, wait_s))
 
     @classmethod
     def _open(cls, url: str | None, check: Callable[[Engine, str], None]) -> Self:
@@ -170,7 +170,8 @@ def _bring_up_to_date(engine: Engine, url: str, *, allowed: bool) -> None:
     migrate.upgrade(url)
 
 
-def _await_schema(engine: Engine, url: str, seconds: float) -> None:
+def await_schema(engine: Engine, url: str, seconds: float) -> None:
+    """Wait until the database has this code's schema, as `Store.open_in_task` does."""
     # Not tenacity: an old schema and an unreachable server have different deadlines in the same loop.
     deadline, away_until = time.monotonic() + seconds, time.monotonic() + AWAY_S
     while True:
