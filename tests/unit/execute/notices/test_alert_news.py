@@ -46,7 +46,7 @@ class Alerts(Inbox):
 @pytest.fixture
 def inbox(tmp_path: Path) -> Iterator[Alerts]:
     with open_store(tmp_path / "own.db") as store:
-        yield Alerts(store, tmp_path)
+        yield Alerts(store)
 
 
 def test_opened_ended_and_reopened_alert_is_sent(inbox: Alerts) -> None:
