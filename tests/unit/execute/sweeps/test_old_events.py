@@ -45,7 +45,7 @@ def test_a_process_removes_old_event_files_of_its_home_once_an_hour(
     assert searched == [tmp_path]
 
 
-def test_processes_of_one_home_search_it_once_an_hour(tmp_path: Path) -> None:
+def test_processes_of_one_home_search_the_folder_once_an_hour(tmp_path: Path) -> None:
     aged(tmp_path, "new", 0)
     _trim(tmp_path)
     old, mark = aged(tmp_path, "old", EVENTS_S + 60), tmp_path / "runs" / MARK
