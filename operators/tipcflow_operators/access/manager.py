@@ -3,6 +3,7 @@
 `AIRFLOW__CORE__AUTH_MANAGER=tipcflow_operators.access.manager.RolesAuthManager`
 """
 
+from contextvars import ContextVar
 from typing import Any
 
 from airflow.providers.fab.auth_manager.fab_auth_manager import FabAuthManager
@@ -13,6 +14,23 @@ from tipcflow_operators.airflow.internals import DagAccessEntity
 
 # DAGs that run the deployment, not a chain on request: only users who may edit DAGs start or backfill them.
 OWN_DAGS = frozenset({"confirm", "maintenance", "pull_request", "weekly"})
+_BACKFILLS = "/api/v2/backfills"
+_of_backfills: ContextVar[bool] = ContextVar("of_backfills", default=False)
+
+
+class BackfillMarker:
+    """ASGI middleware that marks requests about backfills.
+
+    Airflow authorizes the creation of a backfill by the same arguments as the start of one DAG run.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Mark the request, and handle it."""
+        _of_backfills.set(_BACKFILLS in scope.get("path", ""))
+        await self._app(scope, receive, send)
 
 
 class RolesAuthManager(FabAuthManager):
@@ -24,6 +42,10 @@ class RolesAuthManager(FabAuthManager):
     # For pages: this auth manager knows the actions of tipcflow.config.access.roles.
     has_certification_roles = True
 
+    def get_fastapi_middlewares(self) -> list[tuple[Any, dict[str, Any]]]:
+        """Add the marker of requests about backfills."""
+        return [*super().get_fastapi_middlewares(), (BackfillMarker, {})]
+
     def is_authorized_dag(self, *, method: Any, user: Any, access_entity: Any = None, details: Any = None) -> bool:
         """Whether a user may do something with a DAG or a part of it."""
         dag_id = getattr(details, "id", None)
@@ -34,8 +56,8 @@ class RolesAuthManager(FabAuthManager):
             return super().is_authorized_dag(
                 method=method, user=user, access_entity=access_entity, details=details
             )
-        if not dag_id:
-            # FAB's auth manager accepts a run of no DAG.
+        if not dag_id or _of_backfills.get():
+            # FAB's auth manager accepts a run of no DAG. A backfill may also run again what has ended.
             return bool(self.is_authorized_custom_view(method="PUT", resource_name=Resource.DAGS, user=user))
         may_start = self.is_authorized_custom_view(method="POST", resource_name=Resource.DAG_RUNS, user=user)
         return bool(may_start and super().is_authorized_dag(method="GET", user=user, details=details))

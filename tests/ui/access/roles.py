@@ -51,6 +51,7 @@ TABLE = (
     Row("POST", f"{_TOY}/dagRuns", "403 200 200 403 200", _START),
     Row("POST", "/api/v2/dags/maintenance/dagRuns", "403 403 200 403 200", _START),
     Row("POST", "/api/v2/backfills", "403 403 422 403 422", _BACKFILL),
+    Row("POST", "/api/v2/backfills", "403 403 422 403 422", {**_BACKFILL, "dag_id": "toy"}),
     # Operate: pause, mark, clear, annotate.
     Row("PATCH", _TOY, "403 403 200 403 200", {"is_paused": False}),
     Row("PATCH", f"{_RUN}?update_mask=note", "403 403 200 403 200", {"note": "a word"}),

@@ -1,5 +1,6 @@
 """The auth manager's own rule: who starts a DAG run needs not edit the DAG."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,3 +74,25 @@ def test_decisions_require_the_role_of_their_action(
 ) -> None:
     started = {dag_id for dag_id in DECISION_DAGS if may(manager, name, "POST", DagAccessEntity.RUN, dag_id)}
     assert started == allowed
+
+
+@pytest.mark.parametrize(
+    ("path", "starts"),
+    [
+        ("/api/v2/dags/toy/dagRuns", ["ci", "operator"]),
+        ("/api/v2/backfills", ["operator"]),
+        ("/prefix/api/v2/backfills/dry_run", ["operator"]),
+    ],
+)
+def test_backfills_require_permission_to_edit_the_dag(
+    manager: RolesAuthManager, path: str, starts: list[str]
+) -> None:
+    found: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        found.extend(name for name in sorted(USERS) if may(manager, name, "POST", DagAccessEntity.RUN))
+
+    (marker, options), *others = reversed(manager.get_fastapi_middlewares())
+    assert (options, others) == ({}, [])
+    asyncio.run(marker(app)({"type": "http", "path": path}, None, None))
+    assert found == starts
