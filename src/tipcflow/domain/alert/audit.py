@@ -2,6 +2,9 @@
 
 from tipcflow.domain.base import Frozen
 
+# Actions that end a DAG run early.
+STOPS = frozenset({"stop run", "mark run failed", "mark run success"})
+
 
 class AuditEntry(Frozen):
     """An action of a user.
