@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.support.framework.wheels import make_wheel
 from tests.support.scheduler import Scheduler
@@ -9,6 +10,7 @@ from tests.support.scheduler import Scheduler
 from tipcflow.airflow_api import RunState
 from tipcflow.domain import Status, TipcflowError
 from tipcflow.domain.run_documents import AirflowDocument
+from tipcflow_operators.airflow.api import CONNECTION
 
 pytestmark = pytest.mark.e2e
 VARIANT = "norm_train_gpus_0,1_autocast_null_nodes_2"
@@ -156,13 +158,23 @@ def test_marked_failed_in_the_middle_leaves_nothing_and_is_judged(scheduler: Sch
             lambda: {scheduler.states(dag_run)[f"train[{node}]"] for node in "ab"} == {"deferred"},
             "the deferral",
         )
-    scheduler.api.set_state(dag_run.dag_id, dag_run.run_id, "failed")
-    scheduler.ended(dag_run)
     from tests.support.certify import wait_for
 
-    wait_for(lambda: scheduler.run_of(dag_run).status is not None, what="the verdict", seconds=90)
+    who = "a user"
+    if when == "watched by the triggerer":
+        address, stack = httpx.URL(scheduler.stack.url), scheduler.stack
+        rest = {"conn_type": "http", "host": address.host, "port": address.port, "login": stack.user}
+        scheduler.connect({CONNECTION: {**rest, "password": stack.password, "extra": {}}})
+        who = f"user {stack.user}"
+    try:
+        scheduler.api.set_state(dag_run.dag_id, dag_run.run_id, "failed")
+        scheduler.ended(dag_run)
+        wait_for(lambda: scheduler.run_of(dag_run).status is not None, what="the verdict", seconds=90)
+    finally:
+        scheduler.api.remove_connection(CONNECTION)
     run = scheduler.run_of(dag_run)
     assert run.status is Status.CANCELLED, run.reason
+    assert run.reason.startswith(f"stopped by {who} in {VARIANT}/")
     assert not scheduler.site.training_runs_on("a")
     assert not scheduler.site.training_runs_on("b")
 

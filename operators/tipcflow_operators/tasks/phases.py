@@ -20,7 +20,7 @@ from tipcflow_operators.tasks.request_confirm import (
     pending_confirmation,
     request_early,
 )
-from tipcflow_operators.tasks.stopped import RESOLVE, stopped_by_user, was_stopped
+from tipcflow_operators.tasks.stopped import RESOLVE, note_stop, stopped_by_user, stopping_user, was_stopped
 from tipcflow_operators.triggers.allocation import AllocationTrigger
 from tipcflow_operators.triggers.dag_run import DagRunTrigger
 from tipcflow_operators.triggers.lease import LeasePayload, LeaseTrigger
@@ -227,12 +227,14 @@ class CollectOperator(RunOperator):
         """Collect; always runs."""
         from tipcflow.execute.run.phases import cancel_unresolved, collect_run
 
-        stopped = stopped_by_user(ctx, context)
-        if stopped and ctx.run_id not in ctx.store.runs.known([ctx.run_id]):
+        known = ctx.run_id in ctx.store.runs.known([ctx.run_id])
+        stopped = note_stop(ctx, context, self.log) if known else stopped_by_user(ctx, context)
+        if stopped and not known:
             given = {**context["params"], **(context["dag_run"].conf or {})}
             resolve = context["dag"].get_task(RESOLVE)
             assert isinstance(resolve, ResolveOperator)
-            cancel_unresolved(ctx.store, ctx.run_id, resolve.fallback(ctx, context, given))
+            request, user = resolve.fallback(ctx, context, given), stopping_user(context, self.log)
+            cancel_unresolved(ctx.store, ctx.run_id, request, user=user)
         for line in collect_run(ctx, stopped=stopped) or ["every step has a stored status"]:
             self.log.info("%s", line)
 
@@ -264,7 +266,7 @@ class JudgeOperator(RunOperator):
         from tipcflow.execute.verdict.confirm import confirm_request_of
 
         ctx.note("judging")
-        for line in collect_if_missing(ctx, stopped=lambda: stopped_by_user(ctx, context)):
+        for line in collect_if_missing(ctx, stopped=lambda: note_stop(ctx, context, self.log)):
             self.log.info("%s", line)
         judge_run(ctx)
         self._wait(ctx, None if was_stopped(context) else pending_confirmation(ctx, context))

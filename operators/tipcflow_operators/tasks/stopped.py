@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from tipcflow.domain import StepKind
+from tipcflow.domain.run_documents import AirflowDocument
+from tipcflow_operators.airflow.events import Log
 from tipcflow_operators.airflow.internals import argument_of
 from tipcflow_operators.tasks.groups import steps_of
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 RESOLVE = "resolve"
 _SKIPPED = "skipped"
+_LOOKUP_S = 15.0
 
 
 def was_stopped(context: Context) -> bool:
@@ -54,6 +57,33 @@ def stopped_by_user(ctx: "TaskContext", context: Context) -> bool:
         if any(step.id not in begun for step in steps):
             return True
     return False
+
+
+def note_stop(ctx: "TaskContext", context: Context, log: Log) -> bool:
+    """Whether a user has marked the DAG run; stores the user's name, because Airflow's log is not kept."""
+    stopped = stopped_by_user(ctx, context)
+    user = stopping_user(context, log) if stopped else ""
+    known = ctx.store.documents.get(ctx.run_id, AirflowDocument)
+    if known is not None and known.stopped_by != user:
+        ctx.store.documents.change(ctx.run_id, AirflowDocument, stopped_by=user)
+    return stopped
+
+
+def stopping_user(context: Context, log: Log) -> str:
+    """Return who has marked the DAG run; '' without an API connection, and if Airflow's log has no user."""
+    from tipcflow_operators.airflow.api import api
+
+    dag_run = context["dag_run"]
+    try:
+        client = api()
+        if client is None:
+            return ""
+        with client:
+            return client.stopped_by(dag_run.dag_id, dag_run.run_id, deadline_s=_LOOKUP_S)
+    except Exception as error:
+        # The name is a detail: nothing may prevent that the steps get their status.
+        log.warning("could not read who has stopped the run: %s", error)
+        return ""
 
 
 def _all_skipped(states: dict[str, Any], task_id: str) -> bool:

@@ -10,7 +10,7 @@ from tipcflow.domain import Run, Status, TipcflowError
 from tipcflow.domain.run_documents import JudgementDocument
 from tipcflow_operators.airflow.events import Log
 from tipcflow_operators.tasks.base import RunOperator
-from tipcflow_operators.tasks.stopped import stopped_by_user
+from tipcflow_operators.tasks.stopped import note_stop
 
 if TYPE_CHECKING:
     from tipcflow.execute.run.context import TaskContext
@@ -30,7 +30,7 @@ class VerdictOperator(RunOperator):
 
         if ctx.store.documents.get(ctx.run_id, JudgementDocument) is None and ctx.store.attempts.of(ctx.run_id):
             # Only failed tasks were cleared: the upstream tasks have not run again.
-            collect_run(ctx, stopped=stopped_by_user(ctx, context))
+            collect_run(ctx, stopped=note_stop(ctx, context, self.log))
             release_run(ctx)
             judge_run(ctx)
         finished = finish_run(ctx)

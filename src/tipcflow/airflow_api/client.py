@@ -9,9 +9,10 @@ from urllib.parse import quote
 import httpx
 
 from tipcflow.airflow_api.http import Http
-from tipcflow.airflow_api.models import Dag, DagRun, Health, ImportFault, TaskInstance
+from tipcflow.airflow_api.models import Audited, Dag, DagRun, Health, ImportFault, TaskInstance
 from tipcflow.airflow_api.responses import detail, json_of, model_of, refusal, unknown_dag
 from tipcflow.domain import ConfigError
+from tipcflow.domain.alert.audit import STOPS
 from tipcflow.report.api import BuildRuns, RunFacts
 
 _API = "/api/v2"
@@ -184,6 +185,15 @@ class Airflow:
         response = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}", deadline_s=deadline_s)
         self._require_page(response)
         return None if response.status_code == 404 else model_of(RunFacts, self._good(response), self.url)
+
+    def stopped_by(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> str:
+        """The user who last stopped a DAG run within a day, by the Certification page; '' if there is none."""
+        response = self._http.call("GET", "/certification/api/audit", params={"days": "1"}, deadline_s=deadline_s)
+        self._require_page(response)
+        listed = model_of(Audited, self._good(response), self.url)
+        about = f"{dag_id} {run_id}"
+        found = (entry.who for entry in listed.entries if entry.about == about and entry.action in STOPS)
+        return next(found, "")
 
     def build_runs(self, params: Mapping[str, str]) -> BuildRuns:
         """The runs that certify a framework build, as Airflow's configs/repositories declare them.

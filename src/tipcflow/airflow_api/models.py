@@ -127,3 +127,17 @@ class Health(_Answer):
     def missing(self, *needed: str) -> tuple[str, ...]:
         """The unhealthy components among `needed`, or among all reported ones."""
         return tuple(name for name in needed or self.components if self.components.get(name) != "healthy")
+
+
+class AuditedAction(_Answer):
+    """An action of a user, as the Certification page lists it; `about` names the DAG run."""
+
+    who: str
+    action: str
+    about: str
+
+
+class Audited(_Answer):
+    """Actions of users, newest first."""
+
+    entries: tuple[AuditedAction, ...]

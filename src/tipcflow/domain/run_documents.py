@@ -96,11 +96,12 @@ class LeaseDocument(Fields):
 
 
 class AirflowDocument(Fields):
-    """The DAG run that executes the run."""
+    """The DAG run that executes the run, and the user who has stopped it: '' for none or an unknown one."""
 
     NAME: ClassVar[str] = "airflow"
     dag_id: str
     run_id: str
+    stopped_by: str = ""
 
 
 class ClusterDocument(Root[Cluster]):
@@ -184,8 +185,7 @@ class WaitsDocument(Root[dict[WaitKey, float]]):
 
 
 class FailuresDocument(Root[dict[AttemptKey | Literal["before"], Failure]]):
-    """Failures of the run's attempts, those of steps that were not started (attempt 0), and the one that ended the
-    run before its first step."""
+    """Failures of attempts, of steps that did not start (attempt 0), and the one before the run's first step."""
 
     NAME: ClassVar[str] = "failures"
     root: dict[AttemptKey | Literal["before"], Failure] = {}

@@ -1,24 +1,29 @@
 """A run that a user stops is cancelled, a run whose task died is not: task states distinguish the two."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from tests.support.stories import INFER, TRAIN, a_plan, a_run
 
+from tipcflow.airflow_api import Airflow
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.run_documents import PolicyDocument, ReferencesDocument, SuiteDocument
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Status
-from tipcflow.domain.run_documents import Document
+from tipcflow.domain.run_documents import AirflowDocument, Document
 from tipcflow.execute.request import RequestDocument, RunRequest
 from tipcflow.execute.run import phases as task_phases
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.store import Store
+from tipcflow_operators.airflow import api
 from tipcflow_operators.chain.dag import certify_dag
+from tipcflow_operators.tasks import stopped
 from tipcflow_operators.tasks.phases import CollectOperator
 
 ROOT = Path(__file__).parents[3]
@@ -119,3 +124,36 @@ def test_steps_that_died_together_with_collect_are_not_counted_against_the_model
     task_phases.judge_run(task)
     kept = task_phases.finish_run(task)
     assert (kept.status, "died without reporting" in kept.reason) == (Status.INFRA_FAILURE, True)
+
+
+def test_a_stopped_run_is_cancelled_although_its_user_cannot_be_read(
+    task: TaskContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing listens at the address of the connection; a name of an earlier stop is removed."""
+    planned(task)
+    task.store.documents.put(RUN, AirflowDocument(dag_id="certify", run_id="manual__1", stopped_by="mia"))
+    connection = {"conn_type": "http", "host": "127.0.0.1", "port": 9, "login": "a", "password": "b"}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{api.CONNECTION.upper()}", json.dumps(connection))
+    monkeypatch.setattr(stopped, "_LOOKUP_S", 0.5)
+    assert finished(task, MARKED) == (Status.CANCELLED, f"stopped by a user in {TRAIN}")
+
+
+@pytest.mark.parametrize(
+    ("is_planned", "where"), [(True, f"in {TRAIN}"), (False, "before its first task")], ids=["planned", "queued"]
+)
+def test_a_stopped_run_names_its_user(
+    task: TaskContext, monkeypatch: pytest.MonkeyPatch, is_planned: bool, where: str
+) -> None:
+    def respond(request: httpx.Request) -> httpx.Response:
+        entry = {"who": "mia", "action": "mark run failed", "about": "certify manual__1"}
+        return httpx.Response(200, json={"access_token": "t", "entries": [entry]})
+
+    def client() -> Airflow:
+        return Airflow("http://airflow.test", user="a", password="b", transport=httpx.MockTransport(respond))
+
+    monkeypatch.setattr(api, "api", client)
+    if is_planned:
+        planned(task)
+        task.store.documents.put(RUN, AirflowDocument(dag_id="certify", run_id="manual__1"))
+    states = MARKED if is_planned else dict.fromkeys(MARKED, "skipped")
+    assert finished(task, states) == (Status.CANCELLED, f"stopped by user mia {where}")

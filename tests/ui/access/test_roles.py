@@ -1,6 +1,7 @@
 """Roles of users on Airflow's real api-server, with its real FAB provider on PostgreSQL."""
 
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,8 @@ import httpx
 import pytest
 from tests.support import postgres
 from tests.ui import server
-from tests.ui.access import roles
+from tests.ui.access import roles, routes
+from tests.ui.html_text import read
 
 from tipcflow.airflow_api import Airflow, RunState
 from tipcflow.domain import ConfigError
@@ -36,6 +38,14 @@ for words in (["db", "migrate"], ["dags", "reserialize"]):
 from tipcflow_operators.access.command import main as store_access
 for _ in range(2):
     assert store_access(Path(os.environ["TIPCFLOW_ROLES"])) == 0
+from datetime import UTC, datetime
+from airflow.models.backfill import Backfill
+from airflow.utils.session import create_session
+from tests.ui.access.routes import write
+with create_session() as session:
+    ended = datetime(2026, 1, 1, tzinfo=UTC)
+    session.add(Backfill(dag_id="toy", from_date=ended, to_date=ended, completed_at=ended))
+write(Path(os.environ["AIRFLOW_HOME"]))
 """
 # Every login: user and role have one name.
 PASSWORDS = {name: secrets.token_hex(16) for name in (*roles.LOGINS, "ci2")}
@@ -103,6 +113,68 @@ def test_every_role_may_do_its_part(
     assert differing == {}
 
 
+@pytest.fixture(scope="module")
+def known(served: server.ApiServer, tokens: dict[str, str], runs: dict[str, str]) -> dict[str, str]:
+    """Names in paths of routes -> names of things that exist."""
+    with Airflow(served.url, token=tokens["admin"]) as admin:
+        run = admin.dag_run("toy", "other").run
+    return {
+        "dag_id": "toy",
+        "dag_run_id": "other",
+        "run_id": run,
+        "task_id": "one",
+        "map_index": "-1",
+        "backfill_id": "1",
+        "pool_name": "default_pool",
+        "file_token": asked(served, "GET", "/api/v2/dags/toy", tokens["admin"]).json()["file_token"],
+        "username": "admin",
+        "name": "Admin",
+        # Airflow checks the permission before these exist.
+        **dict.fromkeys(("asset_id", "connection_id", "group_id", "key", "variable_key", "xcom_key"), "1"),
+        # Of routes for tasks, which accept no token of a user.
+        **dict.fromkeys(("task_instance_id", "slot"), "1"),
+    }
+
+
+@pytest.mark.parametrize(("login", "allowed"), [("viewer", routes.FOR_ALL), ("ci", routes.FOR_CI)])
+def test_other_routes_refuse_readers_and_ci(
+    served: server.ApiServer,
+    tokens: dict[str, str],
+    known: dict[str, str],
+    login: str,
+    allowed: dict[routes.Key, str],
+) -> None:
+    keys = routes.read(served.log.parent, "api")
+    assert [key for key in allowed if key not in keys] == []
+    rest = [key for key in keys if key not in allowed and key.path != routes.NOTHING]
+    found = {
+        (request.key.method, request.path): asked(
+            served, request.key.method, request.path, tokens[login], request.body
+        )
+        for request in routes.requests(rest, known)
+    }
+    assert {call: one.text[:200] for call, one in found.items() if one.status_code != 403} == {}
+
+
+@pytest.mark.parametrize("login", ["viewer", "ci"])
+def test_forms_of_users_and_roles_refuse_readers_and_ci(
+    served: server.ApiServer, known: dict[str, str], login: str
+) -> None:
+    """FAB sends a user without the permission to the page of the login."""
+    keys = [key for key in routes.read(served.log.parent, "forms") if key.path != "/auth/login/"]
+    with httpx.Client(base_url=served.url, timeout=60) as client:
+        token = re.findall(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/auth/login/").text)[0]
+        form = {"username": login, "password": PASSWORDS[login], "csrf_token": token}
+        assert client.post("/auth/login/", data=form).headers["location"] == "/"
+        client.headers["X-CSRFToken"] = token
+        found = {request.path: client.post(request.path) for request in routes.requests(keys, known)}
+    assert found
+    refused = {
+        path for path, one in found.items() if one.status_code == 403 or "/login" in one.headers["location"]
+    }
+    assert found.keys() - refused == set()
+
+
 def test_ci_stops_its_own_runs_only(served: server.ApiServer, tokens: dict[str, str]) -> None:
     with Airflow(served.url, token=tokens["ci"]) as ci, Airflow(served.url, token=tokens["ci2"]) as other:
         ci.trigger("toy", {}, "own")
@@ -119,6 +191,23 @@ def test_ci_stops_its_own_runs_only(served: server.ApiServer, tokens: dict[str, 
     with Airflow(served.url, token=tokens["operator"]) as operator:
         operator.stop("toy", "others")
         assert operator.dag_run("toy", "others").state is RunState.FAILED
+
+
+def test_audit_names_who_has_marked_runs(served: server.ApiServer, tokens: dict[str, str]) -> None:
+    with Airflow(served.url, token=tokens["ci"]) as ci:
+        for name in ("single", "bulk"):
+            ci.trigger("toy", {}, name)
+    entity = {"dag_id": "toy", "dag_run_id": "bulk", "state": "failed"}
+    body = {"actions": [{"action": "update", "entities": [entity]}]}
+    asked(served, "PATCH", "/api/v2/dags/~/dagRuns", tokens["operator"], body).raise_for_status()
+    with Airflow(served.url, token=tokens["operator"]) as operator:
+        operator.set_state("toy", "single", "failed")
+        assert operator.dag_run("toy", "bulk").state is RunState.FAILED
+        assert operator.stopped_by("toy", "single") == operator.stopped_by("toy", "bulk") == "operator"
+        assert operator.stopped_by("toy", "another") == ""
+    page = read(asked(served, "GET", "/certification/audit", tokens["viewer"]).text)
+    assert "operator mark run failed toy single" in page.text
+    assert "operator mark run failed toy bulk" in page.text
 
 
 @pytest.mark.parametrize("password", ["", "wrong", "admin"])

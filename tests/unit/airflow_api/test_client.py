@@ -122,6 +122,19 @@ def test_facts_of_an_unknown_run_are_none(scripted) -> None:
     assert airflow.certification("r1") is None
 
 
+def test_user_who_last_stopped_a_run_is_found_among_all_actions(scripted) -> None:
+    entries = [
+        {"who": "bob", "action": "annotate run", "about": "s.m.f ci__1"},
+        {"who": "eve", "action": "mark run failed", "about": "s.m.f ci__2"},
+        {"who": "mia", "action": "mark run failed", "about": "s.m.f ci__1"},
+        {"who": "ada", "action": "stop run", "about": "s.m.f ci__1"},
+    ]
+    page = httpx.Response(200, json={"entries": entries, "days": 1.0})
+    airflow, script = scripted({"/certification/api/audit": [page]})
+    assert [airflow.stopped_by("s.m.f", run) for run in ("ci__1", "ci__2", "ci__3")] == ["mia", "eve", ""]
+    assert script.requests[-1].url.params["days"] == "1"
+
+
 def test_without_the_plugin_the_facts_route_is_airflows_page(scripted) -> None:
     page = httpx.Response(200, text="<html>", headers={"content-type": "text/html"})
     airflow, _ = scripted({"/certification/api/runs/r1": [page]})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
 from tipcflow.domain.run.failure import FailureClass
-from tipcflow.domain.run_documents import JudgementDocument, LeaseDocument, LeftoversDocument
+from tipcflow.domain.run_documents import AirflowDocument, JudgementDocument, LeaseDocument, LeftoversDocument
 from tipcflow.execute.alerts.track import track_alone
 from tipcflow.execute.allocation import hold
 from tipcflow.execute.collect.log_archive import compress_logs
@@ -28,7 +28,7 @@ from tipcflow.execute.run.step import StepTask
 from tipcflow.execute.source.opened import note_opened
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict import judge as judgement
-from tipcflow.execute.verdict.conclusion import run_status, without_proof
+from tipcflow.execute.verdict.conclusion import run_status, stopped_by, without_proof
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -76,10 +76,15 @@ def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path)
     return plan
 
 
-def cancel_unresolved(store: "Store", run_id: str, request: RunRequest) -> None:
-    """Store a run that a user stopped before its first task: waiting clients find it `cancelled`."""
+def cancel_unresolved(store: "Store", run_id: str, request: RunRequest, *, user: str = "") -> None:
+    """Store a run that a user stopped before its first task: waiting clients find it `cancelled`.
+
+    Args:
+        user: who stopped the run, '' if unknown.
+    """
     create_run(store, request, run_id)
-    store.runs.finish(run_id, Status.CANCELLED, "stopped by a user before its first task", time.time())
+    reason = f"{stopped_by(user)} before its first task"
+    store.runs.finish(run_id, Status.CANCELLED, reason, time.time())
 
 
 def prepare_nodes(context: TaskContext) -> Plan:
@@ -281,9 +286,12 @@ def judge_run(context: TaskContext) -> tuple[Status, str]:
         return known.status, known.reason
     note_lost_files(store, run, context.home)
     judged = judgement.judge_run(store, run, rules=context.policy, references=context.references)
-    leftovers = (store.documents.get(run, LeftoversDocument) or LeftoversDocument()).root
+    documents = store.documents.several(run, (LeftoversDocument, AirflowDocument))
+    leftovers = (documents.get(LeftoversDocument) or LeftoversDocument()).root
+    airflow = documents.get(AirflowDocument)
     verdict = JudgementDocument(status=judged.status, reason=judged.reason, parts=judged.parts)
-    verdict = run_status(verdict, steps=context.statuses(), leftovers=leftovers)
+    user = airflow.stopped_by if airflow else ""
+    verdict = run_status(verdict, steps=context.statuses(), leftovers=leftovers, user=user)
     store.documents.put(run, verdict)
     return verdict.status, verdict.reason
 

@@ -15,8 +15,13 @@ _NEUTRAL = "neutral"
 _BLOCKS = frozenset({Status.INFRA_FAILURE, Status.CANCELLED})
 
 
+def stopped_by(user: str) -> str:
+    """Return who stopped a run, in words; '' for an unknown user."""
+    return f"stopped by user {user}" if user else "stopped by a user"
+
+
 def run_status(
-    judged: JudgementDocument, *, steps: Mapping[str, Status], leftovers: Sequence[str]
+    judged: JudgementDocument, *, steps: Mapping[str, Status], leftovers: Sequence[str], user: str = ""
 ) -> JudgementDocument:
     """Return the status and reason of a run from its verdict by the checks.
 
@@ -26,11 +31,12 @@ def run_status(
         judged: the verdict.
         steps: step id -> status, in plan order.
         leftovers: messages about what the run left on its nodes.
+        user: who stopped the run, '' if unknown.
     """
     if judged.status is Status.CANCELLED:
         stopped = [step for step, word in steps.items() if word is Status.CANCELLED]
         where = f" in {stopped[0]}" if stopped else ""
-        judged = JudgementDocument(status=Status.CANCELLED, reason=f"stopped by a user{where}")
+        judged = JudgementDocument(status=Status.CANCELLED, reason=f"{stopped_by(user)}{where}")
     if leftovers and judged.status.severity < Status.INFRA_FAILURE.severity:
         return JudgementDocument(status=Status.INFRA_FAILURE, reason=leftovers[0])
     return judged

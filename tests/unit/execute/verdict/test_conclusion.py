@@ -93,8 +93,12 @@ def test_stopped_run_names_the_interrupted_step() -> None:
     judged = JudgementDocument(
         status=Status.CANCELLED, reason="2 steps cancelled; x", parts=("2 steps cancelled", "x")
     )
-    for known, reason in ((steps, "stopped by a user in train"), ({}, "stopped by a user")):
-        ended = run_status(judged, steps=known, leftovers=[])
+    for known, user, reason in (
+        (steps, "", "stopped by a user in train"),
+        ({}, "", "stopped by a user"),
+        (steps, "mia", "stopped by user mia in train"),
+    ):
+        ended = run_status(judged, steps=known, leftovers=[], user=user)
         assert ended == JudgementDocument(status=Status.CANCELLED, reason=reason)
 
 
