@@ -192,8 +192,8 @@ class Airflow:
         self._require_page(response)
         listed = model_of(Audited, self._good(response), self.url)
         about = f"{dag_id} {run_id}"
-        found = (entry.who for entry in listed.entries if entry.about == about and entry.action in STOPS)
-        return next(found, "")
+        users = (entry.who for entry in listed.entries if entry.about == about and entry.action in STOPS)
+        return next(users, "")
 
     def build_runs(self, params: Mapping[str, str]) -> BuildRuns:
         """The runs that certify a framework build, as Airflow's configs/repositories declare them.

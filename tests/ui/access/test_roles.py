@@ -61,6 +61,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.ApiServe
         url = database.create().replace("postgresql:", "postgresql+psycopg2:")
         more = {
             "AIRFLOW__CORE__AUTH_MANAGER": "tipcflow_operators.access.manager.RolesAuthManager",
+            "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": url,
             "TIPCFLOW_ROLES": str(roles_file(home)),
         }
@@ -193,7 +194,7 @@ def test_ci_stops_its_own_runs_only(served: server.ApiServer, tokens: dict[str, 
         assert operator.dag_run("toy", "others").state is RunState.FAILED
 
 
-def test_audit_names_who_has_marked_runs(served: server.ApiServer, tokens: dict[str, str]) -> None:
+def test_audit_names_the_user_of_a_marked_run(served: server.ApiServer, tokens: dict[str, str]) -> None:
     with Airflow(served.url, token=tokens["ci"]) as ci:
         for name in ("single", "bulk"):
             ci.trigger("toy", {}, name)

@@ -172,7 +172,7 @@ RUNS = [{"dag_run_id": "one", "dag_id": "toy"}, {"dag_run_id": "two", "dag_id": 
         ("cancel_backfill", {"dag_id": None}, {"backfill_id": "3"}, [("cancel backfill", "backfill 3", "")]),
     ],
 )
-def test_a_request_is_listed_by_what_it_changes(
+def test_a_request_is_listed_with_its_actions(
     airflow_app: FastAPI,
     event: str,
     names: dict[str, str | None],

@@ -122,7 +122,7 @@ def test_facts_of_an_unknown_run_are_none(scripted) -> None:
     assert airflow.certification("r1") is None
 
 
-def test_user_who_last_stopped_a_run_is_found_among_all_actions(scripted) -> None:
+def test_last_user_of_a_stop_is_found_among_all_actions(scripted) -> None:
     entries = [
         {"who": "bob", "action": "annotate run", "about": "s.m.f ci__1"},
         {"who": "eve", "action": "mark run failed", "about": "s.m.f ci__2"},
