@@ -1,7 +1,6 @@
 """Roles of users on Airflow's real api-server, with its real FAB provider on PostgreSQL."""
 
 import json
-import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,25 +154,6 @@ def test_other_routes_refuse_readers_and_ci(
         for request in routes.requests(rest, known)
     }
     assert {call: one.text[:200] for call, one in found.items() if one.status_code != 403} == {}
-
-
-@pytest.mark.parametrize("login", ["viewer", "ci"])
-def test_forms_of_users_and_roles_refuse_readers_and_ci(
-    served: server.ApiServer, known: dict[str, str], login: str
-) -> None:
-    """FAB sends a user without the permission to the page of the login."""
-    keys = [key for key in routes.read(served.log.parent, "forms") if key.path != "/auth/login/"]
-    with httpx.Client(base_url=served.url, timeout=60) as client:
-        token = re.findall(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/auth/login/").text)[0]
-        form = {"username": login, "password": PASSWORDS[login], "csrf_token": token}
-        assert client.post("/auth/login/", data=form).headers["location"] == "/"
-        client.headers["X-CSRFToken"] = token
-        found = {request.path: client.post(request.path) for request in routes.requests(keys, known)}
-    assert found
-    refused = {
-        path for path, one in found.items() if one.status_code == 403 or "/login" in one.headers["location"]
-    }
-    assert found.keys() - refused == set()
 
 
 def test_ci_stops_its_own_runs_only(served: server.ApiServer, tokens: dict[str, str]) -> None:
