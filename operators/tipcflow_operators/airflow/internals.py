@@ -2,9 +2,10 @@
 
 `tests/unit/operators/airflow/test_internals.py` checks the names and fails first when Airflow changes.
 Public are `airflow.sdk`, `airflow.sdk.exceptions`, `airflow.triggers.base`, `airflow.plugins_manager`,
-`airflow.configuration` and providers. Each name here has a comment: its public replacement, or why there is none.
-The names are imported on first use, because a task needs none of the api-server's modules. Attributes of Airflow's
-objects outside its public interface are read and overridden here, too.
+`airflow.configuration`, `airflow.secrets.base_secrets` and providers. Each name here has a comment: its public
+replacement, or why there is none. The names are imported on first use, because a task needs none of the
+api-server's modules. Attributes of Airflow's objects outside its public interface are read and overridden here,
+too.
 """
 
 from collections.abc import Sequence

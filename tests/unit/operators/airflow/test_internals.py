@@ -16,8 +16,8 @@ from tipcflow_operators.airflow import internals
 
 ROOT = Path(__file__).parents[4]
 PUBLIC = re.compile(
-    r"airflow\.(sdk|sdk\.exceptions|triggers\.base|plugins_manager|configuration|providers\.ssh\.(hooks|operators)\.ssh"
-    r"|providers\.smtp\.notifications\.smtp|providers\.fab\.auth_manager\.fab_auth_manager)"
+    r"airflow\.(sdk|sdk\.exceptions|triggers\.base|plugins_manager|configuration|secrets\.base_secrets"
+    r"|providers\.ssh\.(hooks|operators)\.ssh|providers\.smtp\.notifications\.smtp|providers\.fab\.auth_manager\.fab_auth_manager)"
 )
 
 
