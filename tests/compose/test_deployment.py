@@ -1,6 +1,7 @@
 """docker-compose.yaml on a real engine: chains run, secrets and networks are closed, kills change no verdict."""
 
 import json
+import re
 import subprocess
 from contextlib import ExitStack
 
@@ -42,10 +43,16 @@ def test_logs_are_json_with_fields_of_the_run(deployment: Deployment) -> None:
     assert {"resolve", "prepare"} <= {line.get("task_id") for line in ours}
 
 
+@pytest.mark.fast
 def test_cli_in_a_container_reaches_the_nodes(deployment: Deployment) -> None:
     shown = deployment.inside("worker", "tipcflow", "nodes", "--cluster", "compose", check=False)
     # The toy suite needs no Paddle, which these nodes therefore lack.
     assert shown.count("frameworks configured, but not found: paddlepaddle") == 2
+    shown = deployment.inside("worker", "tipcflow", "doctor", "--cluster", "compose", check=False)
+    assert len(re.findall(r"(?m)^node node-[12]\s+login\s+ok ", shown)) == 2, shown
+    assert re.search(r"(?m)\bobject store\s+ok ", shown), shown
+    shown = deployment.inside("worker", "tipcflow", "nodes", "--cluster", "compose", "reap")
+    assert shown.splitlines() == ["node-1: nothing to do", "node-2: nothing to do"]
 
 
 def test_all_instances_become_healthy(deployment: Deployment) -> None:
@@ -103,14 +110,13 @@ def _secret_words(deployment: Deployment) -> dict[str, str]:
     return words
 
 
-@pytest.mark.parametrize("image", ["tipcflow-airflow:latest", "tipcflow-node:latest"])
+@pytest.mark.parametrize("image", ["tipcflow-airflow", "tipcflow-node"])
 def test_no_secret_is_in_an_image(deployment: Deployment, engine: Engine, image: str) -> None:
     # Built again after the secrets were made, and after they were used.
     deployment.compose("build", timeout=1100)
     words = {name: word.encode() for name, word in _secret_words(deployment).items()}
-    assert engine.found_in(image, {**words, "control": b"Usage: airflow_entrypoint.py COMMAND"}) == (
-        {"control"} if "airflow" in image else set()
-    )
+    words["control"] = b"Usage: airflow_entrypoint.py COMMAND"
+    assert engine.found_in(deployment.image(image), words) == ({"control"} if "airflow" in image else set())
 
 
 @pytest.mark.fast
@@ -123,22 +129,24 @@ def test_no_secret_is_in_an_environment(deployment: Deployment, engine: Engine) 
             # Redis writes its title over its environment.
             assert service == "redis" or "PATH=" in environments[0]
             assert {name for name, word in words.items() if word in shown} == set(), service
-            # Tasks need the connections of the nodes, and have the environment of the component.
             found = {name for name, word in words.items() for text in environments if word in text}
-            assert found <= ({"node_login_key"} if service in ("worker", "triggerer") else set()), service
+            assert found == set(), service
 
 
 @pytest.mark.fast
 def test_services_see_only_their_secrets(deployment: Deployment) -> None:
     seen = set(deployment.inside("worker", "ls", "/run/secrets").split())
     assert seen == {
-        "airflow_db_password", "airflow_secret_key", "metrics_db_password", "node_login_key",
-        "object_store", "redis_password", "signing_key", "signing_key_pub",
+        "airflow_secret_key", "metrics_db_password", "node_login_key", "object_store", "redis_password",
+        "results_db_password", "signing_key", "signing_key_pub",
     }  # fmt: skip
+    connections = "/var/lib/airflow/connections.json"
+    assert deployment.inside("worker", "stat", "--format", "%a %U", connections) == "600 airflow"
+    assert deployment.inside("worker", "stat", "--file-system", "--format", "%T", connections) == "tmpfs"
     assert deployment.inside("worker", "sh", "-c", "touch /run/secrets/redis_password; echo $?") == "1"
     # The code under test runs as this user.
-    key = "cat /root/host_key /etc/tipcflow/host_key; ls /run/secrets"
-    assert deployment.inside("node-1", "su", "tipcflow", "-c", key, check=False) == ""
+    key = "id -un; cat /root/host_key /etc/tipcflow/host_key; ls /run/secrets"
+    assert deployment.inside("node-1", "su", "tipcflow", "-c", key, check=False) == "tipcflow"
 
 
 @pytest.mark.fast

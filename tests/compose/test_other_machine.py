@@ -1,5 +1,6 @@
 """compose.worker.yaml on another machine: a network of its own, from which it reaches the main machine by TLS."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -7,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from tests.compose.conftest import Timed
-from tests.support.compose.deployment import FAST, LAB, LAB_CONNECTION, SCALE, Deployment
+from tests.support.certify import ROOT
+from tests.support.compose.deployment import FAST, LAB, LAB_CONNECTION, NETWORK, SCALE, Deployment
 from tests.support.compose.engine import KEPT, Engine
 from tests.support.compose.local import free_port
 
@@ -20,6 +22,12 @@ NAMES = "names.yaml"
 def _certify(deployment: Deployment, *words: str) -> None:
     script = deployment.folder / "docker/certificates.sh"
     subprocess.run([script, *words], check=True, capture_output=True, timeout=60)
+
+
+def _ports(deployment: Deployment) -> dict[str, str]:
+    """The published ports of the main machine."""
+    lines = (line.partition("=") for line in (deployment.folder / ".env").read_text().splitlines())
+    return {name: value for name, _, value in lines if name in PORTS}
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +62,11 @@ def worker(bucket: Deployment, engine: Engine) -> Iterator[Deployment]:
     shutil.copytree(bucket.folder, folder, ignore=shutil.ignore_patterns(".env", ".secrets", ".certificates"))
     for name in (".env", ".secrets"):
         (bucket.folder / ".certificates" / WORKER / name).rename(folder / name)
+    # As a checkout with umask 077, on which docker/env.sh never runs; the command of docs/tutorial/workers.md.
+    subprocess.run(["chmod", "-R", "go-rwx", folder], check=True)
+    subprocess.run(["chmod", "-R", "a+rX", "dags", "configs", "docker"], cwd=folder, check=True)
     made = Deployment(engine, folder, WORKER, "compose.worker.yaml", NAMES)
-    text = (bucket.folder / ".env").read_text()
-    made.set(
-        WORKER_LOG_PORT=f"{engine.address}:8793",
-        **{name: value for name, _, value in (line.partition("=") for line in text.splitlines()) if name in PORTS},
-    )
+    made.set(WORKER_LOG_PORT=f"{engine.address}:8793", **_ports(bucket))
     # Next to the nodes.
     networks = {"nodes": {"external": True, "name": f"{bucket.project}_nodes"}}
     service = {"extra_hosts": [f"{MAIN}:{engine.address}"], "networks": ["default", "nodes"]}
@@ -77,6 +84,38 @@ def worker(bucket: Deployment, engine: Engine) -> Iterator[Deployment]:
 
 def test_objects_may_be_in_a_bucket(bucket: Deployment) -> None:
     bucket.verify_everywhere(bucket.certify())
+
+
+def test_published_port_of_postgres_requires_a_certificate(bucket: Deployment, engine: Engine) -> None:
+    # Docker's proxy connects from the gateway of PostgreSQL's own network, for containers of all networks.
+    port = _ports(bucket)["POSTGRES_PORT"]
+    connect = "import psycopg, sys; print(psycopg.connect(sys.argv[1]).execute('SELECT 1').fetchone())"
+    url = "postgresql://{role}@{place}/{role}?sslmode=require&connect_timeout=10"
+    for role in ("tipcflow", "results"):
+        inside = url.format(role=role, place="postgres")
+        assert bucket.inside("worker", "python", "-c", connect, inside) == "(1,)"
+        published = url.format(role=role, place=f"{engine.address}:{port}")
+        shown = bucket.inside("worker", "sh", "-c", f'python -c "{connect}" "{published}" 2>&1', check=False)
+        assert "requires a valid client certificate" in shown
+
+
+def test_firewall_rules_of_the_page_close_the_ports_to_nodes(bucket: Deployment, engine: Engine) -> None:
+    ports = _ports(bucket)
+    connect = (
+        f"timeout 5 bash -c 'exec 3<>/dev/tcp/{engine.address}/{ports['REDIS_PORT']}' && echo open || echo closed"
+    )
+    assert bucket.inside("node-1", "bash", "-c", connect) == "open"
+    rules = re.findall(r"(?m)^iptables .*$", (ROOT / "docs/tutorial/workers.md").read_text())
+    rules = [
+        rule.replace("10.213.77", NETWORK).replace("443,5432,6380", ",".join(ports.values())) for rule in rules
+    ]
+    for rule in rules:
+        subprocess.run(rule.split(), check=True, timeout=30)
+    try:
+        assert bucket.inside("node-1", "bash", "-c", connect) == "closed"
+    finally:
+        for rule in rules:
+            subprocess.run(rule.replace(" -I ", " -D ").split(), check=True, timeout=30)
 
 
 def test_worker_on_another_machine_runs_a_chain(

@@ -37,6 +37,30 @@ def test_new_secrets_and_password_of_redis_lose_no_run(deployment: Deployment, n
     deployment.until_healthy()
 
 
+def test_new_passwords_of_databases_lose_no_run(deployment: Deployment, note: Note) -> None:
+    *steps, restart = blocks("JWT secret and passwords")[1].splitlines()
+    # The page's steps are those of one role.
+    roles = {"tipcflow": "metrics_db_password", "airflow": "airflow_db_password", "results": "results_db_password"}
+    before = {name: deployment.secret(name) for name in roles.values()}
+    texts = [
+        "\n".join(steps).replace("ROLE tipcflow", f"ROLE {role}").replace("metrics_db_password", name)
+        for role, name in roles.items()
+    ]
+    assert len(set(texts)) == len(roles)
+    with deployment.in_training():
+        deployment.follow("\n".join([*texts, restart]))
+    note("chain, passwords of three roles of PostgreSQL replaced in its training", deployment.last_s)
+    assert not {name for name in before if deployment.secret(name) == before[name]}
+    deployment.up(scale=SCALE)
+    deployment.until_healthy()
+
+
+def test_cli_reads_connections_of_the_database(lab: Deployment) -> None:
+    # Without a terminal.
+    shown = lab.follow(blocks("Overview")[0].replace("exec triggerer", "exec -T triggerer"))
+    assert shown.count("frameworks configured, but not found: paddlepaddle") == 2
+
+
 def test_new_login_key_of_nodes_loses_no_run(lab: Deployment, tmp_path: Path) -> None:
     public = _generate(tmp_path / "key")
     keys = "/etc/tipcflow/authorized_keys"

@@ -59,7 +59,7 @@ class Deployment:
         self._connections: dict[str, dict[str, Any]] = {}
 
     def checkout(self) -> None:
-        """Copy what git tracks, add the toy suite, and leave out Paddle, which it does not use."""
+        """Copy what git tracks, as with umask 077, add the toy suite, and leave out Paddle."""
         names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
         for name in names.stdout.splitlines():
             if not name.startswith(("tests/", "benchmarks/", "docs/")) and (ROOT / name).is_file():
@@ -87,7 +87,8 @@ class Deployment:
         command = [_TIPCFLOW, "import", suite, "--suite", "toy"]
         subprocess.run(command, env=env, check=True, capture_output=True, timeout=120)
         (self.folder / "requirements/node-cpu.txt").write_text("# The toy suite needs no packages.\n")
-        subprocess.run(["chmod", "-R", "a+rX", self.folder], check=True)
+        # docker/env.sh opens what containers read.
+        subprocess.run(["chmod", "-R", "go-rwx", self.folder], check=True)
 
     def configure(self, **settings: str) -> None:
         """Write secrets and settings."""
@@ -145,6 +146,11 @@ class Deployment:
         """Append settings to .env."""
         with (self.folder / ".env").open("a") as file:
             file.writelines(f"{name}={value}\n" for name, value in settings.items())
+
+    def image(self, name: str) -> str:
+        """An image with the tag that docker/env.sh has chosen."""
+        lines = (self.folder / ".env").read_text().splitlines()
+        return f"{name}:{next(line for line in lines if line.startswith('TIPCFLOW_TAG=')).partition('=')[2]}"
 
     def leftovers(self) -> list[str]:
         """IDs of what the engine still has of this deployment."""
