@@ -37,6 +37,7 @@ SECRETS_DIR = Path("/run/secrets")
 # Role in PostgreSQL -> variable with its password. URLs name the role; clients find the password in PGPASSFILE.
 ROLES = {
     "airflow": "AIRFLOW_DB_PASSWORD",
+    "results": "RESULTS_DB_PASSWORD",
     "tipcflow": "METRICS_DB_PASSWORD",
     "tipcflow_reader": "METRICS_READER_PASSWORD",
 }
@@ -61,7 +62,7 @@ def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRET
     """Write airflow.cfg and PostgreSQL's passwords to `home` with mode 0600, and clear `environ`.
 
     A mounted airflow.cfg is left as it is: without secrets to add, it is the configuration; otherwise a copy with
-    the secrets in a private folder is. Connections stay in the environment, because tasks need them.
+    the secrets in a private folder is. Connections of the demo nodes are written to a file of their own.
 
     Args:
         folder: the secret files; `{NAME}` in a value of SECRETS stands for the content of the file `name`.
@@ -85,8 +86,8 @@ def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRET
         _keep(environ, home / POSTGRES_FILE, "".join(roles), "PGPASSFILE")
     if key := environ.pop(CLIENT_KEY, ""):
         _keep(environ, home / CLIENT_KEY_FILE, f"{key}\n", "PGSSLKEY")
-    if connections := _add_nodes(environ):
-        # For the CLI in this container (`docker-compose exec`), which does not have this process's environment.
+    if connections := _nodes(environ):
+        # For the CLI in this container (`docker-compose exec`), and for tasks and triggers (NodeConnections).
         _keep(environ, home / CONNECTIONS_FILE, json.dumps(connections) + "\n", "TIPCFLOW_CONNECTIONS_FILE")
     for name in files:
         environ.pop(name, None)
@@ -132,19 +133,20 @@ def _filled(value: str, files: MutableMapping[str, str]) -> str:
     return value
 
 
-def _add_nodes(environ: MutableMapping[str, str]) -> dict[str, dict[str, object]]:
-    """Make Airflow connections of the nodes of the profile `demo`, if their login key is there; return them."""
+def _nodes(environ: MutableMapping[str, str]) -> dict[str, dict[str, object]]:
+    """Airflow connections of the nodes of the profile `demo`, by their IDs; none without the login key.
+
+    The keys are removed from `environ`.
+    """
     key = environ.pop(LOGIN_KEY, "")
     if not key:
         return {}
     private = f"{key.rstrip()}\n" if key.startswith("-----") else base64.b64decode(key, validate=True).decode()
     network = environ.get("NODE_NETWORK") or NETWORK
-    made: dict[str, dict[str, object]] = {}
-    for name, (host, host_key) in NODES.items():
-        connection = _connection(network + host, private, environ.pop(host_key))
-        environ[f"AIRFLOW_CONN_TIPCFLOW_{name.upper()}"] = json.dumps(connection)
-        made[f"tipcflow_{name}"] = connection
-    return made
+    return {
+        f"tipcflow_{name}": _connection(network + host, private, environ.pop(host_key))
+        for name, (host, host_key) in NODES.items()
+    }
 
 
 def _connection(address: str, private_key: str, host_key: str) -> dict[str, object]:

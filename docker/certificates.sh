@@ -11,7 +11,7 @@ folder=${TIPCFLOW_CERTIFICATES:-"$checkout/.certificates"}
 secrets=${TIPCFLOW_SECRETS:-"$checkout/.secrets"}
 authority_days=3650 days=397 renew_s=$((30 * 24 * 3600))
 # Other secrets of a worker: no Fernet key, no JWT secret.
-shared=(airflow_db_password airflow_secret_key metrics_db_password object_store redis_password signing_key signing_key_pub)
+shared=(airflow_secret_key metrics_db_password object_store redis_password results_db_password signing_key signing_key_pub)
 
 fail() { echo "error: $*" >&2; exit 2; }
 usage() { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
@@ -93,8 +93,8 @@ worker)
     put "$work/ca" "$bundle/.secrets/ca_crt"
     if [ ! -e "$bundle/.env" ]; then
         printf 'MAIN_HOST=%s\nWORKER_HOST=%s\nTIPCFLOW_SECRETS=./.secrets\n' "$main" "$1" >"$bundle/.env"
-        # The same bucket.
-        sed -n '/^TIPCFLOW_STORE=./p' "$checkout/.env" >>"$bundle/.env" 2>/dev/null || true
+        # The same version, bucket and hosts of wheels.
+        sed -nE '/^TIPCFLOW_(STORE|TAG|WHEEL_HOSTS)=./p' "$checkout/.env" >>"$bundle/.env" 2>/dev/null || true
     fi
     echo "copy $bundle/.env and $bundle/.secrets to the checkout on $1"
     ;;

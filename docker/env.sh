@@ -92,7 +92,7 @@ signing_key() {
 }
 
 for name in POSTGRES_PASSWORD AIRFLOW_DB_PASSWORD METRICS_DB_PASSWORD METRICS_READER_PASSWORD \
-    REDIS_PASSWORD AIRFLOW_ADMIN_PASSWORD AIRFLOW_CI_PASSWORD AIRFLOW_SECRET_KEY AIRFLOW_JWT_SECRET; do
+    RESULTS_DB_PASSWORD REDIS_PASSWORD AIRFLOW_ADMIN_PASSWORD AIRFLOW_CI_PASSWORD AIRFLOW_SECRET_KEY AIRFLOW_JWT_SECRET; do
     secret "$name" word
 done
 secret AIRFLOW_FERNET_KEY fernet
@@ -109,6 +109,9 @@ if [ "$(cd "$checkout" && pwd -P)" = "$(cd "$(dirname "$file")" && pwd -P)" ]; t
 else
     set_value TIPCFLOW_SECRETS "$(cd "$folder" && pwd -P)"
 fi
+
+# Tag of the images; the next version has another one, so that an upgrade keeps the images for a rollback.
+set_value TIPCFLOW_TAG "$(sed -n 's/^version = "\(.*\)"$/\1/p' "$checkout/pyproject.toml")"
 
 mv "$work/env" "$file"
 echo "$file and $folder are complete. Airflow's login is admin; its password is in $(secret_file AIRFLOW_ADMIN_PASSWORD)."

@@ -1,15 +1,26 @@
 """The files of docker/, and the settings and secrets that docker/env.sh makes."""
 
 import importlib.util
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import yaml
 from tests.support.programs import need
 
 ROOT = Path(__file__).parents[3]
+# Services with Airflow's image.
+AIRFLOW = ("init", "api-server", "scheduler", "dag-processor", "triggerer", "worker")
+
+
+def compose(root: Path, env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [need("docker-compose"), "--env-file", str(env_file), "-f", "docker-compose.yaml", *arguments]
+    clean = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    return subprocess.run(command, cwd=root, env=clean, capture_output=True, text=True, timeout=240)
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +51,19 @@ def env(env_file: Path, secrets: Path) -> Mapping[str, str]:
     return settings | {path.name.upper(): path.read_text() for path in secrets.iterdir()}
 
 
+@pytest.fixture(scope="session")
+def config(root: Path, env_file: Path) -> dict[str, Any]:
+    """What docker-compose makes of the file."""
+    result = compose(root, env_file, "config")
+    assert result.returncode == 0, result.stderr
+    return dict(yaml.safe_load(result.stdout))
+
+
+@pytest.fixture(scope="session")
+def services(config: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(config["services"])
+
+
 def _module(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, ROOT / "docker" / f"{name}.py")
     assert spec
@@ -68,6 +92,6 @@ def given(env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path) -> dic
         "AIRFLOW_HOME": str(tmp_path),
         "AIRFLOW_DB_URL": "postgresql+psycopg2://airflow:word1@postgres/airflow",
         "AIRFLOW_BROKER_URL": "redis://:word2@redis:6379/0",
-        "AIRFLOW_RESULTS_URL": "db+postgresql+psycopg2://airflow:word1@postgres/airflow",
+        "AIRFLOW_RESULTS_URL": "db+postgresql+psycopg2://results:word3@postgres/results",
         **{name: env[name] for name in ("AIRFLOW_FERNET_KEY", "AIRFLOW_SECRET_KEY", "AIRFLOW_JWT_SECRET")},
     }

@@ -146,10 +146,11 @@ def test_postgres_requires_a_certificate_of_other_machines(
     certificates: Certificates, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = dict(re.findall(r"-c (\w+)=(\S+)", (root / "docker/postgres_tls.sh").read_text()))
-    assert options.pop("hba_file") == "/pg_hba.conf"
-    # This machine is in the network of the server: `samenet` would let it in without a certificate.
-    rules = (root / "docker/pg_hba.conf").read_text().splitlines()
-    (tmp_path / "hba").write_text("".join(f"{line}\n" for line in rules if "samenet" not in line))
+    assert options.pop("hba_file") == "/run/tls/pg_hba.conf"
+    # This machine is in the network of the server, as the gateway from which docker's proxy connects.
+    rules = (root / "docker/pg_hba.conf").read_text()
+    assert "samenet" in rules
+    (tmp_path / "hba").write_text(rules.replace("GATEWAY", "127.0.0.1/32"))
     files, port = certificates.files, free_port()
     monkeypatch.setenv("PGPORT", str(port))  # of the server and of its clients
     with postgres.lent(
@@ -163,6 +164,7 @@ def test_postgres_requires_a_certificate_of_other_machines(
             with psycopg.connect(server.url("postgres"), autocommit=True) as admin:
                 admin.execute("ALTER ROLE tipcflow PASSWORD 's3cretword'")
                 admin.execute("CREATE DATABASE tipcflow")
+                admin.execute("CREATE ROLE airflow LOGIN PASSWORD 's3cretword'")
             check_clients(port, files, tmp_path / "client.key")
 
 
@@ -178,6 +180,9 @@ def check_clients(port: int, files: Mapping[str, str], key: Path) -> None:
         assert used.fetchone() == (True,)
     with pytest.raises(psycopg.OperationalError, match="valid client certificate"):
         psycopg.connect(url)
+    # Roles that no other machine needs.
+    with pytest.raises(psycopg.OperationalError, match=r"pg_hba\.conf rejects"):
+        psycopg.connect(url.replace("tipcflow:", "airflow:") + shown)
     with pytest.raises(psycopg.OperationalError, match=r"no pg_hba\.conf entry"):
         psycopg.connect(url.replace("verify-full", "disable"))
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.programs import need
+from tests.unit.docker.conftest import AIRFLOW, compose
 from typer.main import get_command
 
 from tipcflow.cli.main import app
@@ -22,21 +22,12 @@ from tipcflow.config.cluster import load_cluster
 
 pytestmark = pytest.mark.process
 
-AIRFLOW = ("init", "api-server", "scheduler", "dag-processor", "triggerer", "worker")
-# Containers with Airflow's image hold secrets; `redis` and `postgres` hold data.
-LIMITED = (*AIRFLOW, "postgres", "redis")
-# Components that schedule, show or decrypt. The others never get these variables.
-CONTROL = ("init", "api-server", "scheduler", "dag-processor", "triggerer")
-CONTROL_SECRETS = {"airflow_fernet_key", "airflow_jwt_secret"}
-SHARED_SECRETS = {"airflow_db_password", "airflow_secret_key", "redis_password"}
-LOGIN_SECRETS = {"airflow_admin_password", "airflow_ci_password"}
 # Shipped settings that are others here, each with its reason in the file.
 OWN = {"AIRFLOW__CORE__EXECUTOR", "AIRFLOW__CORE__PARALLELISM"}
 # Airflow reads it, but does not document it.
 UNDOCUMENTED = {("scheduler", "num_stuck_in_queued_retries")}
 SETTING = re.compile(r"^AIRFLOW__([A-Z_]+?)__([A-Z0-9_]+)$")
 SECRET = re.compile(r"PASSWORD|SECRET|KEY")
-AUTH_MANAGER = "tipcflow_operators.access.manager.RolesAuthManager"
 
 
 def _folder_of(package: str) -> Path:
@@ -46,28 +37,9 @@ def _folder_of(package: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def compose(root: Path, env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [need("docker-compose"), "--env-file", str(env_file), "-f", "docker-compose.yaml", *arguments]
-    clean = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-    return subprocess.run(command, cwd=root, env=clean, capture_output=True, text=True, timeout=240)
-
-
 @pytest.fixture(scope="session")
 def text(root: Path) -> str:
     return (root / "docker-compose.yaml").read_text()
-
-
-@pytest.fixture(scope="session")
-def config(root: Path, env_file: Path) -> dict[str, Any]:
-    """What docker-compose makes of the file."""
-    result = compose(root, env_file, "config")
-    assert result.returncode == 0, result.stderr
-    return dict(yaml.safe_load(result.stdout))
-
-
-@pytest.fixture(scope="session")
-def services(config: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(config["services"])
 
 
 @pytest.fixture(scope="session")
@@ -120,7 +92,7 @@ def test_no_secret_is_in_the_environment(
 def test_no_secret_has_a_default_and_no_variable_is_taken_silently(text: str, env_file: Path) -> None:
     used = re.findall(r"(?<!\$)\$\{([A-Z0-9_]+)([^}]*)\}", text)
     made = {line.split("=")[0] for line in env_file.read_text().splitlines()}
-    assert {name for name, _ in used if SECRET.search(name)} == made
+    assert {name for name, _ in used if SECRET.search(name)} == made - {"TIPCFLOW_TAG"}
     for name, rest in used:
         assert rest == ":?run docker/env.sh" if SECRET.search(name) else rest.startswith(":-"), name
 
@@ -196,27 +168,6 @@ def test_every_component_has_the_shared_settings_and_the_same_executor(
         assert environment["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor"
 
 
-def test_services_get_only_the_secrets_that_the_entrypoint_removes(
-    services: Mapping[str, Any], entrypoint: ModuleType
-) -> None:
-    for name in AIRFLOW:
-        environment = services[name]["environment"]
-        given = {secret["source"] for secret in services[name]["secrets"]}
-        pages = name == "api-server"
-        expected = SHARED_SECRETS | (CONTROL_SECRETS if name in CONTROL else set())
-        expected |= LOGIN_SECRETS if name == "init" else set()
-        expected |= {"metrics_reader_password" if pages else "metrics_db_password"}
-        expected |= {"object_store"} if name in ("api-server", "triggerer", "worker") else set()
-        expected |= {"node_login_key"} if name in ("triggerer", "worker") else set()
-        expected |= {"signing_key", "signing_key_pub"} if name == "worker" else set()
-        assert given == expected, name
-        assert ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in environment) == (name in CONTROL)
-        assert environment["AIRFLOW__CORE__AUTH_MANAGER"] == AUTH_MANAGER
-        assert environment["PGPASSFILE"] == f"/var/lib/airflow/{entrypoint.POSTGRES_FILE}"
-        signs = "/run/secrets/signing_key" if name == "worker" else None
-        assert environment.get("TIPCFLOW_SIGNING_KEY") == signs
-
-
 def test_users_come_from_a_folder_that_init_mounts(services: Mapping[str, Any], root: Path) -> None:
     init = services["init"]
     file = Path(init["environment"]["TIPCFLOW_ROLES"])
@@ -269,43 +220,6 @@ def test_nodes_match_the_cluster_file_and_the_connections(
     assert made in (root / "docker/node.Dockerfile").read_text()
 
 
-def test_nodes_reach_no_database_and_no_api(services: Mapping[str, Any]) -> None:
-    in_control = {
-        name for name, service in services.items() if "default" in service.get("networks", {"default": None})
-    }
-    assert in_control == {*LIMITED}
-    with_nodes = {name for name, service in services.items() if "nodes" in service.get("networks", {})}
-    assert with_nodes == {"triggerer", "worker", "node-1", "node-2"}
-
-
-def test_no_init_of_docker_keeps_the_secrets_of_airflow(services: Mapping[str, Any], root: Path) -> None:
-    for name in AIRFLOW:
-        assert not services[name].get("init"), name
-    assert " tini " in (root / "docker/airflow.Dockerfile").read_text()
-
-
-def test_containers_have_few_rights_and_limits(services: Mapping[str, Any]) -> None:
-    for name in LIMITED:
-        service = services[name]
-        assert service["security_opt"] == ["no-new-privileges:true"], name
-        assert service["mem_limit"], name
-        if name != "postgres":  # its entrypoint changes the owner of its volume, then the user
-            assert service["cap_drop"] == ["ALL"], name
-            assert service["read_only"] is True, name
-            assert service["pids_limit"], name
-    assert services["redis"]["user"] == "redis"
-
-
-def test_airflow_writes_only_to_volumes_and_memory(services: Mapping[str, Any], root: Path) -> None:
-    user = re.search(r"--uid (\d+)", (root / "docker/airflow.Dockerfile").read_text())
-    assert user
-    for name in AIRFLOW:
-        assert services[name]["tmpfs"] == [
-            "/tmp:exec",
-            f"/var/lib/airflow:mode=0700,uid={user[1]},gid={user[1]}",
-        ]
-
-
 def test_logs_of_containers_are_rotated(services: Mapping[str, Any]) -> None:
     for name, service in services.items():
         assert service["logging"]["options"] == {"max-file": "5", "max-size": "20m"}, name
@@ -318,7 +232,7 @@ def test_messages_of_the_queue_are_in_a_volume(services: Mapping[str, Any], root
 
 def test_the_images_of_a_version_can_be_kept(root: Path, env_file: Path, tmp_path: Path) -> None:
     tagged = tmp_path / "env"
-    tagged.write_text(f"{env_file.read_text()}\nTIPCFLOW_TAG=1.2.3\n")
+    tagged.write_text(re.sub("(?m)^TIPCFLOW_TAG=.*$", "TIPCFLOW_TAG=1.2.3", env_file.read_text()))
     services = yaml.safe_load(compose(root, tagged, "config").stdout)["services"]
     images = {service["image"] for service in services.values() if service["image"].startswith("tipcflow-")}
     assert images == {"tipcflow-airflow:1.2.3", "tipcflow-node:1.2.3"}

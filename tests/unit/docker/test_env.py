@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,8 +41,18 @@ def test_two_places_share_nothing(root: Path, env: Mapping[str, str], tmp_path: 
     make(root, tmp_path / "env")
     other = everything(tmp_path / "env")
     assert other.keys() == env.keys()
-    assert not other.items() & env.items()
+    assert {name for name, _ in other.items() & env.items()} == {"TIPCFLOW_TAG"}
     assert len(set(env.values())) == len(env)
+
+
+def test_image_tag_is_the_version_or_the_chosen_one(root: Path, env: Mapping[str, str], tmp_path: Path) -> None:
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    assert env["TIPCFLOW_TAG"] == version
+    path = tmp_path / ".env"
+    path.touch(mode=0o600)
+    path.write_text("TIPCFLOW_TAG=mine\n")
+    assert make(root, path).returncode == 0
+    assert everything(path)["TIPCFLOW_TAG"] == "mine"
 
 
 def test_existing_values_stay_and_missing_ones_are_added(root: Path, tmp_path: Path) -> None:
@@ -70,14 +81,14 @@ def test_secrets_of_an_older_version_are_moved_to_files(
     keys = {name for name in env if name.startswith("NODE_") and not name.endswith("_PUB")}
     old = {name: base64.b64encode(env[name].encode()).decode() if name in keys else env[name] for name in env}
     # The login of the object store and the signing key have always been files.
-    for name in ("TIPCFLOW_SECRETS", "OBJECT_STORE", "SIGNING_KEY", "SIGNING_KEY_PUB"):
+    for name in ("TIPCFLOW_SECRETS", "TIPCFLOW_TAG", "OBJECT_STORE", "SIGNING_KEY", "SIGNING_KEY_PUB"):
         del old[name]
     path.write_text("".join(f"{name}={value}\n" for name, value in old.items()))
     assert make(root, path).returncode == 0
     after = everything(path)
     assert {name: after[name] for name in old} == {name: env[name] for name in old}
     left = {line.split("=")[0] for line in path.read_text().splitlines()}
-    assert left == {*(f"{name}_PUB" for name in keys), "TIPCFLOW_SECRETS"}
+    assert left == {*(f"{name}_PUB" for name in keys), "TIPCFLOW_SECRETS", "TIPCFLOW_TAG"}
 
 
 def test_folder_that_others_may_enter_is_not_filled(root: Path, tmp_path: Path) -> None:
@@ -102,6 +113,7 @@ def checkout(root: Path, tmp_path: Path) -> Path:
         (tmp_path / folder).mkdir(parents=True)
     for name in ("env.sh", "redis.sh", "postgres_init.sh"):
         shutil.copy(root / "docker" / name, tmp_path / "docker")
+    shutil.copy(root / "pyproject.toml", tmp_path)
     (tmp_path / "configs/chains/a.txt").touch()
     for path in tmp_path.rglob("*"):
         path.chmod(path.stat().st_mode & 0o700)

@@ -93,6 +93,19 @@ def test_index_of_the_text_search_is_added_later(server: Server) -> None:
         store.runs.create(a_run())
 
 
+def test_results_of_celery_are_removed_by_age(server: Server) -> None:
+    server.sql("postgres", "CREATE ROLE postgres SUPERUSER LOGIN")
+    server.sql("postgres", "CREATE DATABASE results")
+    server.sql("results", "CREATE TABLE celery_taskmeta AS SELECT now() - interval '91 days' AS date_done")
+    server.sql("results", "INSERT INTO celery_taskmeta SELECT now()")
+    program = server.folder / "docker-compose"
+    program.write_text('#!/bin/sh\nshift 3; exec "$@"\n')
+    program.chmod(0o755)
+    server.env["PATH"] = f"{server.folder}:{server.env['PATH']}"
+    server.run(blocks("Retention")[1])
+    assert server.sql("results", "SELECT now() - date_done < interval '1 day' FROM celery_taskmeta") == [(True,)]
+
+
 @pytest.fixture
 def rotation(server: Server) -> Server:
     """The server, in a folder with secrets of docker-compose; docker-compose only runs psql, on this machine."""
@@ -100,6 +113,7 @@ def rotation(server: Server) -> Server:
     need("openssl")
     server.sql("postgres", "CREATE ROLE postgres SUPERUSER LOGIN")
     shutil.copytree(ROOT / "docker", server.folder / "docker")
+    shutil.copy(ROOT / "pyproject.toml", server.folder)
     for name in ("dags", "configs"):
         (server.folder / name).mkdir()
     program = server.folder / "docker-compose"

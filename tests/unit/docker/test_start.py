@@ -158,12 +158,13 @@ def test_nodes_become_connections_with_their_host_keys(
     for _ in range(2):  # a container that is restarted finds its files
         left = dict(environ)
         entrypoint.prepare(left, tmp_path, tmp_path / "none")
-    assert set(left) == {"AIRFLOW_CONN_TIPCFLOW_NODE_1", "AIRFLOW_CONN_TIPCFLOW_NODE_2"}
-    made = json.loads(left["AIRFLOW_CONN_TIPCFLOW_NODE_2"])
+    # A variable would show the login key to every program of a task.
+    assert left == {}
+    exported = tmp_path / entrypoint.CONNECTIONS_FILE
+    made = json.loads(exported.read_text())["tipcflow_node_2"]
     assert (made["conn_type"], made["host"], made["login"]) == ("ssh", "10.213.77.12", "tipcflow")
     assert made["extra"]["host_key"] == env["NODE_2_HOST_KEY_PUB"]
     assert made["extra"]["private_key"] == env["NODE_LOGIN_KEY"]
-    exported = tmp_path / entrypoint.CONNECTIONS_FILE
     assert exported.stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("TIPCFLOW_CONNECTIONS_FILE", str(exported))
     node = Node(name="a", address="10.0.0.1", connection="tipcflow_node_2", python="/python", workspace="/w")
@@ -174,7 +175,7 @@ def test_nodes_become_connections_with_their_host_keys(
     # As in a .env of version 0.1.
     left["NODE_LOGIN_KEY"] = base64.b64encode(env["NODE_LOGIN_KEY"].encode()).decode()
     entrypoint.prepare(left, tmp_path, tmp_path / "none")
-    again = json.loads(left["AIRFLOW_CONN_TIPCFLOW_NODE_2"])
+    again = json.loads(exported.read_text())["tipcflow_node_2"]
     assert (again["host"], again["extra"]) == ("10.9.8.12", made["extra"])
 
 
@@ -208,7 +209,7 @@ def test_redis_requires_and_hides_the_password(root: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.process
-def test_postgres_gets_two_databases_and_a_reader_that_cannot_write(root: Path, secrets: Path) -> None:
+def test_postgres_gets_three_databases_and_a_reader_that_cannot_write(root: Path, secrets: Path) -> None:
     need("psql")
     with postgres.running() as server:
         with psycopg.connect(server.url("postgres"), autocommit=True) as first:
@@ -222,6 +223,11 @@ def test_postgres_gets_two_databases_and_a_reader_that_cannot_write(root: Path, 
         subprocess.run([script], env=environ, check=True, capture_output=True, timeout=60)
         with psycopg.connect(f"postgresql://tipcflow@/tipcflow?host={where}") as owner:
             owner.execute("CREATE TABLE t (a int)")
+        # As a volume of an older version, to which the script adds what is new.
+        with psycopg.connect(f"postgresql://postgres@/postgres?host={where}", autocommit=True) as admin:
+            admin.execute("DROP DATABASE results")
+            admin.execute("DROP ROLE results")
+        subprocess.run([script], env=environ, check=True, capture_output=True, timeout=60)
         reader = f"postgresql://tipcflow_reader@/tipcflow?host={where}"
         with psycopg.connect(reader) as reading:
             assert reading.execute("SELECT count(*) FROM t").fetchone() == (0,)
@@ -234,6 +240,12 @@ def test_postgres_gets_two_databases_and_a_reader_that_cannot_write(root: Path, 
         with pytest.raises(psycopg.OperationalError, match="permission denied"):
             psycopg.connect(f"postgresql://tipcflow_reader@/airflow?host={where}")
         psycopg.connect(f"postgresql://airflow@/airflow?host={where}").close()
+        with psycopg.connect(f"postgresql://results@/results?host={where}") as results:
+            results.execute("CREATE TABLE celery_taskmeta (a int)")
+        # Code on a worker has the passwords of `results` and `tipcflow`.
+        for role in ("results", "tipcflow"):
+            with pytest.raises(psycopg.OperationalError, match="permission denied"):
+                psycopg.connect(f"postgresql://{role}@/airflow?host={where}")
 
 
 @pytest.mark.process
