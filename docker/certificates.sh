@@ -32,6 +32,8 @@ lasts() { openssl x509 -in "$1" -noout -checkend "$renew_s" >/dev/null 2>&1; }
 sign() {
     local name=$1
     shift
+    [ -e "$folder/ca.key" ] ||
+        fail "$folder/ca.key is missing, the key of $folder/ca.crt: copy it back to sign the certificate of $name, and remove it again afterwards"
     printf '%s\n' "basicConstraints=critical,CA:FALSE" "keyUsage=critical,digitalSignature" "$@" >"$work/extensions"
     openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$work/key" -out "$work/request" \
         -subj "/CN=${name:0:64}" 2>/dev/null
@@ -44,14 +46,17 @@ put() {
     mv -f "$1" "$2"
 }
 
-if [ ! -e "$folder/ca.key" ]; then
+if [ ! -e "$folder/ca.crt" ]; then
     [ "$kind" = server ] || fail "$folder has no authority; run docker/certificates.sh server NAME on the main machine first"
+    [ ! -e "$folder/server.crt" ] ||
+        fail "$folder/ca.crt is missing, and workers trust only this authority: copy it back, or move $folder away and make all certificates again"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$work/ca.key" -out "$work/ca.crt" \
         -days "$authority_days" -sha256 -subj "/CN=tipcflow $(openssl rand -hex 4)" \
         -addext "keyUsage=critical,keyCertSign,cRLSign" 2>/dev/null
     chmod 400 "$work/ca.key"
+    # The certificate last: its file shows that the authority is complete, also while its key is kept elsewhere.
+    mv -f "$work/ca.key" "$folder/ca.key"
     put "$work/ca.crt" "$folder/ca.crt"
-    mv "$work/ca.key" "$folder/ca.key"
 fi
 lasts "$folder/ca.crt" || fail "the authority ends soon; move $folder away and make all certificates again"
 

@@ -87,6 +87,31 @@ def test_second_call_keeps_valid_certificates(certificates: Certificates) -> Non
     assert changed == {"server.crt", "server.key", "server.names"}
 
 
+def test_authority_whose_key_is_offline_is_not_replaced(certificates: Certificates) -> None:
+    key = certificates.folder / "ca.key"
+    offline = key.rename(certificates.folder.parent / "ca.key")
+    before = {path: path.read_bytes() for path in certificates.folder.rglob("*") if path.is_file()}
+    for words in (("server", "tipc.example.com"), ("worker", "gpu-2")):
+        done = certificates.make(*words)
+        assert done.returncode == 2
+        assert f"{key} is missing, the key of {certificates.folder}/ca.crt: copy it back" in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
+    # Without a new signature, no key is needed.
+    assert certificates.make("server", "localhost", "127.0.0.1").stdout.startswith("kept ")
+    offline.rename(key)
+    assert certificates.make("worker", "gpu-2").stdout.startswith("wrote ")
+    assert (certificates.folder / "ca.crt").read_bytes() == before[certificates.folder / "ca.crt"]
+
+
+def test_lost_certificate_of_the_authority_is_not_replaced(certificates: Certificates) -> None:
+    (certificates.folder / "ca.crt").unlink()
+    key = (certificates.folder / "ca.key").read_bytes()
+    done = certificates.make("server", "tipc.example.com")
+    assert done.returncode == 2
+    assert "ca.crt is missing, and workers trust only this authority" in done.stderr
+    assert (certificates.folder / "ca.key").read_bytes() == key
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
