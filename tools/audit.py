@@ -4,7 +4,7 @@
 
 OPTION goes to pip-audit; without one, the database of PyPI is queried, or OSV if the package index has none.
 Exit codes: 1 for a vulnerability with a fix that requirements/accepted.toml does not name; 2 for an invalid
-requirements/accepted.toml, and without a reachable database, which is 0 with --offline-ok.
+requirements/accepted.toml, and without a response for some or all packages, which is 0 with --offline-ok.
 """
 
 import datetime
@@ -144,7 +144,10 @@ def report(result: Result, pins: Pins, accepted: Mapping[str, str]) -> tuple[lis
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Audit all pins; print the report."""
+    """Audit all pins; print the report.
+
+    A batch of pins without a response does not hide the vulnerabilities of others.
+    """
     is_offline_ok = arguments[:1] == ["--offline-ok"]
     program, *options = arguments[is_offline_ok:]
     try:
@@ -154,16 +157,24 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     pins = read_pins(ROOT / "requirements")
     chosen, problem = choose(program, options, pins)
-    results = [] if problem else [query(program, chosen, batch) for batch in batches(pins)]
-    problem = problem or next((result.problem for result in results if result.problem), "")
+    queried = [] if problem else [(batch, query(program, chosen, batch)) for batch in batches(pins)]
+    done = [(batch, result) for batch, result in queried if not result.problem]
+    failures = 0
+    if done:
+        # First what was found: another batch without a response does not hide a vulnerability.
+        found = [package for _, result in done for package in result.found]
+        unknown = [name for _, result in done for name in result.unknown]
+        lines, failures = report(Result("", found, unknown), pins, accepted)
+        count = sum(len(batch) for batch, _ in done)
+        print("\n".join([*lines, f"{count} packages audited; vulnerabilities to fix: {failures}"]))
     if problem:
         print(f"\n==== NOT AUDITED: no database of vulnerabilities is reachable: {problem} ====\n")
-        return 0 if is_offline_ok else 2
-    found = [package for result in results for package in result.found]
-    unknown = [name for result in results for name in result.unknown]
-    lines, failures = report(Result("", found, unknown), pins, accepted)
-    print("\n".join([*lines, f"{len(pins)} packages audited; vulnerabilities to fix: {failures}"]))
-    return 1 if failures else 0
+    elif problem := next((result.problem for _, result in queried if result.problem), ""):
+        left = sum(len(batch) for batch, result in queried if result.problem)
+        print(f"\n==== NOT AUDITED: {left} of {len(pins)} packages: {problem} ====\n")
+    if failures:
+        return 1
+    return 2 if problem and not is_offline_ok else 0
 
 
 if __name__ == "__main__":

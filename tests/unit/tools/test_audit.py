@@ -13,15 +13,17 @@ import pytest
 ROOT = Path(__file__).parents[3]
 TODAY = datetime.date(2026, 3, 31)
 ACCEPTED = '[[accepted]]\nid = "CVE-1"\nreason = "not used"\nuntil = 2026-04-01\n'
-# Prints the packages of the file that are known; an unreachable database is an exception.
+# Prints the packages of the file that are known. An unreachable database is an exception, also for the last batch.
 PIP_AUDIT = """#!{python}
-import json, sys
+import json, os, sys
 known = {known!r}
 (file,) = [word.partition("=")[2] for word in sys.argv if word.startswith("--requirement=")]
 service = [word for word in sys.argv if "service" in word]
 if known is None:
     sys.exit("Traceback:\\n  ...\\nConnectionError: no route " + " ".join(service))
 pins = [line.split("==") for line in open(file).read().splitlines()]
+if len(pins) == 1 and os.environ.get("LAST_BATCH_FAILS"):
+    sys.exit("ConnectionError: connection reset")
 assert len({{name for name, _ in pins}}) == len(pins), "two versions of a package"
 packages = [
     {{"name": name, "version": version, "vulns": known[name]}}
@@ -112,6 +114,23 @@ def test_an_unreachable_database_is_loud(audit: Audit, known: dict[str, list[obj
         printed.startswith(f"\n==== NOT AUDITED: no database of vulnerabilities is reachable: {why}"),
     ) == (2, True)
     assert audit(known, "--offline-ok") == (0, printed)
+
+
+@pytest.mark.parametrize(
+    ("fixes", "code", "word", "count"),
+    [(("3.1.4",), 1, "fixed in 3.1.4: run make lock", 1), ((), 2, "has no fix yet", 0)],
+)
+def test_vulnerabilities_are_reported_although_another_batch_fails(
+    audit: Audit, monkeypatch: pytest.MonkeyPatch, fixes: tuple[str, ...], code: int, word: str, count: int
+) -> None:
+    monkeypatch.setenv("LAST_BATCH_FAILS", "1")
+    known = {"flask": [vulnerability("PYSEC-1", *fixes)], "numpy": []}
+    printed = (
+        f"flask 3.1.3 (dev): PYSEC-1 {word}\n2 packages audited; vulnerabilities to fix: {count}\n"
+        "\n==== NOT AUDITED: 1 of 3 packages: ConnectionError: connection reset ====\n\n"
+    )
+    assert audit(known) == (code, printed)
+    assert audit(known, "--offline-ok") == (count, printed)
 
 
 @pytest.mark.parametrize(
