@@ -22,6 +22,14 @@ def reap(
     names: Annotated[list[str] | None, typer.Argument(metavar="NODE...", help="Only these nodes.")] = None,
     cluster: ClusterOption = None,
     run: Annotated[str, typer.Option("--run", help="Only this run, whether or not the database knows it.")] = "",
+    gone: Annotated[
+        str,
+        typer.Option(
+            "--gone",
+            metavar="ADDRESS",
+            help="Only remove expired leases of this node, which is in no cluster file any more.",
+        ),
+    ] = "",
 ) -> None:
     """End leftovers of runs without a valid lease, free their slots, and fetch the logs of nodes that were lost.
 
@@ -37,6 +45,9 @@ def reap(
     from tipcflow.store import Store
     from tipcflow.transport.connect import connect
 
+    if gone:
+        _reap_gone(gone, run, others=bool(names or cluster or context.obj))
+        return
     clusters = chosen(cluster or context.obj)
     nodes = chosen_nodes([known for known in clusters if known.slurm is None], names or [])
     addresses = {node.address for node in nodes}
@@ -61,6 +72,25 @@ def reap(
     for line in lines:
         typer.echo(line)
     raise typer.Exit(exit_code(Status.INFRA_FAILURE) if any(result.unreachable for result in reaped) else 0)
+
+
+def _reap_gone(address: str, run: str, *, others: bool) -> None:
+    """Remove expired leases of a node that does not return, and print them."""
+    from tipcflow.cli.nodes.gone import drop_gone, refuse_configured
+    from tipcflow.store import Store
+
+    if others:
+        raise ConfigError(
+            "cannot be combined",
+            key="--gone",
+            found=address,
+            expected="no NODE and no --cluster; --run is allowed",
+        )
+    refuse_configured(address)
+    with Store.open() as store:
+        lines = drop_gone(store, address, run=run, now=store.now())
+    for line in lines:
+        typer.echo(f"{address}: {line}")
 
 
 def allocation_lines(store: "Store", clusters: Iterable[Cluster], run: str) -> list[str]:
