@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tipcflow.cli.output.output import print_json
+from tipcflow.cli.prune.run import prune_run
 
 if TYPE_CHECKING:
     from tipcflow.execute.sweeps.prune import OldRun, OldRuns
@@ -19,13 +20,26 @@ def prune(
     older_than: Annotated[
         float, typer.Option("--older-than", help="Minimum days since the end of a run.", min=1, metavar="DAYS")
     ] = DAYS,
+    run: Annotated[
+        str,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="Only this run (ID, a prefix of it, or latest), whatever its age or what refers to it; also its "
+            "files on its nodes.",
+        ),
+    ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Remove the files. Default: only report them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Remove logs and other files of old runs, here and in the object store; results stay in the database.
 
-    Files of active runs, baselines, open alerts and quarantines stay.
+    Files of active runs, baselines, open alerts and quarantines stay. With --run, only an active run is refused,
+    and each place where files of the run remain is named.
     """
+    if run:
+        prune_run(run, yes=yes, as_json=as_json)
+        return
     from tipcflow.config.settings import settings
     from tipcflow.domain import InfraError
     from tipcflow.execute.objects.object_store import object_store

@@ -1,5 +1,5 @@
 """Maintenance of what runs leave behind: leases, folders, processes, old samples.
 
 Public: `late_logs`, `leases`, `leftovers`, `maintenance`, `node_folders`, `node_histories`, `old_events`,
-`prune`, `reap`, `slow_nodes`, `retention`, `runs`.
+`prune`, `prune_run`, `reap`, `slow_nodes`, `retention`, `runs`.
 """

@@ -90,7 +90,7 @@ def find_old_runs(store: "Store", home: Path, objects: ObjectStore | None, *, be
             if reason := needed.get(name, ""):
                 kept[reason] += 1
                 continue
-            sizes, own = _sizes(folders[name]) if name in folders else [], stored.get(name, [])
+            sizes, own = file_sizes(folders[name]) if name in folders else [], stored.get(name, [])
             names = tuple(sorted(each.name for each in own))
             old.append(OldRun(run, len(sizes), sum(sizes), names, sum(each.bytes for each in own)))
     old.sort(key=lambda each: (each.run.ended_at or 0.0, each.run.id))
@@ -149,7 +149,7 @@ def _folders(home: Path) -> dict[str, Path]:
     return {path.name: path for path in entries if path.is_dir() and not path.is_symlink()}
 
 
-def _sizes(folder: Path) -> list[int]:
+def file_sizes(folder: Path) -> list[int]:
     """Return the sizes of all files below a folder; symbolic links are not followed."""
     sizes = []
     for parent, _, files in os.walk(folder):

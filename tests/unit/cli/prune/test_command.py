@@ -54,3 +54,31 @@ def test_files_are_removed_with_yes(tipcflow: Callable[..., Any], home: Path, ol
 def test_younger_runs_are_chosen_by_days(tipcflow: Callable[..., Any], old: Path) -> None:
     assert tipcflow("prune", "--older-than", "501").out.startswith("would be removed, of 0 runs")
     assert tipcflow("prune", "--older-than", "0").code == 2
+
+
+def test_run_is_removed_by_its_id(tipcflow: Callable[..., Any], home: Path, old: Path) -> None:
+    reported = tipcflow("prune", "--run", old.name)
+    lines = reported.out.splitlines()
+    assert lines[:2] == [
+        f"would be removed: 1 file (2.0 KiB): {old}",
+        f"would be removed: no files: {home}/objects",
+    ]
+    assert [line.split(": ")[:2] for line in lines[2:]] == [
+        ["remains", "other machines"],
+        ["remains", "metrics database"],
+        ["remains", "backups"],
+    ]
+    assert (reported.code, reported.err, old.is_dir()) == (0, "pass --yes to remove them\n", True)
+    done = tipcflow("prune", "--run", old.name, "--yes", "--json")
+    found = json.loads(done.out)
+    assert (done.code, found["run"], found["removed"], found["places"][0]["name"]) == (0, old.name, True, str(old))
+    assert not old.exists()
+    again = tipcflow("prune", "--run", old.name, "--yes")
+    assert again.out.startswith(f"removed: no files: {old}\n")
+
+
+def test_active_run_keeps_its_files(tipcflow: Callable[..., Any], old: Path) -> None:
+    active = old.with_name("20250101t000000-toy-0a1c")
+    done = tipcflow("prune", "--run", active.name, "--yes")
+    assert (done.code, active.is_dir()) == (2, True)
+    assert "has no status yet: it may still write files" in done.err
