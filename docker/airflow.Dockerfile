@@ -36,13 +36,13 @@ COPY plugins plugins
 COPY dags dags
 COPY configs configs
 COPY examples examples
-COPY docker/airflow_entrypoint.py docker/health.py docker/
+COPY docker/airflow_entrypoint.py docker/clean_airflow.sh docker/health.py docker/
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable .
 
 # A checkout made with umask 077 is readable for Airflow's user, too.
 # Probes of Airflow's Helm chart call /entrypoint.
 RUN chmod --recursive a+rX /opt/tipcflow \
-    && chmod a+x docker/airflow_entrypoint.py \
+    && chmod a+x docker/airflow_entrypoint.py docker/clean_airflow.sh \
     && ln --symbolic /opt/tipcflow/docker/airflow_entrypoint.py /entrypoint
 
 # New volumes inherit the owner and mode of these folders. A container may run as any user of the group root (OpenShift).

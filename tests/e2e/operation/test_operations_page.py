@@ -104,4 +104,4 @@ def test_old_rows_and_logs_are_removed(deployment: Deployment) -> None:
         (folder / "main.log").write_text("x")
     deployment.run(f"touch --date='-500 days' {new} {logs}/main.log")
     deployment.run(blocks("Retention")[0])
-    assert [path.exists() for path in (old, new, logs)] == [False, True, False]
+    assert [path.exists() for path in (old, new, logs / "main.log")] == [False, True, False]

@@ -90,8 +90,9 @@ def values(root: Path) -> dict[str, Any]:
 
 def pods(objects: Objects) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     for each in objects:
-        if each["kind"] in ("Deployment", "StatefulSet", "Job"):
-            yield each, each["spec"]["template"]["spec"]
+        if each["kind"] in ("Deployment", "StatefulSet", "Job", "CronJob"):
+            job = each["spec"]["jobTemplate"] if each["kind"] == "CronJob" else each
+            yield each, job["spec"]["template"]["spec"]
 
 
 def containers(objects: Objects) -> list[Container]:
@@ -242,6 +243,15 @@ def test_databases_are_migrated_before_components_start(objects: Objects, main: 
         assert one.container["args"][:3] == ["airflow", "db", "check-migrations"]
         assert one.env.keys() == {"AIRFLOW_DB_URL"}
         assert "/var/lib/airflow/airflow.cfg" in one.mounts
+
+
+def test_old_rows_are_removed_with_the_address_of_the_database_alone(objects: Objects, root: Path) -> None:
+    (job,) = [each for each in objects if each["kind"] == "CronJob"]
+    assert job["spec"]["schedule"] == "17 3 * * *"
+    (one,) = [one for one in containers(objects) if one.name == "database-cleanup"]
+    (script,) = [word for word in one.container["args"][-1].split() if word.startswith("/opt/tipcflow/")]
+    assert (root / script.removeprefix("/opt/tipcflow/")).is_file()
+    assert {name for name, variable in one.env.items() if "valueFrom" in variable} == {"AIRFLOW_DB_URL"}
 
 
 def test_objects_have_only_fields_of_kubernetes(objects: Objects, root: Path) -> None:

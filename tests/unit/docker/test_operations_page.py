@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
@@ -180,3 +181,47 @@ def test_old_runs_are_removed(server: Server) -> None:
     (line,) = commands("Retention", "tipcflow")
     assert "removed, of 1 run" in server.run(line)
     assert not (server.folder / "runs" / run.id).exists()
+
+
+def test_archive_of_the_object_store_is_restored(tmp_path: Path) -> None:
+    """docker-compose runs `tar` on this machine, in folders instead of the volume."""
+    program = tmp_path / "docker-compose"
+    program.write_text('#!/bin/sh\nwhile [ "$1" != worker ]; do shift; done\nshift\nexec "$@"\n')
+    program.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    kept = tmp_path / "objects" / "runs" / "a" / "main.log"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("loss: 1\n")
+    (tmp_path / "objects" / ".aside").mkdir()
+    (tmp_path / "objects" / ".aside" / "unfinished").write_text("x")
+    lines = [line.strip() for block in blocks("Back up and restore") for line in block.splitlines()]
+    save, restore = (line for line in lines if "objects.tar.gz" in line)
+    shell(save.replace("/var/lib/tipcflow-objects", str(tmp_path / "objects")), env, cwd=tmp_path)
+    (tmp_path / "other").mkdir()
+    shell(restore.replace("/var/lib/tipcflow-objects", str(tmp_path / "other")), env, cwd=tmp_path)
+    assert (tmp_path / "other" / "runs" / "a" / "main.log").read_text() == "loss: 1\n"
+    assert not (tmp_path / "other" / ".aside").exists()
+
+
+def test_rows_of_the_audit_log_stay_longer(tmp_path: Path) -> None:
+    program = tmp_path / "airflow"
+    program.write_text('#!/bin/sh\nshift 3\necho "$@" >>calls\n')
+    program.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    env["AIRFLOW_HOME"] = str(tmp_path)
+    lines = blocks("Retention")[0].splitlines()[1:]
+    assert lines[0].startswith("tables=")
+    # The script of the images has the same lines.
+    script = (ROOT / "docker" / "clean_airflow.sh").read_text().splitlines()
+    assert [line for line in script if line in lines] == lines
+    shell("\n".join(lines[:3]), env, cwd=tmp_path)
+    calls = [line.split() for line in (tmp_path / "calls").read_text().splitlines()]
+    rows, audit = [(words[0], set(words[2].split(","))) for words in calls]
+    assert {"dag_run", "task_instance", "xcom"} < rows[1]
+    assert "log" not in rows[1]
+    assert audit[1] == {"log"}
+    age = datetime.fromisoformat(rows[0]) - datetime.fromisoformat(audit[0])
+    assert age.days == 310
+    from airflow.utils.db_cleanup import config_dict
+
+    assert rows[1] | audit[1] == set(config_dict)
