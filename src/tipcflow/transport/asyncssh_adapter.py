@@ -31,21 +31,37 @@ class AsyncSshTransport:
         result = await self._connection.run(
             on_node(self.node, command), stdin=asyncio.subprocess.DEVNULL, encoding=None
         )
-        code = -1 if result.exit_status is None else result.exit_status
-        done = Completed(code, _bytes(result.stdout), _bytes(result.stderr))
-        if check and code:
-            message = f"the command ended with {code}: {last_line(done.stderr)}"
-            raise InfraError.of_node(self.node.name, message)
+        done = _completed(result)
+        if check and done.exit_code:
+            raise self._failed(done)
         return done
 
     async def lines(self, command: str, *, silence_s: float) -> AsyncGenerator[bytes, None]:
         """Run a command and yield its output line by line."""
-        process = await self._connection.create_process(
+        starting = self._connection.create_process(
             on_node(self.node, command), stdin=asyncio.subprocess.DEVNULL, encoding=None
         )
-        async with process:
+        process = await asyncio.wait_for(starting, silence_s)
+        try:
             while line := await asyncio.wait_for(process.stdout.readline(), silence_s):
                 yield line
+            # A lost connection ends the output, too, and gives no exit code.
+            done = _completed(await asyncio.wait_for(process.wait(), silence_s))
+            if done.exit_code:
+                raise self._failed(done)
+        finally:
+            # Not `async with`, which would wait until a silent node confirms the end of the channel.
+            process.close()
+
+    def _failed(self, done: Completed) -> InfraError:
+        message = f"the command ended with {done.exit_code}: {last_line(done.stderr)}"
+        return InfraError.of_node(self.node.name, message)
+
+
+def _completed(result: "asyncssh.SSHCompletedProcess") -> Completed:
+    """Return the result of a command; its exit code is -1 after a signal or a loss of the connection."""
+    code = -1 if result.exit_status is None else result.exit_status
+    return Completed(code, _bytes(result.stdout), _bytes(result.stderr))
 
 
 def _bytes(output: bytes | str | None) -> bytes:

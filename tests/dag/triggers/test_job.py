@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from airflow.triggers.base import TriggerEvent
+from tests.support.sshd import Server
 
+from tipcflow.airflow_api.node_connections import connection_of
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Node, SlurmStep, StoppedBy
 from tipcflow.execute.events import read_events
@@ -285,6 +287,27 @@ def test_end_of_the_allocation_wakes_the_task_at_once(
         "hang_number": 0,
     }
     assert asked == [False, True] * 3
+
+
+@pytest.mark.process
+def test_watches_that_fail_after_their_first_line_are_a_lost_node(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With pauses between them, over a real sshd. The program stands for a runner that cannot continue."""
+    monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
+    monkeypatch.setattr(triggers, "SETTLE_S", 0.0)
+    watches, python = tmp_path / "watches", tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho >>{watches}\necho '{json.dumps(alive(5.0, 0.0)[0])}'\nexit 3\n")
+    python.chmod(0o755)
+    node = server.node().model_copy(update={"connection": "lab_a", "python": str(python)})
+    monkeypatch.setenv("AIRFLOW_CONN_LAB_A", json.dumps(connection_of(node)))
+    trigger = a_trigger(node=node.model_dump(mode="json"), lost_after_s=2.0)
+
+    async def first() -> TriggerEvent:
+        return await asyncio.wait_for(anext(trigger.run()), 60)
+
+    assert asyncio.run(first()).payload["attempt"] == 3
+    assert 2 <= len(watches.read_text().splitlines()) <= 4
 
 
 def test_the_ssh_provider_is_imported_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
