@@ -41,22 +41,19 @@ POLLS = 4
 POLL_CONNECT_S, POLL_LOCK_S, POLL_STATEMENT_S = 10.0, 15.0, 20.0
 _RETRY_S = 1.0
 _ANSWERED: WeakSet[Engine] = WeakSet()
-NETWORK = frozenset(
-    (
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "afs",
-        "ceph",
-        "lustre",
-        "gpfs",
-        "beegfs",
-        "glusterfs",
-        "fuse.glusterfs",
-    )
+# File systems that several machines mount at once. Write-ahead logging needs memory that all users of the file
+# share, which only processes of one machine do. On some, locks are not shared either, and object stores have none.
+_SERVERS = "nfs nfs4 cifs smb3 smbfs afs coda fuse.sshfs fuse.rclone fuse.gvfsd-fuse"
+_CLUSTERS = (
+    "ceph fuse.ceph fuse.ceph-fuse lustre gpfs beegfs glusterfs fuse.glusterfs gfs2 ocfs2 pvfs2 panfs wekafs cvfs "
+    "fuse.juicefs fuse.mfs fuse.seaweedfs fuse.cubefs fuse.alluxio-fuse fuse.daos"
 )
+_OBJECTS = "fuse.s3fs fuse.geesefs fuse.ossfs fuse.cosfs fuse.gcsfuse"
+# Folders of a host in a virtual machine, which the host and other virtual machines change, too: the 9p server of
+# QEMU grants every lock, and virtiofsd keeps the locks of each machine apart. A container whose root is one of
+# these (Kata Containers) is refused, too: it does not differ from a shared folder.
+_HOSTS = "9p virtiofs fakeowner vboxsf prl_fs fuse.vmhgfs-fuse fuse.osxfs fuse.grpcfuse"
+NETWORK = frozenset(" ".join((_SERVERS, _CLUSTERS, _OBJECTS, _HOSTS)).split())
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite"}
 
 
@@ -167,15 +164,15 @@ def _make_folder(folder: Path, url: str) -> None:
 
 
 def _refuse_network(file: Path, url: str) -> None:
-    """Reject a SQLite file on a network file system: its locks and shared memory work on one machine only.
+    """Reject a SQLite file on a shared file system: its locks and shared memory work on one machine only.
 
     Raises:
         ConfigError: names the file system.
     """
     kind = file_system(file.absolute().parent.resolve())
-    if kind in NETWORK or kind.startswith("fuse.ssh"):
+    if kind in NETWORK:
         raise ConfigError(
-            f"the SQLite database {safe_url(url)} is on a network file system, where it would be damaged",
+            f"the SQLite database {safe_url(url)} is on a shared file system, where it would be damaged",
             key="TIPCFLOW_DATABASE_URL",
             found=kind,
             expected="a file on a local disk, or postgresql://user@host/name",
