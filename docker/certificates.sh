@@ -12,6 +12,8 @@ secrets=${TIPCFLOW_SECRETS:-"$checkout/.secrets"}
 authority_days=3650 days=397 renew_s=$((30 * 24 * 3600))
 # Other secrets of a worker: no Fernet key, no JWT secret.
 shared=(airflow_secret_key metrics_db_password object_store redis_password results_db_password signing_key signing_key_pub)
+# Settings in .env of the main machine that a worker needs with the same value.
+same=(AIRFLOW_URL POSTGRES_PORT REDIS_PORT TIPCFLOW_STORE TIPCFLOW_TAG TIPCFLOW_WHEEL_HOSTS TLS_PORT)
 
 fail() { echo "error: $*" >&2; exit 2; }
 usage() { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
@@ -98,9 +100,14 @@ worker)
     put "$work/ca" "$bundle/.secrets/ca_crt"
     if [ ! -e "$bundle/.env" ]; then
         printf 'MAIN_HOST=%s\nWORKER_HOST=%s\nTIPCFLOW_SECRETS=./.secrets\n' "$main" "$1" >"$bundle/.env"
-        # The same version, bucket and hosts of wheels.
-        sed -nE '/^TIPCFLOW_(STORE|TAG|WHEEL_HOSTS)=./p' "$checkout/.env" >>"$bundle/.env" 2>/dev/null || true
     fi
+    for name in "${same[@]}"; do
+        # The last line counts, as for docker-compose.
+        line=$(sed -n "/^$name=./p" "$checkout/.env" 2>/dev/null | tail -n 1) || true
+        [ -n "$line" ] || continue
+        { sed "/^$name=/d" "$bundle/.env"; echo "$line"; } >"$work/env"
+        mv -f "$work/env" "$bundle/.env"
+    done
     echo "copy $bundle/.env and $bundle/.secrets to the checkout on $1"
     ;;
 *) usage ;;

@@ -66,7 +66,7 @@ def worker(bucket: Deployment, engine: Engine) -> Iterator[Deployment]:
     subprocess.run(["chmod", "-R", "go-rwx", folder], check=True)
     subprocess.run(["chmod", "-R", "a+rX", "dags", "configs", "docker"], cwd=folder, check=True)
     made = Deployment(engine, folder, WORKER, "compose.worker.yaml", NAMES)
-    made.set(WORKER_LOG_PORT=f"{engine.address}:8793", **_ports(bucket))
+    made.set(WORKER_LOG_PORT=f"{engine.address}:8793")
     # Next to the nodes.
     networks = {"nodes": {"external": True, "name": f"{bucket.project}_nodes"}}
     service = {"extra_hosts": [f"{MAIN}:{engine.address}"], "networks": ["default", "nodes"]}

@@ -77,6 +77,28 @@ def test_worker_gets_the_secrets_that_its_file_names(certificates: Certificates,
     assert env == "MAIN_HOST=localhost\nWORKER_HOST=gpu-1\nTIPCFLOW_SECRETS=./.secrets\n"
 
 
+def test_worker_has_the_ports_and_the_version_of_the_main_machine(
+    root: Path, secrets: Path, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "main"
+    (checkout / "docker").mkdir(parents=True)
+    shutil.copy(root / "docker/certificates.sh", checkout / "docker")
+    made = Certificates(checkout, tmp_path / "certificates", secrets)
+    env = made.folder / "gpu-1/.env"
+    settings = "REDIS_PORT=16380\nTIPCFLOW_TAG=1.4\nTLS_PORT=1443\n"
+    (checkout / ".env").write_text(f"AIRFLOW_PORT=8081\nPOSTGRES_PORT=\nTLS_PORT=2443\n{settings}")
+    for words in (("server", "localhost"), ("worker", "gpu-1")):
+        assert made.make(*words).returncode == 0
+    names = "MAIN_HOST=localhost\nWORKER_HOST=gpu-1\nTIPCFLOW_SECRETS=./.secrets\n"
+    assert env.read_text() == f"{names}{settings}"
+    with env.open("a") as file:
+        file.write("WORKER_CONCURRENCY=2\n")
+    (checkout / ".env").write_text("REDIS_PORT=26380\nTLS_PORT=1443\n")
+    assert made.make("worker", "gpu-1").returncode == 0
+    assert env.read_text() == f"{names}TIPCFLOW_TAG=1.4\nWORKER_CONCURRENCY=2\nREDIS_PORT=26380\nTLS_PORT=1443\n"
+    assert env.stat().st_mode & 0o777 == 0o600
+
+
 def test_second_call_keeps_valid_certificates(certificates: Certificates) -> None:
     before = {path: path.read_bytes() for path in certificates.folder.rglob("*") if path.is_file()}
     for words in (("server", "localhost", "127.0.0.1"), ("worker", "gpu-1")):
