@@ -68,11 +68,15 @@ def test_request_beyond_its_deadline_is_withdrawn(site: SlurmSite) -> None:
         assert list(site.slurm.jobs().values()) == ["RUNNING"]
 
 
-def test_refused_request_is_a_config_error_with_its_key(site: SlurmSite) -> None:
-    site.configure_cluster(partition="gpu")
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [("partition", "Invalid partition name specified"), ("constraint", "Invalid feature specification")],
+)
+def test_refused_request_is_a_config_error_with_its_key(site: SlurmSite, key: str, message: str) -> None:
+    site.configure_cluster(**{key: "absent"})
     done = site.run()
     assert (done.code, done.run.status) == (2, Status.CONFIG_ERROR), done.output
-    assert "partition: Slurm refuses the request: Invalid partition name specified" in done.run.reason
+    assert f"{key}: Slurm refuses the request: {message}" in done.run.reason
 
 
 def test_submission_that_timed_out_is_adopted(site: SlurmSite, tmp_path: Path) -> None:

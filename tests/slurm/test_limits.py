@@ -1,10 +1,14 @@
-"""What limits an allocation: its time, the state of its partition, and the number of jobs that Slurm accepts."""
+"""What limits an allocation: its time, the time until its first use, the state of its partition, and the number of
+jobs that Slurm accepts."""
+
+from pathlib import Path
 
 import pytest
 from tests.support.slurm import SlurmSite
 
 from tipcflow.domain import Status
 from tipcflow.domain.run.failure import FailureClass
+from tipcflow.execute.allocation.document import AllocationDocument
 
 pytestmark = pytest.mark.slurm
 
@@ -19,6 +23,18 @@ def test_allocation_that_reaches_its_time_limit_is_lost(slow: SlurmSite) -> None
     assert "TimeLimit)" in done.run.reason
     slow.slurm.await_idle()
     assert slow.left_behind() == []
+
+
+def test_allocation_that_ended_unused_is_requested_again(site: SlurmSite, tmp_path: Path) -> None:
+    site.leave_first_unused(tmp_path / "bin", until_ended=True)
+    done = site.run()
+    assert done.code == 0, done.output
+    assert "ended before the run used its nodes (COMPLET" in done.output
+    assert "has ended (COMPLETED): the run requests another allocation" in done.output
+    with site.store() as store:
+        allocation = store.documents.get(done.run.id, AllocationDocument)
+    assert allocation is not None
+    assert (allocation.attempt, allocation.name) == (2, f"tipc-{done.run.id}-2")
 
 
 def test_partition_that_is_down_is_named_while_the_run_waits(site: SlurmSite) -> None:

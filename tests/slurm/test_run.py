@@ -44,6 +44,13 @@ def test_run_passes_on_allocated_nodes_and_leaves_nothing(site: SlurmSite) -> No
     assert certificate["verdict"]["status"] == "pass"
 
 
+def test_constraint_chooses_the_nodes_with_a_feature(site: SlurmSite) -> None:
+    site.configure_cluster(constraint="a")
+    done = site.run()
+    assert done.code == 0, done.output
+    assert re.search(r"Slurm job \d+ has nodes n\[3-4\]", done.output)
+
+
 def test_ranks_see_no_launcher_of_slurm(site: SlurmSite) -> None:
     site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.4")
     seen: list[set[str]] = []

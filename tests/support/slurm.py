@@ -1,7 +1,7 @@
 """A real Slurm of several slurmd on this machine: munged, slurmctld and one slurmd for each node.
 
 The nodes share the machine's processes and files, as the nodes of a cluster share a file system: each has a
-loopback address, a port and a spool folder of its own.
+loopback address, a port and a spool folder of its own. The last two have the feature `a`.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ from tests.support.sshd import Server, start_sshd
 from tipcflow.domain import Run
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.domain.run_documents import FailuresDocument
+from tipcflow.remote.slurm.commands import UNUSED_S
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "scontrol", "scancel")
 PORT = 17000
@@ -100,7 +101,7 @@ class LocalSlurm:
         host = socket.gethostname().split(".")[0]
         nodes = "\n".join(
             f"NodeName={name} NodeHostname={host} NodeAddr={self.address(name)} Port={self.port + number} CPUs=2 "
-            "State=UNKNOWN"
+            f"State=UNKNOWN{' Feature=a' if name in self.names[-2:] else ''}"
             for number, name in enumerate(self.names, 1)
         )
         self.conf.write_text(
@@ -328,6 +329,23 @@ class SlurmSite(Site):
         (folder / name).write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
         (folder / name).chmod(0o755)
         self.first = str(folder)
+
+    def leave_first_unused(self, folder: Path, *, until_ended: bool) -> None:
+        """Let the starters of the next allocation end at once, as if no controller had contacted them in time.
+
+        Args:
+            folder: as in `replace_program`.
+            until_ended: whether `sbatch` ends after the allocation.
+        """
+        once, short = folder / "once", f"sed 's/serve({UNUSED_S})/serve(0)/'"
+        lines = [
+            f'[ ! -e {once} ] || exec "$REAL" "$@"',
+            f"touch {once}",
+            f'job=$({short} | "$REAL" "$@") || exit',
+        ]
+        active = '[ -n "$(squeue --noheader --jobs="$job" --states=PENDING,RUNNING)" ]'
+        lines += [f"while {active}; do sleep 0.2; done"] if until_ended else []
+        self.replace_program(folder, "sbatch", "\n".join([*lines, 'echo "$job"']))
 
     def classes(self, run: Run) -> set[FailureClass]:
         """Return the failure classes of a run's attempts."""

@@ -279,7 +279,8 @@ class JobTrigger(BaseTrigger):
         except Exception as error:
             self.log.warning("cannot query the allocation of node %s: %r", self.node.name, error)
             return False
-        return is_over(done.exit_code, *(text.decode(errors="replace") for text in (done.stdout, done.stderr)))
+        output, errors = (text.decode(errors="replace") for text in (done.stdout, done.stderr))
+        return is_over(done.exit_code, output, errors, name=place.name)
 
     def _take(self, message: dict[str, Any], listen: Listener) -> bool:
         """Handle an event of the runner; return True for the last one."""

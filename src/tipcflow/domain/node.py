@@ -40,6 +40,7 @@ class SlurmStep(Frozen):
         login: whether it is the login node itself, which runs commands outside of every allocation.
         local: whether the login node is this machine; otherwise it is reached by SSH.
         job: ID of the allocation; '' for a node that is not allocated yet.
+        name: name of the allocation, which no other job has; '' if an earlier version stored the node.
         port: port of the node's slurmd, which other nodes can reach; 0 if unknown.
         gres: generic resources of every step, as of `srun --gres`; '' for none.
     """
@@ -47,6 +48,7 @@ class SlurmStep(Frozen):
     login: bool = False
     local: bool = False
     job: str = ""
+    name: str = ""
     port: int = 0
     gres: str = ""
 

@@ -114,9 +114,9 @@ class CommandTransport(ABC):
             raise self._error("is not allocated: a run of a Slurm cluster allocates its nodes")
         done = self._run(slurm.state(self.node), io.BytesIO(), STATE_S)
         output, errors = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-        if not is_over(done.exit_code, output, errors):
+        if not is_over(done.exit_code, output, errors, name=place.name):
             return
-        jobs = jobs_in(output)
+        jobs = jobs_in(output, place.name)
         why = f" ({jobs[0].ended_by})" if jobs else ""
         raise InfraError(
             f"node {self.node.name}: the allocation has ended: Slurm job {place.job}{why}",

@@ -244,12 +244,17 @@ def test_a_garbled_leg_record_does_not_end_the_watch(
     assert fired_by(a_trigger(), monkeypatch, [{"event": "leg", "record": [1]}, {"event": "end"}])["attempt"] == 3
 
 
+@pytest.mark.parametrize(
+    "end",
+    [b"7|COMPLETING|NodeDown|N/A|N/A|a|t\n", b"7|RUNNING|None|N/A|N/A|a|other\n"],
+    ids=["ended", "reused ID"],
+)
 def test_end_of_the_allocation_wakes_the_task_at_once(
-    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    requested: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, end: bytes
 ) -> None:
     """Not after `lost_after_s`: no step will reach the node again. The login node is queried, not the node."""
-    states = [OSError("connection lost"), b"7|RUNNING|None|N/A|N/A|a|t\n", b"7|COMPLETING|NodeDown|N/A|N/A|a|t\n"]
-    allocated = NODES[0].model_copy(update={"slurm": SlurmStep(job="7")})
+    states = [OSError("connection lost"), b"7|RUNNING|None|N/A|N/A|a|t\n", end]
+    allocated = NODES[0].model_copy(update={"slurm": SlurmStep(job="7", name="t")})
     asked: list[bool] = []
 
     class Line:

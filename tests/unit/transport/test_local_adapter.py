@@ -42,7 +42,7 @@ def write(path: Path, text: str) -> None:
 
 
 def node(job: str = "7", *, login: bool = False) -> Node:
-    place = SlurmStep(local=True, job=job, login=login)
+    place = SlurmStep(local=True, job=job, name="tipc", login=login)
     return Node(name="n1", address="192.0.2.1", python="/usr/bin/python3", workspace="/scratch/n1", slurm=place)
 
 
@@ -97,6 +97,7 @@ def test_step_that_slurm_refuses_is_an_error_of_the_node(programs: Path) -> None
         ("echo '7|COMPLETING|TimeLimit|N/A|N/A|n1|tipc'", r"has ended: Slurm job 7 \(TimeLimit\)"),
         ("echo '7|COMPLETING|None|N/A|N/A|n1|tipc'", r"has ended: Slurm job 7 \(COMPLETING\)"),
         ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "has ended: Slurm job 7$"),
+        ("echo '7|RUNNING|None|N/A|N/A|n1|other'", "has ended: Slurm job 7$"),
     ],
 )
 def test_ended_allocation_is_a_lost_node(programs: Path, output: str, words: str) -> None:

@@ -62,7 +62,7 @@ class SlurmClient:
     def find(self, name: str) -> list[SlurmJob]:
         """Return the user's jobs of that name, in the order of their submission, with ended ones that slurmctld
         knows."""
-        return [job for job in jobs_in(self._text(commands.find(name), "list its jobs")) if job.name == name]
+        return jobs_in(self._text(commands.find(name), "list its jobs"), name)
 
     def own(self) -> list[SlurmJob]:
         """Return the user's jobs that wait or run, in the order of their submission."""
@@ -118,12 +118,16 @@ class SlurmClient:
     def running(self, node: Node) -> SlurmJob | None:
         """Return the running allocation of a node; None if it has ended."""
         done = self._run(commands.state(node), timeout=commands.QUERY_S + LONGER_S)
-        return next((job for job in jobs_in(done.stdout.decode(errors="replace")) if job.is_running), None)
+        jobs = jobs_in(done.stdout.decode(errors="replace"), node.slurm.name if node.slurm else "")
+        return next((job for job in jobs if job.is_running), None)
 
     def contact(self, nodes: Sequence[Node]) -> str:
         """Contact the starters of an allocation's nodes; return why one did not respond, '' if all did."""
         done = self._run(commands.contact(nodes), timeout=commands.CONTACT_S + LONGER_S)
-        return _reason(done) if done.exit_code else ""
+        why = _reason(done) if done.exit_code else ""
+        if "slurm controller" in why.lower():
+            raise InfraError(f"Slurm could not contact the nodes of an allocation: {why}", passing=True)
+        return why
 
     def cancel(self, name: str) -> None:
         """End the user's jobs of that name."""

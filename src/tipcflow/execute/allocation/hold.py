@@ -29,6 +29,8 @@ POLL_EVERY_S = 2.0
 # A slurmctld that does not respond is queried less often.
 RETRY_EVERY_S = 5.0
 RELEASE_S = 60.0
+# Of a job whose batch script has ended by itself: its starters were not contacted in time (`commands.UNUSED_S`).
+UNUSED = ("COMPLETING", "COMPLETED")
 # Of the names of all jobs of tipcflow.
 PREFIX = "tipc-"
 
@@ -75,6 +77,7 @@ class Allocation:
         connect: connects to the login node.
         nodes: number of nodes.
         nodelist: names of the nodes that it must have; any nodes if empty.
+        note: receives one line when the run has nodes, and when it requests another allocation.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Allocation:
         *,
         nodes: int = 0,
         nodelist: tuple[str, ...] = (),
+        note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._run = run
@@ -93,6 +97,7 @@ class Allocation:
         self._client = SlurmClient(cluster, connect)
         self._nodes = nodes
         self._nodelist = nodelist
+        self._note = note
 
     def __enter__(self) -> "Allocation":
         return self
@@ -110,9 +115,11 @@ class Allocation:
         job = self._job()
         if job.is_running:
             return job, ""
-        if not job.is_waiting:
+        if job.is_waiting:
+            return None, waiting_message(self._cluster, job, self._client.position(job.id))
+        if job.state not in UNUSED:
             raise InfraError(f"Slurm job {job.id} is {job.state} before it had nodes ({job.reason})")
-        return None, self._waiting(job)
+        return None, f"Slurm job {job.id} ended before the run used its nodes ({job.ended_by})"
 
     def may_continue(self, error: InfraError) -> bool:
         """Whether the run keeps waiting after an error: of Slurm, or of the login node if it has a request."""
@@ -132,11 +139,20 @@ class Allocation:
             if not node.address:
                 hint = "NodeAddr of the node in slurm.conf must be an address, or a name that the login node knows"
                 raise InfraError.of_node(node.name, "its address is unknown on the login node", hint=hint)
-        return with_nodes(self._cluster, job.id, nodes)
+        return with_nodes(self._cluster, job, nodes)
 
-    def contact(self, cluster: Cluster) -> str:
-        """Contact the starters on the nodes of the running allocation; return why one did not respond."""
-        return self._client.contact(cluster.nodes)
+    def use(self, job: SlurmJob) -> Cluster:
+        """Contact the starters on the nodes of the running allocation; return the cluster with these nodes.
+
+        Raises:
+            InfraError: as `allocated`, or Slurm does not respond.
+        """
+        cluster = self.allocated(job)
+        why = self._client.contact(cluster.nodes)
+        self._note(f"Slurm job {job.id} has nodes {job.nodelist}")
+        if why:
+            self._note(f"the nodes of Slurm job {job.id} do not respond yet: {why}")
+        return cluster
 
     def end(self) -> str:
         """End the allocation, whether it is pending or running; return why it could not be ended, '' if it was."""
@@ -169,8 +185,11 @@ class Allocation:
             self._keep(document, active[0].id)
             return active[0]
         if document.job:
-            if any(job.id == document.job for job in jobs) and not self._has_started(document):
-                return next(job for job in jobs if job.id == document.job)
+            ended = next((job for job in jobs if job.id == document.job), None)
+            if ended is not None and ended.state != "COMPLETED" and not self._has_started(document):
+                return ended
+            state = f" ({ended.ended_by})" if ended else ""  # slurmctld forgets it after `MinJobAge`
+            self._note(f"Slurm job {document.job} has ended{state}: the run requests another allocation")
             attempt = document.attempt + 1
             document = AllocationDocument(
                 attempt=attempt, name=job_name(self._run, attempt), planned=document.planned
@@ -192,9 +211,6 @@ class Allocation:
         if document.job != job:
             self._store.documents.put(self._run, document.model_copy(update={"job": job}))
 
-    def _waiting(self, job: SlurmJob) -> str:
-        return waiting_message(self._cluster, job, self._client.position(job.id))
-
 
 def waiting_message(cluster: Cluster, job: SlurmJob, place: tuple[int, int]) -> str:
     """Return one line about a job in Slurm's queue.
@@ -215,26 +231,32 @@ def waiting_message(cluster: Cluster, job: SlurmJob, place: tuple[int, int]) -> 
 
 
 def try_to_hold(
-    store: "Store", run: str, resolved: Resolved, plan: Plan, connect: Connect
+    store: "Store", run: str, resolved: Resolved, plan: Plan, connect: Connect, *, note: Callable[[str], None]
 ) -> tuple[Held | None, str]:
     """Request the nodes of a run from Slurm without waiting; return (its nodes or None, what it waits for).
 
     Raises:
         ConfigError, InfraError: the run gets no nodes.
     """
-    nodelist = _needed(resolved, plan)
-    with Allocation(store, run, resolved.cluster, connect, nodes=len(plan.nodes), nodelist=nodelist) as allocation:
+    with _requested(store, run, resolved, plan, connect, note) as allocation:
         try:
             job, why = allocation.try_once()
+            if job is None:
+                return None, why
+            cluster = allocation.use(job)
         except InfraError as error:
             if not allocation.may_continue(error):
                 raise
             return None, error.message
-        if job is None:
-            return None, why
-        cluster = allocation.allocated(job)
-        allocation.contact(cluster)
         return Held(replan(store, run, resolved, cluster), _fence(job)), ""
+
+
+def _requested(
+    store: "Store", run: str, resolved: Resolved, plan: Plan, connect: Connect, note: Callable[[str], None]
+) -> Allocation:
+    """Return the allocation of the nodes of a plan."""
+    count, nodelist = len(plan.nodes), _needed(resolved, plan)
+    return Allocation(store, run, resolved.cluster, connect, nodes=count, nodelist=nodelist, note=note)
 
 
 def job_name(run: str, attempt: int) -> str:
@@ -247,14 +269,14 @@ def run_of(name: str) -> str:
     return name.removeprefix(PREFIX).rpartition("-")[0] if name.startswith(PREFIX) else ""
 
 
-def with_nodes(cluster: Cluster, job: str, nodes: list[SlurmNode]) -> Cluster:
+def with_nodes(cluster: Cluster, job: SlurmJob, nodes: list[SlurmNode]) -> Cluster:
     """Return a Slurm cluster with the nodes of an allocation."""
     source = cluster.slurm
     assert source is not None
     template = cluster.nodes[0]
     allocated = []
     for node in nodes:
-        step = SlurmStep(local=source.local, job=job, port=node.port, gres=source.gres)
+        step = SlurmStep(local=source.local, job=job.id, name=job.name, port=node.port, gres=source.gres)
         own = {"name": node.name, "address": node.address, "slurm": step, **source.of_node(node.name)}
         allocated.append(template.model_copy(update=own))
     return cluster.model_copy(update={"nodes": tuple(allocated)})
@@ -278,7 +300,7 @@ def held(
 
     Args:
         wait_s: maximum time until the allocation has its nodes, seconds.
-        note: receives one line whenever the reason for waiting changes.
+        note: receives one line whenever the reason for waiting changes, and as in `Allocation`.
         cancel: set when a user stops the run.
 
     Raises:
@@ -290,17 +312,12 @@ def held(
     if (other := _inherited(resolved.cluster, connect)) is not None:
         yield Held(resolved, _fence(other))
         return
-    nodelist = _needed(resolved, plan)
-    with Allocation(store, run, resolved.cluster, connect, nodes=len(plan.nodes), nodelist=nodelist) as allocation:
+    with _requested(store, run, resolved, plan, connect, note) as allocation:
         try:
             since = store.now()
             store.documents.put(run, AllocationWaitDocument(since=since, until=since + wait_s))
-            job = _await(allocation, wait_s=wait_s, note=note, cancel=cancel)
+            job, cluster = _await(allocation, wait_s=wait_s, note=note, cancel=cancel)
             store.documents.remove(run, AllocationWaitDocument)
-            note(f"Slurm job {job.id} has nodes {job.nodelist}")
-            cluster = allocation.allocated(job)
-            if why := allocation.contact(cluster):
-                note(f"the nodes of Slurm job {job.id} do not respond yet: {why}")
             yield Held(replan(store, run, resolved, cluster), _fence(job))
         finally:
             if why := allocation.end():
@@ -332,7 +349,7 @@ def release(store: "Store", run: str, connect: Connect) -> str:
 
 def _await(
     allocation: Allocation, *, wait_s: float, note: Callable[[str], None], cancel: threading.Event
-) -> SlurmJob:
+) -> tuple[SlurmJob, Cluster]:
     deadline = time.monotonic() + wait_s
     reported = why = ""
     while True:
@@ -340,7 +357,7 @@ def _await(
         try:
             job, why = allocation.try_once()
             if job is not None:
-                return job
+                return job, allocation.use(job)
         except InfraError as error:
             if not allocation.may_continue(error):
                 raise

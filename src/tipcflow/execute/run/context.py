@@ -269,7 +269,7 @@ class TaskContext:
             ConfigError, InfraError: the run gets no nodes.
         """
         resolved = resolved_run(self.store, self.run_id, home=self.home)
-        held, why = hold.try_to_hold(self.store, self.run_id, resolved, self.plan, self.connect)
+        held, why = hold.try_to_hold(self.store, self.run_id, resolved, self.plan, self.connect, note=self.note)
         if held is not None:
             self.keep_fence(held.fence)
         return why

@@ -64,26 +64,35 @@ class SlurmJob:
         return self.is_waiting or self.is_running
 
 
-def jobs_in(text: str) -> list[SlurmJob]:
-    """Return the jobs printed by `commands.find` or `commands.state`, in the order of their submission."""
+def jobs_in(text: str, name: str = "") -> list[SlurmJob]:
+    """Return the jobs printed by `commands.find` or `commands.state`, in the order of their submission.
+
+    Args:
+        name: only jobs of this name; '' for all.
+    """
     jobs = []
     for line in text.splitlines():
         fields = line.strip().split("|")
         if len(fields) != 7 or not fields[0].isdigit():
             continue
-        job, state, reason, submitted, starts, nodelist, name = fields
-        jobs.append(SlurmJob(job, state, reason, time_in(submitted), time_in(starts), nodelist, name))
+        job, state, reason, submitted, starts, nodelist, own = fields
+        if name in ("", own):
+            jobs.append(SlurmJob(job, state, reason, time_in(submitted), time_in(starts), nodelist, own))
     return sorted(jobs, key=lambda job: (job.submitted or 0.0, int(job.id)))
 
 
-def is_over(code: int, output: str, errors: str) -> bool:
+def is_over(code: int, output: str, errors: str, *, name: str) -> bool:
     """Whether a job has ended, by the result of `commands.state`.
 
     A slurmctld that does not respond ends no allocation: a step reports whether its node is lost.
+
+    Args:
+        name: the job's name, because Slurm gives its ID to another job after `MaxJobId` and after a loss of its
+            state; '' if unknown.
     """
     if code and "Invalid job id" not in errors:
         return False
-    return not any(job.is_running for job in jobs_in(output))
+    return not any(job.is_running for job in jobs_in(output, name))
 
 
 def time_in(text: str) -> float | None:

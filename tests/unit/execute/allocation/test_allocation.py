@@ -1,15 +1,14 @@
 """A run's allocation, with fake programs of Slurm: requested once, adopted, waited for, ended."""
 
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support.stories import a_run, open_store
+from tests.support.stories import a_run
+from tests.unit.execute.allocation.conftest import CLUSTER, NAME, SBATCH, SCONTROL, SQUEUE, Login, Make
 
-from tipcflow.domain import Cluster, ConfigError, InfraError, Node, SlurmSource, SlurmStep, Status
+from tipcflow.domain import Cluster, ConfigError, InfraError, SlurmStep, Status
 from tipcflow.domain.run_documents import ClusterDocument
 from tipcflow.execute.allocation import client, hold
 from tipcflow.execute.allocation.document import AllocationDocument
@@ -19,125 +18,6 @@ from tipcflow.store.queries.operation import OperationQueries
 from tipcflow.transport.connect import connect
 
 pytestmark = pytest.mark.process
-
-NAME = "tipc-mine-1"
-# Jobs are lines of the file `jobs` in the form of squeue; programs log their words in `log`.
-SQUEUE = """
-case "$*" in
-    *PENDING,*) cat jobs | grep -E 'PENDING|RUNNING' ;;
-    *--format=%i|*"--format=%i "*) sed -n 's/|PENDING.*//p' jobs ;;
-    *--name=*) name=${*##*--name=}; name=${name%% *}; grep "|$name\\$" jobs ;;
-    *--jobs=*) job=${*##*--jobs=}; job=${job%% *}; grep "^$job|" jobs ;;
-esac
-exit 0
-"""
-SBATCH = """
-cat > script
-name=${*##*--job-name=}; name=${name%% *}
-id=$(($(grep -c . jobs) + 1))
-echo "$id|PENDING|Resources|2026-11-26T09:46:0$id|2026-11-26T10:16:34||$name" >> jobs
-echo $id
-"""
-SCANCEL = """
-case "$*" in
-    *--name=*) name=${*##*--name=}; sed -i "/|$name\\$/s/|[A-Z]*|/|CANCELLED|/" jobs ;;
-    *) for last; do :; done; sed -i "/^$last|/s/|[A-Z]*|/|CANCELLED|/" jobs ;;
-esac
-"""
-SCONTROL = """
-case "$*" in
-    *hostnames*) printf 'n3\\nn4\\n' ;;
-    *) for last; do :; done; echo "NodeName=$last Arch=x NodeAddr=127.0.0.${last#n} Port=6818 State=ALLOCATED" ;;
-esac
-"""
-
-
-class Login:
-    """The login node's programs."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "jobs").touch()
-        for name, script in (("squeue", SQUEUE), ("sbatch", SBATCH), ("scancel", SCANCEL), ("scontrol", SCONTROL)):
-            self.program(name, script)
-        self.program("srun", "exit 0")
-
-    def program(self, name: str, script: str) -> None:
-        """Replace a program."""
-        path = self.folder / name
-        path.write_text(f'#!/bin/sh\ncd {self.folder}\necho "{name} $*" | head -n 1 >> log\n{script}\n')
-        path.chmod(0o755)
-
-    def jobs(self) -> list[str]:
-        """Return the jobs as `ID STATE`."""
-        return [" ".join(line.split("|")[:2]) for line in (self.folder / "jobs").read_text().splitlines()]
-
-    def add(self, *lines: str) -> None:
-        """Add jobs."""
-        with (self.folder / "jobs").open("a") as file:
-            file.writelines(f"{line}\n" for line in lines)
-
-    def become(self, job: str, state: str, nodelist: str = "") -> None:
-        """Change the state of a job."""
-        lines = []
-        for line in (self.folder / "jobs").read_text().splitlines():
-            fields = line.split("|")
-            lines.append(
-                "|".join([job, state, "None", *fields[3:5], nodelist, fields[6]]) if fields[0] == job else line
-            )
-        (self.folder / "jobs").write_text("".join(f"{line}\n" for line in lines))
-
-    def submissions(self) -> int:
-        """Return how often sbatch was called."""
-        return (self.folder / "log").read_text().count("sbatch --parsable")
-
-
-@pytest.fixture
-def login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Login:
-    (tmp_path / "bin").mkdir()
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    monkeypatch.setattr(client, "APPEARS_S", 0.2)
-    monkeypatch.setattr(client, "POLL_S", 0.05)
-    monkeypatch.setattr(hold, "POLL_EVERY_S", 0.05)
-    monkeypatch.setattr(hold, "RETRY_EVERY_S", 0.05)
-    monkeypatch.setattr(hold, "RELEASE_S", 0.5)
-    return Login(tmp_path / "bin")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "tipcflow.db") as made:
-        made.runs.create(a_run("mine"))
-        yield made
-
-
-CLUSTER = Cluster(
-    name="hpc",
-    kind="slurm",
-    slurm=SlurmSource(
-        local=True,
-        partition="ci",
-        time_limit_minutes=30,
-        workspace="/scratch/{node}",
-        cache="/scratch/{node}/cache",
-    ),
-    nodes=tuple(
-        Node(
-            name=f"slurm-{n}",
-            address=f"slurm-{n}",
-            python="/p",
-            workspace="/scratch/{node}",
-            slurm=SlurmStep(local=True),
-        )
-        for n in (1, 2, 3)
-    ),
-)
-Make = Callable[[], hold.Allocation]
-
-
-@pytest.fixture
-def allocation(store: Store, login: Login) -> Make:
-    return lambda: hold.Allocation(store, "mine", CLUSTER, connect, nodes=2)
 
 
 def test_run_requests_once_and_reports_its_place(login: Login, allocation: Make) -> None:
@@ -163,9 +43,8 @@ def test_running_allocation_becomes_the_nodes_of_the_cluster(login: Login, alloc
         ("n3", "127.0.0.3", "/scratch/n3", "/scratch/n3/cache"),
         ("n4", "127.0.0.4", "/scratch/n4", "/scratch/n4/cache"),
     ]
-    assert [node.slurm and (node.slurm.job, node.slurm.port, node.slurm.local) for node in cluster.nodes] == [
-        ("1", 6818, True)
-    ] * 2
+    step = SlurmStep(job="1", name=NAME, port=6818, local=True)
+    assert [node.slurm for node in cluster.nodes] == [step, step]
 
 
 def test_name_is_stored_before_the_request(login: Login, store: Store, allocation: Make) -> None:
@@ -227,9 +106,41 @@ def test_run_whose_allocation_has_ended_gets_another(login: Login, store: Store,
     assert job is not None
     store.documents.put("mine", ClusterDocument(allocation().allocated(job)))
     login.become("1", "NODE_FAIL", "n[3-4]")
-    allocation().try_once()
+    notes: list[str] = []
+    allocation(note=notes.append).try_once()
+    assert notes == ["Slurm job 1 has ended (NODE_FAIL): the run requests another allocation"]
     document = store.documents.get("mine", AllocationDocument)
     assert document == AllocationDocument(attempt=2, name="tipc-mine-2", job="2")
+
+
+def test_allocation_that_ended_unused_is_requested_again(login: Login, store: Store, allocation: Make) -> None:
+    """The task found no worker before the starters ended."""
+    allocation().try_once()
+    login.become("1", "COMPLETING", "n[3-4]")
+    assert allocation().try_once() == (None, "Slurm job 1 ended before the run used its nodes (COMPLETING)")
+    assert login.submissions() == 1, "its final state is unknown"
+    login.become("1", "COMPLETED", "n[3-4]")
+    notes: list[str] = []
+    assert allocation(note=notes.append).try_once()[1].startswith("waiting for Slurm job 2")
+    assert notes == ["Slurm job 1 has ended (COMPLETED): the run requests another allocation"]
+    document = store.documents.get("mine", AllocationDocument)
+    assert document == AllocationDocument(attempt=2, name="tipc-mine-2", job="2")
+
+
+def test_allocation_that_slurm_has_forgotten_is_requested_again(login: Login, allocation: Make) -> None:
+    allocation().try_once()
+    (login.folder / "jobs").write_text("")
+    notes: list[str] = []
+    assert allocation(note=notes.append).try_once()[0] is None
+    assert notes == ["Slurm job 1 has ended: the run requests another allocation"]
+    assert login.submissions() == 2
+
+
+def test_unused_allocations_are_requested_until_the_deadline(login: Login, allocation: Make) -> None:
+    login.program("sbatch", SBATCH.replace("PENDING", "COMPLETED"))
+    with pytest.raises(InfraError, match=r"no allocation within 2 s: Slurm job \d+ ended before the run used"):
+        hold._await(allocation(), wait_s=2.0, note=lambda _: None, cancel=threading.Event())
+    assert login.submissions() > 1
 
 
 def test_node_without_an_address_is_named(login: Login, allocation: Make) -> None:
@@ -274,7 +185,9 @@ def test_wait_survives_an_absent_controller(login: Login, allocation: Make) -> N
         elif "waiting" in line:
             login.become("1", "RUNNING", "n[3-4]")
 
-    assert hold._await(allocation(), wait_s=30, note=note, cancel=threading.Event()).nodelist == "n[3-4]"
+    job, cluster = hold._await(allocation(), wait_s=30, note=note, cancel=threading.Event())
+    assert job.nodelist == "n[3-4]"
+    assert [node.name for node in cluster.nodes] == ["n3", "n4"]
     assert len(notes) == 2
 
 
@@ -303,9 +216,50 @@ def test_wait_survives_a_login_node_that_does_not_respond(
     with allocation() as made:
         with pytest.raises(InfraError, match="no response within 35 s"):
             hold._await(made, wait_s=60, note=note, cancel=threading.Event())
-        job = hold._await(made, wait_s=60, note=note, cancel=threading.Event())
+        job, _ = hold._await(made, wait_s=60, note=note, cancel=threading.Event())
     assert job.nodelist == "n[3-4]"
     assert lines[1:] == ["node login: no response within 35 s"]
+
+
+ABSENT = "echo 'error: Unable to contact slurm controller (connect failure)' >&2; exit 1"
+
+
+@pytest.mark.parametrize(("program", "script"), [("scontrol", SCONTROL), ("srun", "exit 0")])
+def test_wait_survives_an_absent_controller_as_the_job_starts(
+    login: Login, allocation: Make, program: str, script: str
+) -> None:
+    allocation().try_once()
+    login.become("1", "RUNNING", "n[3-4]")
+    login.program(program, ABSENT)
+    lines: list[str] = []
+
+    def note(line: str) -> None:
+        lines.append(line)
+        login.program(program, script)
+
+    job, cluster = hold._await(allocation(note=lines.append), wait_s=30, note=note, cancel=threading.Event())
+    assert (job.id, [node.name for node in cluster.nodes]) == ("1", ["n3", "n4"])
+    assert lines[0].endswith("of an allocation: error: Unable to contact slurm controller (connect failure)")
+    assert lines[1:] == ["Slurm job 1 has nodes n[3-4]"]
+
+
+def test_wait_for_the_nodes_of_a_job_ends_at_its_deadline(login: Login, allocation: Make) -> None:
+    allocation().try_once()
+    login.become("1", "RUNNING", "n[3-4]")
+    login.program("scontrol", ABSENT)
+    with pytest.raises(InfraError, match=r"no allocation within 0.2 s: Slurm could not list the nodes"):
+        hold._await(allocation(), wait_s=0.2, note=lambda _: None, cancel=threading.Event())
+
+
+def test_starter_that_does_not_respond_ends_no_wait(login: Login, allocation: Make) -> None:
+    """Connections to the nodes report why."""
+    allocation().try_once()
+    login.become("1", "RUNNING", "n[3-4]")
+    login.program("srun", "echo 'srun: error: n3: task 0: Exited with exit code 1' >&2; exit 1")
+    notes: list[str] = []
+    hold._await(allocation(note=notes.append), wait_s=30, note=notes.append, cancel=threading.Event())
+    why = "srun: error: n3: task 0: Exited with exit code 1"
+    assert notes == ["Slurm job 1 has nodes n[3-4]", f"the nodes of Slurm job 1 do not respond yet: {why}"]
 
 
 def test_wait_ends_when_a_user_stops_the_run(login: Login, allocation: Make) -> None:
@@ -374,15 +328,25 @@ def test_nodes_are_held_until_the_end_of_the_run(
 def test_task_requests_without_waiting(login: Login, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hold, "replan", lambda store, run, resolved, cluster: resolved)
     plan: Any = SimpleNamespace(nodes=("slurm-1", "slurm-2"))
-    held, why = hold.try_to_hold(store, "mine", a_request(), plan, connect)
+    notes: list[str] = []
+
+    def try_to_hold() -> tuple[hold.Held | None, str]:
+        return hold.try_to_hold(store, "mine", a_request(), plan, connect, note=notes.append)
+
+    held, why = try_to_hold()
     assert held is None
     assert why.startswith("waiting for Slurm job 1, position 1 of 1")
     login.become("1", "RUNNING", "n[3-4]")
-    held, why = hold.try_to_hold(store, "mine", a_request(), plan, connect)
+    login.program("scontrol", ABSENT)
+    held, why = try_to_hold()
+    assert held is None
+    assert "could not list the nodes of an allocation" in why
+    login.program("scontrol", SCONTROL)
+    held, why = try_to_hold()
     assert held is not None
-    assert why == ""
+    assert (why, notes) == ("", ["Slurm job 1 has nodes n[3-4]"])
     login.program("squeue", "echo 'squeue: error: Unable to contact slurm controller' >&2; exit 1")
-    assert "could not list its jobs" in hold.try_to_hold(store, "mine", a_request(), plan, connect)[1]
+    assert "could not list its jobs" in try_to_hold()[1]
 
 
 def test_tasks_of_the_first_plan_find_their_allocated_node() -> None:

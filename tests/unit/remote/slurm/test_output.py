@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tipcflow.remote.slurm.output import (
+    is_over,
     jobs_in,
     key_of,
     may_pass,
@@ -27,6 +28,12 @@ def test_jobs_are_listed_in_the_order_of_submission() -> None:
     assert [job.starts for job in jobs] == [1795686394.0, 1795688194.0, None]
     assert [job.is_active for job in jobs] == [True, True, True]
     assert [job.is_running for job in jobs] == [True, False, False]
+
+
+@pytest.mark.parametrize(("name", "over"), [("tipc-x-1", False), ("", False), ("tipc-x-2", True)])
+def test_job_of_another_name_has_a_reused_id(name: str, over: bool) -> None:
+    line = (RECORDED / "squeue.txt").read_text().splitlines()[-1]
+    assert is_over(0, line, "", name=name) == over
 
 
 def test_lines_of_login_scripts_are_ignored() -> None:
