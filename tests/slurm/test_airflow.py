@@ -80,6 +80,20 @@ def test_chain_waits_in_the_queue_of_slurm_and_passes(airflow: "SlurmAirflow") -
 
 
 @pytest.mark.full
+def test_allocation_that_ended_before_its_task_is_requested_again(airflow: "SlurmAirflow") -> None:
+    """As if no worker was free for a quarter of an hour."""
+    site, scheduler = airflow.site, airflow.scheduler
+    site.leave_first_unused(airflow.programs, until_ended=False)
+    with site.slurm.occupied():
+        dag_run = scheduler.start()
+        scheduler.until(dag_run, lambda: scheduler.states(dag_run).get("acquire") == "deferred", "the queue", 120)
+    run = judged(airflow, dag_run)
+    assert run.status is Status.PASS, run.reason
+    assert f"tipc-{run.id}-2" in allocations(airflow, run.id)
+    assert "has ended (COMPLETED): the run requests another allocation" in scheduler.log(dag_run, "acquire")
+
+
+@pytest.mark.full
 def test_run_marked_failed_in_the_queue_withdraws_its_request(airflow: "SlurmAirflow") -> None:
     scheduler, slurm = airflow.scheduler, airflow.site.slurm
     with slurm.occupied():

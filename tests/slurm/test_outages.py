@@ -1,5 +1,6 @@
 """Parts of Slurm, or the way to it, that fail during a run, for a while or for good."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from tests.support.sshd import Server
 
 from tipcflow.domain import Status
 from tipcflow.domain.run.failure import FailureClass
+from tipcflow.remote.slurm.commands import QUERY_S
 
 pytestmark = pytest.mark.slurm
 
@@ -50,6 +52,24 @@ def test_killed_slurmstepd_is_an_infra_failure(slow: SlurmSite) -> None:
     assert "n2" in done.run.reason
     slow.slurm.await_idle()
     assert slow.left_behind() == []
+
+
+@pytest.mark.full
+def test_controller_of_slurm_away_at_the_start_does_not_end_the_run(site: SlurmSite, tmp_path: Path) -> None:
+    """For longer than a query takes: the run has its nodes, but does not know them."""
+    started = tmp_path / "started"
+    script = f'[ -e {started} ] || {{ touch {started}; sleep 2; }}; exec "$REAL" "$@"'
+    site.replace_program(tmp_path / "bin", "scontrol", script)
+
+    def interrupt(_: object) -> None:
+        site.slurm.stop("slurmctld")  # saves its state: a killed one forgets a job of its last seconds
+        time.sleep(QUERY_S + 5)
+        site.slurm.start("slurmctld")
+
+    done = site.run_and(started.exists, interrupt)
+    assert done.code == 0, done.output
+    assert "Slurm could not list the nodes of an allocation" in done.output
+    assert re.search(r"Slurm job \d+ has nodes n\[1-2\]", done.output)
 
 
 @pytest.mark.full
