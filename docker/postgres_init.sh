@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Creates three databases with one owner each, and a read-only role for the pages: on a new volume, and what an older volume
-# lacks (docs/operations.md, "Upgrade"). Passwords become those of the files.
+# Creates three databases with one owner each, and the api-server's role, which reads; `tipcflow db grant`, run by the service
+# init, lets it insert webhook deliveries, too. For a new volume, and for what an older volume lacks (docs/operations.md,
+# "Upgrade"). Passwords become those of the files.
 # Sourced or run by the image; psql is configured by its environment. Passwords are never passed as arguments.
 set -euo pipefail
 airflow=$(cat "${AIRFLOW_DB_PASSWORD_FILE:?}") metrics=$(cat "${METRICS_DB_PASSWORD_FILE:?}")

@@ -4,13 +4,17 @@ import json
 import re
 import subprocess
 from contextlib import ExitStack
+from secrets import token_hex
+from uuid import uuid4
 
+import httpx
 import pytest
 from tests.compose.conftest import Note, Timed
 from tests.support.compose.deployment import AIRFLOW, FAST, LONG, PAUSED, SCALE, Deployment
 from tests.support.compose.engine import Engine
 
 from tipcflow.airflow_api import Airflow, RunState
+from tipcflow.github.webhook.delivery import signature
 
 SERVICES = (*AIRFLOW, "postgres", "redis", "node-1", "node-2")
 
@@ -99,6 +103,40 @@ def test_user_of_an_own_folder_logs_in_and_decides(deployment: Deployment) -> No
         deployment.until(lambda: one.dag_run("decide_baseline", "manual__first").state.ended, "a decision")
         assert one.dag_run("decide_baseline", "manual__first").state is RunState.SUCCESS
     assert deployment.sql("SELECT DISTINCT who, why FROM baselines") == [["alice", "the first level"]]
+
+
+@pytest.mark.fast
+def test_webhook_stores_signed_deliveries(deployment: Deployment) -> None:
+    secret, body = token_hex(32), b'{"zen": "Keep it logically awesome.", "hook_id": 7}'
+    folder = deployment.folder / "configs/repositories"
+    folder.mkdir(exist_ok=True)
+    file = folder / "toy.yaml"
+    file.write_text("name: owner/toy\nconnection: github_toy\nsuite: toy\ncluster: compose\n")
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+    connection = {"connection_id": "github_toy", "conn_type": "generic", "password": secret}
+    with deployment.api("admin") as client:
+        client.post("/api/v2/connections", json=connection).raise_for_status()
+    delivery = str(uuid4())
+
+    def deliver(key: str) -> int:
+        headers = {
+            "X-GitHub-Event": "ping",
+            "X-GitHub-Delivery": delivery,
+            "X-Hub-Signature-256": signature(key.encode(), body),
+            "Content-Type": "application/json",
+        }
+        url = f"http://127.0.0.1:{deployment.port}/certification/webhook/github"
+        return httpx.post(url, content=body, headers=headers, timeout=60).status_code
+
+    try:
+        # The configuration and the secret are read again after 15 s.
+        deployment.until(lambda: deliver(token_hex(32)) == 401, "a webhook that knows the secret", 60)
+        assert deliver(secret) == 202
+        assert deliver(secret) == 200, "a replay is stored once"
+    finally:
+        file.unlink()
+    rows = "SELECT delivery, event, connection FROM outbox"
+    assert deployment.sql(rows) == [[delivery, "ping", "github_toy"]]
 
 
 def _secret_words(deployment: Deployment) -> dict[str, str]:

@@ -89,6 +89,26 @@ def downgrade(
         typer.echo("back up with `tipcflow db backup FILE`, then pass --yes to downgrade", err=True)
 
 
+@app.command("grant")
+def grant(
+    role: Annotated[str, typer.Argument(help="Role of PostgreSQL, of the web server.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Let a role of PostgreSQL read all tables and add webhook deliveries, nothing else.
+
+    For the web server, which needs no other rights. Run it after each upgrade.
+    """
+    from tipcflow.config.settings import safe_url, settings
+    from tipcflow.store.migrations.grants import grant_reader
+
+    url = settings().database_url
+    grant_reader(url, role)
+    if as_json:
+        print_json({"url": safe_url(url), "role": role, "reads": "all tables", "inserts": ["outbox"]})
+    else:
+        typer.echo(f"{safe_url(url)}: {role} can read all tables and insert into the table outbox")
+
+
 @app.command("rollup")
 def rollup(
     older_than: Annotated[

@@ -130,6 +130,16 @@ def refuse_newer(url: str, revision: str) -> None:
         )
 
 
+def outdated(url: str, revision: str) -> WrongSchemaError:
+    """The error for a database with an older schema, or none."""
+    return WrongSchemaError(
+        f"the database {safe_url(url)} is not up to date",
+        found=f"schema {revision or 'none'}",
+        expected=f"schema {HEAD}",
+        hint="run `tipcflow db upgrade`",
+    )
+
+
 def revisions() -> list[str]:
     """All revisions of this version of tipcflow, oldest first."""
     if HEAD == "0001":

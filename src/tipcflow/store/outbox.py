@@ -6,11 +6,10 @@ from typing import Any, Self
 from sqlalchemy import Connection, Insert, RowMapping, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from tipcflow.config.settings import safe_url
-from tipcflow.domain import ConfigError, Frozen
+from tipcflow.domain import Frozen
 from tipcflow.store.base import Database, Part, clock
 from tipcflow.store.engine import make_engine, reachable
-from tipcflow.store.migrate import HEAD, engine_revision, refuse_newer
+from tipcflow.store.migrate import HEAD, engine_revision, outdated, refuse_newer
 from tipcflow.store.schema import outbox
 
 # Longer than the longest handling of a row: fetching a pull request's files from a slow GitHub.
@@ -60,17 +59,13 @@ class Outbox(Part):
             ConfigError: the database is older or newer than this code, or empty.
             InfraError: it cannot be reached.
         """
-        engine = make_engine(url).execution_options(tipcflow_waits=False)
+        # The transactions of an api-server's role only read by default (docker/postgres_init.sh).
+        engine = make_engine(url).execution_options(tipcflow_waits=False, postgresql_readonly=False)
         with reachable(url):
             revision = engine_revision(engine)
         refuse_newer(url, revision)
         if revision != HEAD:
-            raise ConfigError(
-                f"the database {safe_url(url)} is not up to date",
-                found=f"schema {revision or 'none'}",
-                expected=f"schema {HEAD}",
-                hint="run `tipcflow db upgrade`",
-            )
+            raise outdated(url, revision)
         return cls(Database(engine))
 
     def add(

@@ -166,7 +166,7 @@ def _bring_up_to_date(engine: Engine, url: str, *, allowed: bool) -> None:
         return
     migrate.refuse_newer(url, revision)
     if not allowed or (revision and engine.dialect.name != "sqlite"):
-        raise _older(url, revision)
+        raise migrate.outdated(url, revision)
     migrate.upgrade(url)
 
 
@@ -191,14 +191,5 @@ def await_schema(engine: Engine, url: str, seconds: float) -> None:
             return
         if time.monotonic() >= deadline:
             migrate.refuse_newer(url, revision)
-            raise _older(url, revision)
+            raise migrate.outdated(url, revision)
         time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
-
-
-def _older(url: str, revision: str) -> migrate.WrongSchemaError:
-    return migrate.WrongSchemaError(
-        f"the database {safe_url(url)} is not up to date",
-        found=f"schema {revision or 'none'}",
-        expected=f"schema {migrate.HEAD}",
-        hint="run `tipcflow db upgrade`",
-    )

@@ -232,7 +232,12 @@ def test_two_of_each_run_and_workers_and_triggerers_may_reach_pods(objects: Obje
 
 def test_databases_are_migrated_before_components_start(objects: Objects, main: dict[str, Container]) -> None:
     script = main[MIGRATIONS].container["args"][-1]
-    assert script.split(" && ") == ["tipcflow db upgrade", "airflow db migrate", "tipcflow access apply"]
+    assert script.split(" && ") == [
+        "tipcflow db upgrade",
+        "tipcflow db grant tipcflow_reader",
+        "airflow db migrate",
+        "tipcflow access apply",
+    ]
     roles = main[MIGRATIONS].env["TIPCFLOW_ROLES"]["value"]
     assert main[MIGRATIONS].mounts[str(Path(roles).parent)]["secret"]["secretName"] == "tipcflow-access"
     waits = [one for one in containers(objects) if one.name == "wait-for-migrations"]

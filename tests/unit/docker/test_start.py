@@ -20,7 +20,11 @@ from tests.support.compose.local import free_port, process
 from tests.support.programs import need
 from tests.support.sshd import make_sshd_folder
 
-from tipcflow.domain import Node
+from tipcflow.domain import InfraError, Node
+from tipcflow.store import migrate
+from tipcflow.store.engine import reachable
+from tipcflow.store.migrations.grants import grant_reader
+from tipcflow.store.outbox import Outbox
 from tipcflow.transport.connections import connection_target
 
 
@@ -208,6 +212,11 @@ def test_redis_requires_and_hides_the_password(root: Path, tmp_path: Path) -> No
         assert word.encode() not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
 
 
+def _deliver(url: str) -> bool:
+    webhook = Outbox.for_webhook(url)
+    return webhook.add(delivery="1", body_sha256="0" * 64, connection="app", repository="", event="ping", body={})
+
+
 @pytest.mark.process
 def test_postgres_gets_three_databases_and_a_reader_that_cannot_write(root: Path, secrets: Path) -> None:
     need("psql")
@@ -237,6 +246,12 @@ def test_postgres_gets_three_databases_and_a_reader_that_cannot_write(root: Path
             reading.execute("SET default_transaction_read_only = off")
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 reading.execute("INSERT INTO t VALUES (1)")
+        owner_url = f"postgresql://tipcflow@/tipcflow?host={where}"
+        migrate.upgrade(owner_url)
+        with pytest.raises(InfraError, match="permission denied for table outbox"), reachable(reader):
+            _deliver(reader)
+        grant_reader(owner_url, "tipcflow_reader")
+        assert _deliver(reader)
         with pytest.raises(psycopg.OperationalError, match="permission denied"):
             psycopg.connect(f"postgresql://tipcflow_reader@/airflow?host={where}")
         psycopg.connect(f"postgresql://airflow@/airflow?host={where}").close()
