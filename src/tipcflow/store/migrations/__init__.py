@@ -1,4 +1,4 @@
 """Alembic migrations, one linear chain.
 
-Public: `downgrade`.
+Public: `downgrade`, `grants`.
 """

@@ -73,9 +73,9 @@ def test_later_tables_are_readable_before_the_next_grant(owner: str, reader: str
 
 
 @pytest.mark.process
-def test_refusals_name_what_is_expected(owner: str, reader: str, postgres_server: postgres.Server) -> None:
-    with pytest.raises(ConfigError, match=r"ROLE: .* has no such role; found 'nobody'; expected .*CREATE ROLE"):
-        grant_reader(owner, "nobody")
+def test_refusals_name_the_expected_role(owner: str, reader: str, postgres_server: postgres.Server) -> None:
+    with pytest.raises(ConfigError, match=r"ROLE: .* has no such role; found 'unknown'; expected .*CREATE ROLE"):
+        grant_reader(owner, "unknown")
     with psycopg.connect(owner, autocommit=True) as admin:
         admin.execute(f"GRANT SELECT ON alembic_version TO {QUOTED}")
     with pytest.raises(ConfigError, match=r"only the owner .*; found 'user web \"1\"'; expected user tipcflow,"):
