@@ -1,5 +1,6 @@
 """Which node is slower than its own history, and since when: by its probes, and by the chains that run on it."""
 
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -141,10 +142,13 @@ def _change(node: str, source: str, samples: Sequence[Sample]) -> NodeChange | N
     from tipcflow.check.detect import Gate
     from tipcflow.config.policy import DetectRule
 
-    gate = Gate(higher_is_better=False, rule=DetectRule(floor=FLOOR))
+    rule = DetectRule(floor=FLOOR)
+    samples = samples[-NEWEST:]
+    if not _may_be_slower([each.value for each in samples], rule.alone_runs):
+        return None
+    gate = Gate(higher_is_better=False, rule=rule)
     since: int | None = None
     before: float | None = None
-    samples = samples[-NEWEST:]
     for index, sample in enumerate(samples):
         alert = gate.judge(index, sample.value, lambda: None)
         if alert is None:
@@ -163,6 +167,27 @@ def _change(node: str, source: str, samples: Sequence[Sample]) -> NodeChange | N
     return NodeChange(
         node=node, source=source, size=size, since=first.run, since_at=first.at, runs=len(samples) - since
     )
+
+
+def _may_be_slower(values: Sequence[float], newest: int) -> bool:
+    """Return whether the last values, at least `newest`, are slower than all before by the floor, for any split.
+
+    Every slowdown is such a split. It takes a fiftieth of the gate's time, and most nodes are as fast as before.
+    """
+    before, after = _running_medians(values), _running_medians(values[::-1])[::-1]
+    splits = range(1, len(values) - newest + 1)
+    return any(after[split] >= before[split - 1] * (1 + FLOOR) for split in splits)
+
+
+def _running_medians(values: Sequence[float]) -> list[float]:
+    """Return the median of the first value, of the first two, and so on."""
+    known: list[float] = []
+    medians = []
+    for value in values:
+        insort(known, value)
+        half = len(known) // 2
+        medians.append(known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2)
+    return medians
 
 
 def _shift(samples: Iterable[Sample], begin: float) -> float | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tipcflow.report.overview import node_history
 from tipcflow.report.overview.node_history import CHAINS, NodeTrend, Sample, advice, change_text, make_node_history
 
 T0 = 1_795_000_000.0
@@ -46,6 +47,28 @@ def test_node_that_recovered_is_not_slow() -> None:
 
 def test_single_slow_run_is_not_a_trend() -> None:
     assert trends(a={"cpu": level((30, 0.1), (1, 0.2), (10, 0.1))})["a"].changes == ()
+
+
+def test_skipped_series_have_no_slowdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the gate is not run for has no slowdown if it is run."""
+    chance = random.Random(5)
+    series = [
+        level(
+            (chance.randint(8, 40), 1.0),
+            (chance.randint(1, 20), chance.choice((0.9, 1.0, 1.05, 1.1, 1.3))),
+            seed=seed,
+        )
+        for seed in range(60)
+    ]
+    nodes = {f"n{index}": {"cpu": values} for index, values in enumerate(series)}
+    found = trends(**nodes)
+    gates: list[int] = []
+    monkeypatch.setattr(
+        node_history, "_may_be_slower", lambda values, newest: bool(gates.append(len(values))) or True
+    )
+    assert trends(**nodes) == found
+    assert len(gates) == len(series)
+    assert any(trend.is_slow for trend in found.values())
 
 
 def test_small_change_is_not_reported() -> None:
