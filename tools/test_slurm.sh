@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Runs tests/slurm on a Slurm of four nodes that the tests start. In namespaces of its own, if permitted, nothing of it
-# is left on the machine. Called by `make test-slurm`; with --full, also the tests marked `full`, by `make test-full`.
-# Other arguments are those of pytest.
+# is left on the machine. Called by `make test-slurm`; with --full, also the tests marked `full`, by `make test-full`; with
+# --fast, only those marked `fast`, by tools/due_tests.sh. Other arguments are those of pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 marks="not full"
 if [ "${1:-}" = --full ]; then
     marks="full or not full"
+    shift
+elif [ "${1:-}" = --fast ]; then
+    marks=fast
     shift
 fi
 missing=$(.venv/bin/python -c 'import sys; sys.path.insert(0, "."); from tests.support.slurm import missing; print(missing())')

@@ -14,6 +14,7 @@ from tipcflow.execute.allocation.document import AllocationDocument
 pytestmark = pytest.mark.slurm
 
 
+@pytest.mark.fast
 def test_failed_rank_fails_the_run_and_names_its_node(site: SlurmSite) -> None:
     site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
     done = site.run()
@@ -79,6 +80,7 @@ def test_refused_request_is_a_config_error_with_its_key(site: SlurmSite, key: st
     assert f"{key}: Slurm refuses the request: {message}" in done.run.reason
 
 
+@pytest.mark.fast
 def test_submission_that_timed_out_is_adopted(site: SlurmSite, tmp_path: Path) -> None:
     message = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
     site.replace_program(tmp_path / "bin", "sbatch", f'"$REAL" "$@" >/dev/null; echo "{message}" >&2; exit 1')

@@ -26,6 +26,7 @@ def test_allocation_that_reaches_its_time_limit_is_lost(slow: SlurmSite) -> None
     assert slow.left_behind() == []
 
 
+@pytest.mark.fast
 def test_allocation_that_ended_unused_is_requested_again(site: SlurmSite, tmp_path: Path) -> None:
     site.leave_first_unused(tmp_path / "bin", until_ended=True)
     done = site.run()

@@ -12,7 +12,7 @@ from tipcflow.domain import Status
 from tipcflow.domain.run_documents import ClusterDocument, LeaseDocument
 from tipcflow.execute.allocation.document import AllocationDocument
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.fast]
 
 
 def test_run_passes_on_allocated_nodes_and_leaves_nothing(site: SlurmSite) -> None:

@@ -1,6 +1,7 @@
-"""tools/due_tests.sh runs the compose tests in CI: in repositories with stubs of its programs."""
+"""tools/due_tests.sh runs tests of containers and Slurm in CI: in repositories with stubs of its programs."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,9 +14,14 @@ ROOT = Path(__file__).parents[3]
 SCRIPT = Path("tools/due_tests.sh")
 STUBS = {
     "tools/test_compose.sh": '#!/bin/sh\necho "compose tests $*"\nsleep "${SLEEP:-0}"\nexit "${STATUS:-0}"\n',
-    ".venv/bin/python": '#!/bin/sh\necho "$REASON"\nexit "${PREPARE_STATUS:-0}"\n',
+    "tools/test_slurm.sh": '#!/bin/sh\necho "Slurm tests $*"\nsleep "${SLEEP:-0}"\nexit "${SLURM_STATUS:-0}"\n',
+    # With -c: what is missing for Slurm. With -m: whether containers run.
+    ".venv/bin/python": (
+        '#!/bin/sh\n[ "$1" != -c ] || exec echo "$MISSING"\necho "$REASON"\nexit "${PREPARE_STATUS:-0}"\n'
+    ),
 }
-SLURM = "==== NOT RUN: make test-slurm, although its files changed: it takes 20 minutes; start it by hand ===="
+SLURM, COMPOSE = "Slurm tests --fast", "compose tests --fast"
+NO_SLURM = "==== NOT RUN: make test-slurm, although its files changed:"
 NOT_RUN = "==== NOT RUN: make test-compose, although its files changed:"
 
 
@@ -63,7 +69,7 @@ def due(folder: Path, *, left: int = 2000, **env: str) -> tuple[int, list[str]]:
     """Exit status and lines of the script."""
     done = subprocess.run(
         [folder / SCRIPT, str(left)],
-        env={"PATH": os.environ["PATH"], "REASON": "", **env},
+        env={"PATH": os.environ["PATH"], "REASON": "", "MISSING": "", **env},
         capture_output=True,
         text=True,
         timeout=60,
@@ -82,33 +88,49 @@ def test_no_test_is_due_without_a_change(repository: Path) -> None:
 )
 def test_status_of_the_compose_tests_is_that_of_the_script(repository: Path, name: str, status: int) -> None:
     commit(repository, name)
-    assert due(repository, STATUS=str(status)) == (status, ["compose tests --fast"])
+    assert due(repository, STATUS=str(status)) == (status, [COMPOSE])
 
 
-def test_tests_of_slurm_are_named(repository: Path) -> None:
+@pytest.mark.parametrize("status", [0, 1])
+def test_status_of_the_tests_of_slurm_is_that_of_the_script(repository: Path, status: int) -> None:
     commit(repository, "tests/slurm/test_run.py")
-    assert due(repository) == (0, [SLURM])
+    assert due(repository, SLURM_STATUS=str(status)) == (status, [SLURM])
+    # A passed second part does not hide a failed first one.
+    commit(repository, "docker/redis.sh")
+    assert due(repository, SLURM_STATUS=str(status)) == (status, [SLURM, COMPOSE])
+
+
+def test_machine_without_slurm_is_reported(repository: Path) -> None:
+    commit(repository, "tests/slurm/test_run.py")
+    assert due(repository, MISSING="not installed: slurmd") == (0, [f"{NO_SLURM} not installed: slurmd ===="])
+
+
+def test_tests_of_slurm_are_reported_without_enough_time(repository: Path) -> None:
+    commit(repository, "tests/slurm/test_run.py")
+    status, (line,) = due(repository, left=249)
+    assert status == 0
+    assert re.fullmatch(rf"{NO_SLURM} 24\d s are left, and it takes up to 250 s ====", line)
 
 
 def test_branch_is_compared_with_its_merge_base(repository: Path) -> None:
     git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
     commit(repository, "docker/redis.sh")
     commit(repository, "README.md", 21)
-    assert due(repository) == (0, ["compose tests --fast"])
+    assert due(repository) == (0, [COMPOSE])
 
 
 def test_everything_is_due_in_a_shallow_clone(history: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shallow"
     git(tmp_path, "clone", "--depth", "3", f"file://{history}", str(folder))
     add_programs(folder)
-    assert due(folder) == (0, [SLURM, "compose tests --fast"])
+    assert due(folder) == (0, [SLURM, COMPOSE])
 
 
 def test_everything_is_due_with_fewer_than_20_commits(tmp_path: Path) -> None:
     git(tmp_path, "init", "--initial-branch", "main")
     commit(tmp_path, "README.md", 2)
     add_programs(tmp_path)
-    assert due(tmp_path) == (0, [SLURM, "compose tests --fast"])
+    assert due(tmp_path) == (0, [SLURM, COMPOSE])
 
 
 @pytest.mark.parametrize(
@@ -129,12 +151,14 @@ def test_machine_without_containers_is_reported(
 
 def test_compose_tests_are_reported_without_enough_time(repository: Path) -> None:
     commit(repository, "docker/redis.sh")
-    assert due(repository, left=699) == (0, [f"{NOT_RUN} 699 s are left, and it takes up to 700 s ===="])
+    status, (line,) = due(repository, left=699)
+    assert status == 0
+    assert re.fullmatch(rf"{NOT_RUN} 69\d s are left, and it takes up to 700 s ====", line)
 
 
 def test_compose_tests_fail_at_the_deadline(repository: Path) -> None:
     commit(repository, "docker/redis.sh")
     script = repository / SCRIPT
-    script.write_text(script.read_text().replace("limit_s=1200", "limit_s=1"))
+    script.write_text(script.read_text().replace("compose_limit_s=1200", "compose_limit_s=1"))
     ended = "==== FAILED: tools/test_compose.sh --fast took longer than 1 s ===="
-    assert due(repository, SLEEP="30") == (124, ["compose tests --fast", ended])
+    assert due(repository, SLEEP="30") == (124, [COMPOSE, ended])
