@@ -7,9 +7,9 @@ from tipcflow.check.evidence.result import pieces_of
 from tipcflow.check.select import passed
 from tipcflow.domain import CheckResult, Evidence, EvidenceKey, Expectation, Facts, Status
 
-# Checks of what was computed, by what the framework or the network reported. Connections that were seen from
-# outside are not among them: a short training may end between two looks.
-_PROOFS = frozenset({"parity.chain", "ran.compression", "ran.group", "ran.weights"})
+# Checks of what was computed, by what the framework or the network reported. Connections and GPU memory that were
+# seen from outside are not among them: a short training may end between two looks.
+_PROOFS = frozenset({"parity.chain", "ran.compression", "ran.group", "ran.training", "ran.weights"})
 
 
 def proven_by(results: Iterable[CheckResult]) -> frozenset[EvidenceKey]:

@@ -154,6 +154,8 @@ class ProcessReport(Record):
         script: name of the script.
         rank: rank that the launcher set, '' for none.
         initialized: it joined a process group (of `world_size` ranks, over `backend`).
+        device: current device of the framework (`cpu`, `gpu:0`); of PyTorch `cpu` if the process never used CUDA.
+        dtype, placed: type and device of the first trained parameter before the first step; '' without optimizer.
         steps: calls of an optimizer's `step`; `static_runs`: of a static program's executor.
         parallel: models wrapped for data parallelism.
         collectives: name -> calls made by the suite itself; those of such a wrapper are not counted.
@@ -175,6 +177,7 @@ class ProcessReport(Record):
     backend: str = ""
     device: str = ""
     dtype: str = ""
+    placed: str = ""
     steps: int = 0
     static_runs: int = 0
     parallel: int = 0

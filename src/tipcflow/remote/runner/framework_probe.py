@@ -50,7 +50,7 @@ class Report:
             "framework": framework, "version": str(getattr(module, "__version__", ""))[:40],
             "script": os.path.basename((getattr(sys, "argv", None) or [""])[0])[:80],
             "rank": os.environ.get("PADDLE_TRAINER_ID") or os.environ.get("RANK") or "",
-            "initialized": False, "world_size": 0, "backend": "", "device": "", "dtype": "",
+            "initialized": False, "world_size": 0, "backend": "", "device": "", "dtype": "", "placed": "",
             "steps": 0, "static_runs": 0, "parallel": 0, "collectives": {},
             "first": [], "last": [], "saved": [], "loaded": [], "exported": [],
             "predictors": [], "predictions": 0, "classes": [], "dropped": 0, "notes": [],
@@ -134,9 +134,10 @@ class Report:
             if len(self.optimizers) < 4:
                 self.optimizers.append(optimizer)
                 tensors = parameters(optimizer)
-                self.facts["dtype"] = (
-                    self.facts["dtype"] or str(getattr((tensors or [None])[0], "dtype", ""))[-40:]
-                )
+                one = (tensors or [None])[0]
+                self.facts["dtype"] = self.facts["dtype"] or str(getattr(one, "dtype", ""))[-40:]
+                place = getattr(one, "place", None) or getattr(one, "device", "")  # of Paddle, of PyTorch
+                self.facts["placed"] = self.facts["placed"] or str(place)[:40]
                 self.add("first", lambda: tensors)
         elif time.monotonic() - self.written > REPORT_S:
             self.finish()

@@ -8,7 +8,17 @@ import pytest
 from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.check.evidence import evidence_section, expected, found_in, proven_by
 from tipcflow.config.suite import Prints
-from tipcflow.domain import CheckResult, Evidence, EvidenceKey, Facts, LegKey, PastRun, ProcessReport, Status
+from tipcflow.domain import (
+    CheckResult,
+    Evidence,
+    EvidenceKey,
+    Facts,
+    LegKey,
+    NodeFacts,
+    PastRun,
+    ProcessReport,
+    Status,
+)
 from tipcflow.domain.keys import PredictionKey
 
 TRAINED: dict[str, Any] = {
@@ -97,6 +107,19 @@ def test_a_proof_that_all_earlier_runs_had(build: ModuleType, honest: Facts) -> 
         if entry["kind"] == "proof" and "leg" not in entry
     }
     assert states[build.TRAIN, "ran.weights"] == "unproven"
+
+
+def test_a_device_that_all_earlier_runs_proved(build: ModuleType, honest: Facts) -> None:
+    """A training whose device nothing shows any more may have fallen back to the CPU of its GPU node."""
+    proof = EvidenceKey(Evidence.PROOF, build.TRAIN, "", "ran.training")
+    with_gpus = tuple(NodeFacts(node=node, gpus=({"name": "H200"},)) for node in build.NODES)
+    now = without_probe(honest).model_copy(update={"node_facts": with_gpus, "ranks": {}})
+    run = build.run(environment="gpu/1x-h200/2-nodes/2-ranks")
+    (training,) = of(judge(now, after(honest, proof, run=run)), "ran.training", build.TRAIN)
+    assert (training.status, training.reason) == (
+        Status.UNCONFIRMED,
+        "device (declared: gpu) not reported; each of the last 5 accepted runs proves it",
+    )
 
 
 def test_a_leg_whose_network_printed_nothing_is_unproven(build: ModuleType, honest: Facts) -> None:

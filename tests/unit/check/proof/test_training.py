@@ -7,7 +7,7 @@ import pytest
 
 from tipcflow.check import CheckContext
 from tipcflow.check.proof.training import ran_training
-from tipcflow.domain import CheckResult, Facts, NodeFacts, RankReport, Status, Variant
+from tipcflow.domain import CheckResult, Facts, NodeFacts, ProcessReport, RankReport, Status, Variant
 
 FAILED, PASS, OPEN = Status.FAILED, Status.PASS, Status.INSUFFICIENT_DATA
 
@@ -124,3 +124,76 @@ def test_training_that_failed_is_not_evaluated(build: ModuleType) -> None:
     assert ran_training(facts, CheckContext(run=build.run())) == []
     (result,) = ran_training(build.facts(), CheckContext())
     assert result.status is OPEN
+
+
+# What the framework probe reports of a training that never used CUDA, and of one on a GPU.
+ON_CPU = {"framework": "torch", "device": "cpu", "placed": "cpu", "steps": 128}
+ON_GPU = {"framework": "torch", "device": "gpu:0", "placed": "cuda:0", "steps": 128}
+HALF = {**ON_GPU, "placed": "cpu"}  # CUDA is initialized, the model is not on the GPU
+IN_HOST = "device of rank {0} on {1} (trained parameters in host memory)"
+
+
+def probed(
+    build: ModuleType, *reports: dict[str, Any], used: bool = False, printed: tuple[Any, ...] = ()
+) -> Facts:
+    """A report per node, of a launcher that sets no ranks in the environment, on nodes with GPUs."""
+    found = dict(zip(build.NODES, reports, strict=True))
+    records = tuple(
+        record.model_copy(
+            update={
+                "probed": True,
+                "processes": (ProcessReport(**found[record.node]),) if record.step == build.TRAIN else (),
+                "peak_gpu_bytes": {"": 5 << 30} if used else {},
+            }
+        )
+        for record in build.records()
+    )
+    return report(build, *printed, records=records, node_facts=with_gpus(build))
+
+
+@pytest.mark.parametrize(
+    ("reports", "used", "printed", "status", "why"),
+    [
+        ((ON_CPU, ON_CPU), False, (), FAILED, f"{EACH.format('cpu')}; declared: gpu"),
+        ((ON_CPU, ON_CPU), False, (GPU, GPU), FAILED, f"{EACH.format('cpu')}; declared: gpu"),
+        # Another library of the process uses the GPU.
+        ((ON_CPU, ON_CPU), True, (), FAILED, f"{EACH.format('cpu')}; declared: gpu"),
+        ((ON_GPU, ON_GPU), False, (), PASS, "trained with device gpu"),
+        ((ON_GPU, ON_CPU), False, (), FAILED, "rank 1 on beta trained with device cpu; declared: gpu"),
+        ((ON_GPU, HALF), True, (), OPEN, f"{IN_HOST.format(1, 'beta')} (declared: gpu) not reported"),
+        # A process that evaluates or exports on the CPU after its training.
+        (({**ON_GPU, "device": "cpu"}, ON_GPU), True, (), PASS, "trained with device gpu"),
+        # No step of an optimizer: static programs, other libraries, older runners.
+        (({**ON_CPU, "steps": 0},) * 2, True, (), PASS, "trained with device gpu"),
+        (({**ON_GPU, "placed": ""},) * 2, False, (), OPEN, "device (declared: gpu) not reported"),
+        (({**ON_CPU, "placed": "npu:0"},) * 2, False, (), OPEN, "device (declared: gpu) not reported"),
+    ],
+)
+def test_framework_probe_shows_the_device_of_silent_processes(
+    build: ModuleType,
+    reports: tuple[dict[str, Any], ...],
+    used: bool,
+    printed: tuple[Any, ...],
+    status: Status,
+    why: str,
+) -> None:
+    """A training that falls back to the CPU of a GPU node is not green, whatever its suite prints."""
+    result = judged(build, probed(build, *reports, used=used, printed=printed), "gpu")
+    assert (result.status, result.reason) == (status, why)
+
+
+def test_samples_of_gpu_memory_are_marked_as_seen_from_outside(build: ModuleType) -> None:
+    by_probe = judged(build, probed(build, ON_GPU, ON_GPU, used=True), "gpu")
+    by_memory = judged(build, probed(build, *({"steps": 0},) * 2, used=True), "gpu")
+    assert (by_probe.status, by_memory.status) == (PASS, PASS)
+    assert (by_probe.measured.is_seen_from_outside, by_memory.measured.is_seen_from_outside) == (False, True)
+
+
+def test_a_process_of_a_rank_that_used_the_gpu_counts(build: ModuleType) -> None:
+    """Its helpers may train something small on the CPU."""
+    facts = probed(build, ON_GPU, ON_GPU)
+    records = tuple(
+        record.model_copy(update={"processes": (ProcessReport(**ON_CPU), *record.processes)})
+        for record in facts.records
+    )
+    assert judged(build, facts.model_copy(update={"records": records}), "gpu").status is PASS

@@ -219,6 +219,30 @@ def test_steps_of_pytorch_are_seen(env, tmp_path):
     assert run(sys.executable, "import torch; torch.optim.Optimizer().step()", env) == (0, "", "")
     (report,) = collect(str(tmp_path / "the job, 1"))
     assert (report["framework"], report["steps"], report["notes"]) == ("torch", 1, [])
+    assert (report["device"], report["placed"]) == ("cpu", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        ("from torch.optim import Optimizer\nOptimizer.param_groups = [{'params': [one]}]", "cuda:0"),
+        (
+            "from paddle import Optimizer\none.place = 'Place(gpu:0)'\nOptimizer._parameter_list = [one]",
+            "Place(gpu:0)",
+        ),
+    ],
+    ids=["torch", "paddle"],
+)
+def test_the_device_of_trained_parameters_is_reported(env, tmp_path, code, place):
+    torch = tmp_path / "packages" / "torch" / "optim"
+    torch.mkdir(parents=True)
+    (torch.parent / "__init__.py").write_text(TORCH)
+    (torch / "__init__.py").write_text(OPTIM)
+    (torch / "optimizer.py").write_text(OPTIMIZER)
+    tensor = "class one:\n    shape, dtype, device = (), 'float32', 'cuda:0'\n"
+    assert run(sys.executable, f"{tensor}{code}\nOptimizer().step()", env)[::2] == (0, "")
+    (report,) = collect(str(tmp_path / "the job, 1"))
+    assert (report["dtype"], report["placed"], report["notes"]) == ("float32", place, [])
 
 
 def test_a_cleaned_report_is_unchanged():
