@@ -12,7 +12,14 @@ from tests.support.compose.engine import KEPT, Engine, compose_engine, missing
 from tests.support.programs import missing as is_missing
 
 # Later files change more of the deployment, and the last ones remove it.
-_ORDER = ("test_deployment", "test_rotation", "test_other_machine", "test_lifecycle", "test_compose_2")
+_ORDER = (
+    "test_deployment",
+    "test_secrets",
+    "test_rotation",
+    "test_other_machine",
+    "test_lifecycle",
+    "test_compose_2",
+)
 _TIMES: list[tuple[str, float]] = []
 Timed = Callable[[str], AbstractContextManager[None]]
 Note = Callable[[str, float], None]
