@@ -40,3 +40,12 @@ class LostFilesDocument(Fields):
     kept: int = 0
     url: str = ""
     why: str = ""
+
+
+class SignedDocument(Fields):
+    """The run has had a signed certificate: no later one of the run is complete without a signature.
+
+    The signature itself is removed when an unsigned certificate replaces the signed one.
+    """
+
+    NAME: ClassVar[str] = "signed"

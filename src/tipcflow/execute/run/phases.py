@@ -336,7 +336,7 @@ def _aside(context: TaskContext, what: str, store: Callable[[], object]) -> None
 def _certified(context: TaskContext, ended: Run) -> Run:
     """Write, sign and store the certificate of a run that ends; return the run with its final status."""
     store, home = context.store, context.home
-    unsigned = judgement.why_unsigned(ended.id, home)
+    unsigned = judgement.why_unsigned(store, ended.id, home)
     if unsigned:
         context.note(unsigned)
         ended = without_proof(store, ended, unsigned)

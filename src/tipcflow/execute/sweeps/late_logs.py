@@ -155,7 +155,7 @@ def _certify(upkeep: Upkeep, run: str) -> None:
     is_ours = (upkeep.home / "runs" / run / CERTIFICATE).is_file()
     if not is_ours and (object_store() is None or upkeep.store.documents.get(run, CertificateDocument) is None):
         return
-    if unsigned := why_unsigned(run, upkeep.home):
+    if unsigned := why_unsigned(upkeep.store, run, upkeep.home):
         upkeep.report(f"run {run}: its certificate was not updated: {unsigned}")
         return
     try:

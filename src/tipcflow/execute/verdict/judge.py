@@ -14,6 +14,7 @@ from tipcflow.config.references import References
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.config.suite import find_config
 from tipcflow.domain import ConfigError, InfraError, Run, Status, TipcflowError
+from tipcflow.domain.run.kept_files import SignedDocument
 from tipcflow.domain.run_documents import (
     CertificateDocument,
     EvidenceDocument,
@@ -91,31 +92,38 @@ def load_references(suite: str, config_dir: Path) -> References:
     return load_yaml(path, References) if path.is_file() else References(suite=suite)
 
 
-def why_unsigned(run_id: str, home: Path) -> str:
+def why_unsigned(store: "Store", run_id: str, home: Path) -> str:
     """Return why this process cannot sign the certificate of a run that needs a signature; '' otherwise.
 
-    A certificate needs a signature with TIPCFLOW_SIGNING_KEY, and if an earlier one of the run has one.
+    A certificate needs a signature with TIPCFLOW_SIGNING_KEY, and if an earlier one of the run has or had one.
     """
     try:
-        if signing_key() is not None or not _is_signed(run_id, home):
+        if signing_key() is not None or not _was_signed(store, run_id, home):
             return ""
     except ConfigError as error:
         return f"the certificate cannot be signed: {error.message}"
     except InfraError as error:
         return f"an earlier certificate may be signed: {error.message}"
-    return "an earlier certificate is signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
+    return "an earlier certificate was signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
 
 
-def _is_signed(run_id: str, home: Path) -> bool:
-    """Whether the run has a signature here or in the object store.
+def _was_signed(store: "Store", run_id: str, home: Path) -> bool:
+    """Whether a certificate of the run was signed: by its document, or by a signature here or in the object store.
+
+    Runs that were signed by an earlier version have no document yet: it is stored with the first call that finds
+    the signature, because the caller may remove the signature.
 
     Raises:
         InfraError: the object store cannot be reached.
     """
-    if (home / "runs" / run_id / SIGNATURE).is_file():
+    if store.documents.get(run_id, SignedDocument) is not None:
         return True
     objects = object_store()
-    return objects is not None and objects.find(f"{run_prefix(run_id)}/{SIGNATURE}") is not None
+    is_here = (home / "runs" / run_id / SIGNATURE).is_file()
+    if not is_here and (objects is None or objects.find(f"{run_prefix(run_id)}/{SIGNATURE}") is None):
+        return False
+    store.documents.put(run_id, SignedDocument())
+    return True
 
 
 def write_certificate(
@@ -150,6 +158,7 @@ def write_certificate(
     path.with_name(SIGNATURE).unlink(missing_ok=True)
     path.write_text(as_text(document), encoding="utf-8")
     if sign and (key := signing_key()):
+        store.documents.put(run_id, SignedDocument())
         sign_certificate(document, path, key)
     return path
 

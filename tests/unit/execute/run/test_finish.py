@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.support.stories import a_run, open_store, record_run
 
 from tipcflow.domain import Run, Status
+from tipcflow.domain.run.kept_files import SignedDocument
 from tipcflow.domain.run_documents import JudgementDocument
 from tipcflow.execute.run import phases
 from tipcflow.execute.run.context import TaskContext
@@ -144,11 +145,28 @@ def test_signed_certificate_is_not_replaced_by_a_green_unsigned_certificate(
     assert ending.finish().status is Status.PASS
     monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
     ending.home = tmp_path / "second"
-    ended = ending.finish()
-    why = "an earlier certificate is signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
-    assert (ended.status, ended.reason) == (Status.INFRA_FAILURE, why)
-    for folder in (ending.folder, objects / "runs" / ending.run):
-        assert stated(folder) == ("infra_failure", False), "a signature of the earlier certificate is there"
+    why = "an earlier certificate was signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
+    for clearing in ("first", "second"):
+        ended = ending.finish()
+        assert (ended.status, ended.reason) == (Status.INFRA_FAILURE, why), f"{clearing} clearing"
+        for folder in (ending.folder, objects / "runs" / ending.run):
+            assert stated(folder) == ("infra_failure", False), "a signature of the earlier certificate is there"
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
+    assert ending.finish().status is Status.PASS
+    assert stated(ending.folder) == stated(objects / "runs" / ending.run) == ("pass", True)
+
+
+def test_run_that_an_earlier_version_signed_needs_a_signature_at_every_clearing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions stored only the signature, not that there was one."""
+    ending = Ending(store, tmp_path, Status.PASS)
+    (tmp_path / "signing.pem").write_bytes(PEM)
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
+    assert ending.finish().status is Status.PASS
+    store.documents.remove(ending.run, SignedDocument)
+    monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
+    assert [ending.finish().status for _ in range(2)] == [Status.INFRA_FAILURE] * 2
 
 
 def test_without_a_key_no_signature_is_needed(store: Store, tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_signed_certificate_is_updated_only_with_the_key(
     log.write_text("fetched late")
     result(monkeypatch, store)
     late_logs(upkeep)
-    why = "an earlier certificate is signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
+    why = "an earlier certificate was signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
     refused = [f"run {run}: its certificate was not updated: {why}" for run in ("r1", "r2")]
     samples = [f"run {run}: 7 samples" for run in ("r1", "r2", "r3")]
     assert messages == [samples[0], refused[0], samples[1], refused[1], samples[2]]
