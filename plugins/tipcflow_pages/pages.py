@@ -108,11 +108,11 @@ def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep, use
 
 
 def _waiting(store: StoreDep, listed: Listed) -> frozenset[str]:
-    """Return the listed runs that wait for slots."""
+    """Return the runs that wait for slots, or for an allocation by Slurm, if any listed run has no status."""
     shown = [getattr(row, "latest", row) for row in listed.rows]
     if all(run.status is not None for run in shown):
         return frozenset()
-    return frozenset(place.request.run for place in store.queue.places())
+    return store.queue.waiting()
 
 
 def _list(

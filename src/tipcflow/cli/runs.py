@@ -48,7 +48,7 @@ def runs(
         spool.apply(settings().home, store)
         known = None if chain is None else find_chain(store, chain, key="--chain")
         matches = store.runs.newest(chain=known, status=Status(status) if status else None, limit=limit)
-        queued = {place.request.run for place in store.queue.places(store.now())}
+        queued = store.queue.waiting()
         url = store.url
     if as_json:
         print_json([run.model_dump(mode="json") for run in matches])
@@ -67,7 +67,7 @@ def run_lines(matches: Sequence[Run], *, width: int | None, queued: Collection[s
 
     Args:
         width: columns of the terminal; None for no limit.
-        queued: IDs of runs that wait for slots.
+        queued: IDs of runs that wait for slots, or for an allocation by Slurm.
     """
     head = ("STATUS", "RUN", "TOOK", "CHAIN", "MODE", "CLUSTER", "WHY")
     rows = [_cells(run, queued) for run in matches]

@@ -24,6 +24,7 @@ from tipcflow.store.leases.rows import (
     lock,
     requests_on,
     slots_held_by_others,
+    waiting_since,
 )
 from tipcflow.store.schema import lease_requests, runs
 
@@ -165,6 +166,11 @@ class LeaseQueue(Part):
             now = clock(connection) if now is None else now
             held, requests = all_leases(connection), all_requests(connection)
         return [_place(request, held, requests, now, rise_s) for request in in_order(requests, now, rise_s)]
+
+    def waiting(self) -> frozenset[str]:
+        """Return the runs that wait for slots, or for an allocation by Slurm, which have no place."""
+        with self._read() as connection:
+            return frozenset(waiting_since(connection, clock(connection)))
 
     def drop_dead(self, now: float | None = None) -> list[str]:
         """Delete expired requests; return their runs."""

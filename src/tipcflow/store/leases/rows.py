@@ -9,8 +9,9 @@ from sqlalchemy import ColumnElement, Connection, Select, Text, or_, select, typ
 from tipcflow.domain import Frozen
 from tipcflow.domain.numbers.units import rough
 from tipcflow.domain.priority import risen
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.store.base import among
-from tipcflow.store.schema import fences, lease_requests, leases
+from tipcflow.store.schema import documents, fences, lease_requests, leases, runs
 
 Slot = tuple[str, int]
 # Above this number of nodes, all requests are read instead of those that name one of the nodes.
@@ -122,6 +123,24 @@ def requests_on(connection: Connection, run: str, slots: Iterable[Slot]) -> list
     text = type_coerce(lease_requests.c.slots, Text)
     named = [text.contains(json.dumps(node), autoescape=True) for node in nodes]
     return _requests(connection, select(lease_requests).where(or_(lease_requests.c.run == run, *named)))
+
+
+def waiting_since(connection: Connection, now: float) -> dict[str, float]:
+    """Return run -> start of its wait for slots, or for an allocation by Slurm, seconds since the epoch.
+
+    Expired requests, and waits of controllers that died, do not count.
+    """
+    since = {request.run: request.created_at for request in all_requests(connection) if request.live(now)}
+    query = (
+        select(documents.c.run, documents.c.body)
+        .join(runs, runs.c.id == documents.c.run)
+        .where(runs.c.status.is_(None), documents.c.name == AllocationWaitDocument.NAME)
+    )
+    for run, body in connection.execute(query):
+        wait = AllocationWaitDocument.load(run, body)
+        if now < wait.until:
+            since[run] = min(now, wait.since)
+    return since
 
 
 def _nodes(slots: Iterable[Slot]) -> list[str]:

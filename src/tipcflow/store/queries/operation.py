@@ -8,10 +8,9 @@ from sqlalchemy import Connection, Text, func, select, type_coerce
 
 from tipcflow.domain import FailureClass
 from tipcflow.domain.keys import AttemptKey
-from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.domain.run_documents import ClusterDocument, FailuresDocument
 from tipcflow.store.base import Part, among, clock
-from tipcflow.store.leases.rows import Lease, all_leases, all_requests
+from tipcflow.store.leases.rows import Lease, all_leases, waiting_since
 from tipcflow.store.schema import alerts, attempts, documents, node_histories, outbox, runs
 
 # Attempts of which a scrape reads the records of all nodes.
@@ -73,7 +72,7 @@ class OperationQueries(Part):
         """
         with self._read() as connection:
             at = clock(connection)
-            waits = _waits(connection, at)
+            waits = [at - since for since in waiting_since(connection, at).values()]
             unfinished = select(func.count()).select_from(runs).where(runs.c.status.is_(None))
             pending = outbox.c.done_at.is_(None)
             deliveries, oldest = connection.execute(
@@ -102,21 +101,6 @@ class OperationQueries(Part):
                 node_last=ended.node_last,
                 latencies=ended.latencies,
             )
-
-
-def _waits(connection: Connection, at: float) -> list[float]:
-    """Return how long each run has waited for slots, or for an allocation by Slurm, seconds."""
-    waits = [at - request.created_at for request in all_requests(connection) if request.live(at)]
-    query = (
-        select(documents.c.run, documents.c.body)
-        .join(runs, runs.c.id == documents.c.run)
-        .where(runs.c.status.is_(None), documents.c.name == AllocationWaitDocument.NAME)
-    )
-    for run, body in connection.execute(query):
-        wait = AllocationWaitDocument.load(run, body)
-        if at < wait.until:
-            waits.append(max(0.0, at - wait.since))
-    return waits
 
 
 def _names(connection: Connection, leases: Iterable[Lease]) -> dict[tuple[str, str], str]:

@@ -19,9 +19,10 @@ from sqlalchemy import (
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.triggers import SIDE_RUNS
-from tipcflow.store.base import Part, among
+from tipcflow.store.base import Part, among, clock
+from tipcflow.store.leases.rows import waiting_since
 from tipcflow.store.run.line_states import GREEN, is_state
-from tipcflow.store.schema import attempts, lease_requests, line_states, runs
+from tipcflow.store.schema import attempts, line_states, runs
 
 # Statuses of one kind of problem: the first run of the same kind began it.
 KINDS = (
@@ -85,7 +86,7 @@ class Active:
 
     Attributes:
         started_at: start of its first step; None if none has started.
-        waits: whether it waits for slots.
+        waits: whether it waits for slots, or for an allocation by Slurm.
         usual_s: median seconds of the chain's newest complete runs, without the wait for slots; None without one.
     """
 
@@ -162,8 +163,7 @@ class States(Part):
             ids = [run.id for run in rows]
             began = select(attempts.c.run, func.min(attempts.c.started_at)).where(attempts.c.run.in_(ids))
             started = {row[0]: float(row[1]) for row in connection.execute(began.group_by(attempts.c.run))}
-            waiting = select(lease_requests.c.run).where(lease_requests.c.run.in_(ids))
-            waits = set(connection.execute(waiting).scalars())
+            waits = waiting_since(connection, clock(connection)) if ids else {}
             usual = {
                 key: self._usual_s(connection, *key)
                 for key in dict.fromkeys((run.chain, run.mode, run.cluster) for run in rows)

@@ -13,6 +13,7 @@ from tipcflow.cli.runs import run_lines
 from tipcflow.cli.show.page import page
 from tipcflow.config.settings import settings
 from tipcflow.domain import Status
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.execute.verdict.run_data import load_run
 from tipcflow.report.run.data import RunData
 from tipcflow.store import Store
@@ -155,6 +156,17 @@ def test_a_run_that_waits_for_slots_is_queued(database: Path) -> None:
     head, *rows = run_lines([run], width=None, queued={run.id})
     assert [line.split()[0] for line in (head, *rows)] == ["STATUS", "queued"]
     assert run_lines([run], width=None)[1].startswith("running ")
+
+
+def test_a_run_that_waits_for_slurm_is_queued_in_the_list_and_waiting_today(tipcflow: Callable[..., Any]) -> None:
+    with Store.open() as store:
+        now = store.now()
+        run = a_run("20261123t093005-other-0000", created_at=now - 100)
+        store.runs.create(run)
+        store.documents.put(run.id, AllocationWaitDocument(since=now - 90, until=now + 600))
+    assert [line.split()[:2] for line in tipcflow("runs").out.splitlines()[1:]] == [["queued", run.id]]
+    (line,) = (line for line in tipcflow("today").out.splitlines() if run.id in line)
+    assert line.split()[:2] == [run.id, "waiting"]
 
 
 def test_legs_that_were_skipped_for_one_reason_share_a_row(database: Path) -> None:

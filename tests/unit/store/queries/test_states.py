@@ -4,6 +4,7 @@ import pytest
 from tests.support.stories import T0, TRAIN, a_run, record_run
 
 from tipcflow.domain import Status
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.domain.run_documents import MergeBaseDocument
 from tipcflow.store import Store
 from tipcflow.store.queries.states import _STATES
@@ -116,6 +117,20 @@ def test_running_and_queued_runs_are_listed(store: Store) -> None:
         ("queued", None, True, None), ("going", T0 + 110, False, 20.0),
     ]  # fmt: skip
     assert [each.run.id for each in store.states.active(1)[0]] == ["queued"]
+
+
+def test_runs_that_wait_for_an_allocation_by_slurm_are_queued(store: Store) -> None:
+    now = store.now()
+    for name, until in (("slurm", now + 600), ("died", now - 10)):
+        store.runs.create(a_run(name, created_at=now - 100))
+        store.documents.put(name, AllocationWaitDocument(since=now - 90, until=until))
+    store.runs.create(a_run("slots", created_at=now - 100))
+    store.queue.join("slots", [("node-a", 0)], owner="test", ttl_s=60)
+    active, _ = store.states.active(5)
+    assert {each.run.id: each.waits for each in active} == {"slurm": True, "died": False, "slots": True}
+    assert store.queue.waiting() == {"slurm", "slots"}
+    store.documents.remove("slurm", AllocationWaitDocument)
+    assert store.queue.waiting() == {"slots"}
 
 
 def test_the_query_reads_no_runs(store: Store) -> None:
