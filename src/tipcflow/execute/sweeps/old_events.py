@@ -1,7 +1,7 @@
-"""Removes old event files of runs (`tipcflow.execute.events`) from TIPCFLOW_HOME.
+"""Removes old event files of runs (`tipcflow.execute.events`) from TIPCFLOW_HOME, and files that are stored.
 
-The DAG `maintenance` does so on the machine of its task. Triggerers and other workers may have homes of their own:
-their processes remove the files themselves.
+The DAG `maintenance` removes events on the machine of its task. Triggerers and other workers may have homes of
+their own: their processes remove the files themselves.
 """
 
 import contextlib
@@ -11,7 +11,10 @@ import threading
 import time
 from pathlib import Path
 
+from tipcflow.domain import TipcflowError
 from tipcflow.execute.events import EVENTS
+from tipcflow.execute.objects.object_store import object_store
+from tipcflow.execute.sweeps.stored_runs import FILES_S, old_folders, remove_stored_files
 
 # Live progress, which is not used afterwards; logs and measurements stay.
 EVENTS_S = 90 * 24 * 3600.0
@@ -24,7 +27,9 @@ _due: dict[Path, float] = {}
 
 
 def trim_events(home: Path) -> None:
-    """Remove old event files of this home in a thread, at most once an hour; an error is a warning in the log.
+    """Remove old files of this home in a thread, at most once an hour; an error is a warning in the log.
+
+    These are event files, and files of runs that the object store has, if there is one.
 
     Args:
         home: TIPCFLOW_HOME, with the folder of a run.
@@ -62,5 +67,19 @@ def _trim(home: Path) -> None:
                 return
         mark.touch()
         remove_old_events(home, before=now - EVENTS_S, seconds=LONGEST_S)
-    except OSError as error:
-        _LOG.warning("cannot remove old event files in %s: %r", home, error)
+        _trim_stored(home, before=now - FILES_S)
+    except (TipcflowError, OSError) as error:
+        _LOG.warning("cannot remove old files of runs in %s: %r", home, error)
+
+
+def _trim_stored(home: Path, *, before: float) -> None:
+    objects = object_store()
+    if objects is None or not (folders := old_folders(home, before=before)):
+        return
+    from tipcflow.store import Store
+
+    with Store.open_in_task(wait_s=0.0) as store:
+        until = time.monotonic() + LONGEST_S
+        removed = remove_stored_files(store, objects, home, folders, before=before, until=until)
+    if removed:
+        _LOG.info("removed the files of %d runs from %s: the object store %s has them", removed, home, objects.url)

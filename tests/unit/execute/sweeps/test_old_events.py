@@ -69,4 +69,4 @@ def test_files_beyond_the_time_limit_stay_until_the_next_call(tmp_path: Path) ->
 def test_an_error_is_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "runs").write_text("not a folder")
     _trim(tmp_path)
-    assert f"cannot remove old event files in {tmp_path}: NotADirectoryError" in caplog.text
+    assert f"cannot remove old files of runs in {tmp_path}: NotADirectoryError" in caplog.text
