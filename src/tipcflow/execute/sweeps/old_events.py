@@ -38,7 +38,7 @@ def trim_events(home: Path) -> None:
     if now < _due.get(home, now):
         return
     _due[home] = now + EVERY_S
-    threading.Thread(target=_trim, args=(home,), name="old events", daemon=True).start()
+    threading.Thread(target=trim_now, args=(home,), name="old events", daemon=True).start()
 
 
 def remove_old_events(home: Path, *, before: float, seconds: float = math.inf) -> int:
@@ -59,7 +59,8 @@ def remove_old_events(home: Path, *, before: float, seconds: float = math.inf) -
     return removed
 
 
-def _trim(home: Path) -> None:
+def trim_now(home: Path) -> None:
+    """Remove old files of this home, unless a process of this machine did so within the hour."""
     now, mark = time.time(), home / "runs" / MARK
     try:
         with contextlib.suppress(FileNotFoundError):

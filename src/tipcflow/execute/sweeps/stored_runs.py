@@ -87,10 +87,10 @@ def _is_own_stored(objects: ObjectStore, folder: Path, name: str) -> bool:
     path = folder / name
     if not path.is_file():
         return True
-    found = objects.find(f"{run_prefix(folder.name)}/{name}")
-    if found is None:
+    known = objects.find(f"{run_prefix(folder.name)}/{name}")
+    if known is None:
         return False
-    return objects.read(found.name) == path.read_bytes() or found.changed_at > path.stat().st_mtime
+    return objects.read(known.name) == path.read_bytes() or known.changed_at > path.stat().st_mtime
 
 
 def _files(folder: Path) -> list[Path]:

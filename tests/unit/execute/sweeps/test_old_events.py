@@ -8,7 +8,7 @@ import pytest
 
 from tipcflow.execute.events import events_path
 from tipcflow.execute.sweeps import old_events
-from tipcflow.execute.sweeps.old_events import EVENTS_S, EVERY_S, MARK, _trim, remove_old_events, trim_events
+from tipcflow.execute.sweeps.old_events import EVENTS_S, EVERY_S, MARK, remove_old_events, trim_events, trim_now
 
 
 def aged(home: Path, run: str, age_s: float) -> Path:
@@ -35,7 +35,7 @@ def test_a_process_removes_old_event_files_of_its_home_once_an_hour(
     wait_for_removal(events_path(tmp_path, "old"))
     assert (new.exists(), other.exists()) == (True, True)
     searched: list[Path] = []
-    monkeypatch.setattr(old_events, "_trim", searched.append)
+    monkeypatch.setattr(old_events, "trim_now", searched.append)
     trim_events(tmp_path)
     old_events._due[tmp_path] -= EVERY_S
     trim_events(tmp_path)
@@ -47,12 +47,12 @@ def test_a_process_removes_old_event_files_of_its_home_once_an_hour(
 
 def test_processes_of_one_home_search_the_folder_once_an_hour(tmp_path: Path) -> None:
     aged(tmp_path, "new", 0)
-    _trim(tmp_path)
+    trim_now(tmp_path)
     old, mark = aged(tmp_path, "old", EVENTS_S + 60), tmp_path / "runs" / MARK
-    _trim(tmp_path)
+    trim_now(tmp_path)
     assert old.exists()
     os.utime(mark, (time.time() - EVERY_S - 60,) * 2)
-    _trim(tmp_path)
+    trim_now(tmp_path)
     assert not old.exists()
     assert time.time() - mark.stat().st_mtime < EVERY_S
 
@@ -68,5 +68,5 @@ def test_files_beyond_the_time_limit_stay_until_the_next_call(tmp_path: Path) ->
 
 def test_an_error_is_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "runs").write_text("not a folder")
-    _trim(tmp_path)
+    trim_now(tmp_path)
     assert f"cannot remove old files of runs in {tmp_path}: NotADirectoryError" in caplog.text

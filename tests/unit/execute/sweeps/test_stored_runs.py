@@ -12,7 +12,7 @@ from tests.unit.execute.collect.test_store_files import LARGE, LOG, Site
 from tipcflow.domain import Status
 from tipcflow.execute.collect.run_files import RunFiles
 from tipcflow.execute.events import events_path
-from tipcflow.execute.sweeps.old_events import _trim
+from tipcflow.execute.sweeps.old_events import trim_now
 from tipcflow.execute.sweeps.stored_runs import FILES_S
 from tipcflow.execute.verdict.judge import store_certificate, write_certificate
 
@@ -44,7 +44,7 @@ def left(site: Site) -> set[str]:
 
 
 def test_stored_files_of_an_old_run_are_removed(site: Site) -> None:
-    _trim(site.first)
+    trim_now(site.first)
     assert left(site) == {"events.jsonl"}, "progress has a time of its own"
     assert [path.name for path in (site.first / "runs" / site.run).iterdir()] == ["events.jsonl"]
     path = RunFiles(site.store, site.run, site.first).open_path(f"{site.step}/{LOG}")
@@ -72,19 +72,19 @@ def test_folder_with_a_file_that_is_not_stored_stays(site: Site, change: str) ->
     if change == "new file":
         os.utime(site.place / LOG)
     before = left(site)
-    _trim(site.first)
+    trim_now(site.first)
     assert left(site) == before
 
 
 def test_files_of_a_newer_run_stay(site: Site) -> None:
     site.store.runs.finish(site.run, Status.PASS, "", time.time() - FILES_S + 60)
     before = left(site)
-    _trim(site.first)
+    trim_now(site.first)
     assert left(site) == before
 
 
 def test_without_an_object_store_files_stay(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIPCFLOW_STORE")
     before = left(site)
-    _trim(site.first)
+    trim_now(site.first)
     assert left(site) == before
