@@ -24,6 +24,7 @@ from tipcflow.domain import (
     Status,
 )
 from tipcflow.domain.keys import AttemptKey
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument, JudgementDocument
 from tipcflow.execute.allocation.hold import waiting_message
 from tipcflow.execute.verdict.run_data import load_run
@@ -213,4 +214,11 @@ def test_page_shows_the_place_in_the_queue_of_slurm(browser: TestClient, store: 
     _, pending, _ = jobs_in(SQUEUE.read_text())
     asyncio.run(report_wait(logging.getLogger(__name__), run.id, waiting_message(cluster, pending, (2, 5))))
     shown = "waiting for Slurm job 2, position 2 of 5 in partition gpu, reason Resources, expected start"
-    assert f"{shown} 2026-11-26 10:16" in read(page(browser, run)).text
+    before = read(page(browser, run)).text
+    assert f"{shown} 2026-11-26 10:16" in before
+    assert "Waits for an allocation by Slurm" not in before
+    now = store.now()
+    store.documents.put(run.id, AllocationWaitDocument(since=now, until=now + 600))
+    after = read(page(browser, run)).text
+    assert "Waits for an allocation by Slurm. The last event below has its position in the queue" in after
+    assert f"{shown} 2026-11-26 10:16" in after

@@ -30,6 +30,7 @@ _MOST_COPIED = 16 << 20
 def collect_context(store: "Store", data: RunData, home: Path) -> PageContext:
     """Collect the run's data that is not in the database; missing data is omitted."""
     folder = run_folder(home, data.run.id)
+    waiting = _waiting(store, data) if data.run.status is None else None
     kept = RunFiles(store, data.run.id, home)
     files = run_files(folder, kept)
     return PageContext(
@@ -37,7 +38,8 @@ def collect_context(store: "Store", data: RunData, home: Path) -> PageContext:
         files=file_groups(data.plan, files),
         excerpts=tuple(_excerpts(data, folder, files, kept)),
         airflow=dag_run_path(data.run.id),
-        waiting=_waiting(store, data) if data.run.status is None else None,
+        waiting=waiting,
+        in_slurm=data.run.status is None and waiting is None and data.run.id in store.queue.waiting(),
     )
 
 

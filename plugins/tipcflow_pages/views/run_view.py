@@ -33,6 +33,7 @@ class PageContext:
     Attributes:
         airflow: path of the run's DAG run in Airflow's UI; '' for none.
         waiting: its place in the queue for slots; None if it does not wait.
+        in_slurm: whether it waits for an allocation by Slurm.
         excerpts: (step, node or leg, file, last log lines) of failures.
     """
 
@@ -41,6 +42,7 @@ class PageContext:
     excerpts: tuple[tuple[str, str, str, str], ...] = ()
     airflow: str = ""
     waiting: Waiting | None = None
+    in_slurm: bool = False
 
 
 class RunView:
@@ -53,6 +55,11 @@ class RunView:
         self.meaning = BEING_CONFIRMED if waits else meaning(data.run.status, neutral=data.neutral)
         self.variant = variant_of(data.plan)
         self.again = rerun_command(data.run, data.plan)
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether the run waits for slots, or for an allocation by Slurm."""
+        return self.around.waiting is not None or self.around.in_slurm
 
     @property
     def running(self) -> bool:
@@ -134,15 +141,15 @@ class RunView:
             ("ended", f"{utc(run.ended_at)} UTC" if run.ended_at else ""),
             (
                 "duration" if run.ended_at else "running for",
-                "" if self.around.waiting else duration(run.elapsed_s(self.data.now)),
+                "" if self.is_queued else duration(run.elapsed_s(self.data.now)),
             ),
         ]
         return [row for row in rows if row[1]]
 
     @property
     def waited_s(self) -> float:
-        """Seconds from the creation of the run to its first step; until now if it waits for slots."""
-        if self.around.waiting:
+        """Seconds from the creation of the run to its first step; until now if it waits for nodes."""
+        if self.is_queued:
             return self.data.now - self.run.created_at
         begun = [attempt.started_at for attempt in self.data.attempts]
         return min(begun) - self.run.created_at if begun else 0.0
