@@ -114,14 +114,20 @@ def read_secrets(folder: Path) -> dict[str, str]:
     """Return the contents of the secret files, by their names in upper case.
 
     Raises:
-        SystemExit: a file is empty, or a folder, which docker creates in the place of a missing file.
+        SystemExit: a file is empty, or a folder, which docker creates in the place of a missing file, or not
+            readable, as after a copy with umask 077.
     """
     found: dict[str, str] = {}
     for path in sorted(folder.glob("*")):
         # Kubernetes keeps folders of its own next to the files: `..data`, `kubernetes.io`.
         if not re.fullmatch("[a-z0-9_]+", path.name):
             continue
-        found[path.name.upper()] = path.read_text().rstrip("\n") if path.is_file() else ""
+        try:
+            found[path.name.upper()] = path.read_text().rstrip("\n") if path.is_file() else ""
+        except PermissionError:
+            sys.exit(
+                f"error: secret {path.name} is not readable for user {os.geteuid()}; run chmod a+r .secrets/*"
+            )
         if not found[path.name.upper()]:
             sys.exit(f"error: secret {path.name} is missing or empty; run docker/env.sh")
     return found

@@ -64,7 +64,8 @@ def worker(bucket: Deployment, engine: Engine) -> Iterator[Deployment]:
         (bucket.folder / ".certificates" / WORKER / name).rename(folder / name)
     # As a checkout with umask 077, on which docker/env.sh never runs; the command of docs/tutorial/workers.md.
     subprocess.run(["chmod", "-R", "go-rwx", folder], check=True)
-    subprocess.run(["chmod", "-R", "a+rX", "dags", "configs", "docker"], cwd=folder, check=True)
+    (command,) = re.findall(r"(?m)^ +(chmod -R a\+rX .*)$", (ROOT / "docs/tutorial/workers.md").read_text())
+    subprocess.run(["bash", "-c", command], cwd=folder, check=True)
     made = Deployment(engine, folder, WORKER, "compose.worker.yaml", NAMES)
     made.set(WORKER_LOG_PORT=f"{engine.address}:8793")
     # Next to the nodes.

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,6 +70,22 @@ def test_missing_secret_ends_the_start_with_a_remedy(entrypoint: ModuleType, tmp
     (tmp_path / "redis_password").mkdir()
     with pytest.raises(SystemExit, match=r"secret redis_password is missing or empty; run docker/env\.sh"):
         entrypoint.prepare({}, tmp_path, tmp_path)
+
+
+@pytest.mark.root
+def test_unreadable_secret_ends_the_start_with_a_remedy(entrypoint: ModuleType) -> None:
+    # As after a copy to a worker with umask 077. Folders of tmp_path are closed to other users.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        secret = Path(folder, "redis_password")
+        secret.write_text("word")
+        secret.chmod(0o400)
+        os.seteuid(50000)
+        try:
+            with pytest.raises(SystemExit, match=r"redis_password is not readable for user 50000; chmod a\+r"):
+                entrypoint.prepare({}, Path(folder), Path(folder))
+        finally:
+            os.seteuid(0)
 
 
 def test_a_worker_without_the_secrets_of_control_gets_no_empty_options(
