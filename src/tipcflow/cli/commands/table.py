@@ -356,6 +356,7 @@ COMMANDS = (
             "upgrade": "tipcflow db upgrade",
             "current": "tipcflow db current",
             "downgrade": "tipcflow db downgrade 0013",
+            "grant": "tipcflow db grant tipcflow_reader",
             "rollup": "tipcflow db rollup --older-than 90 --dry-run",
             "backup": "tipcflow db backup tipcflow-2026-11-23.backup",
             "restore": "tipcflow db restore tipcflow-2026-11-23.backup",

@@ -246,14 +246,14 @@ def test_stdin_is_empty(bench):
 # A launcher of three ranks that polls them once a second, as Paddle's does.
 LAUNCHER = """
 import os, subprocess, sys, time
-codes = ["time.sleep(1.2); sys.exit(0)", "time.sleep(0.9); os.kill(os.getpid(), 9)", "time.sleep(300)"]
+codes = ["time.sleep(2.5); sys.exit(0)", "time.sleep(0.5); os.kill(os.getpid(), 9)", "time.sleep(300)"]
 made = [
     subprocess.Popen(
         [sys.executable, "-c", "import os, sys, time; " + code], env=dict(os.environ, PADDLE_TRAINER_ID=str(rank))
     )
     for rank, code in enumerate(codes)
 ]
-time.sleep(2.5)
+time.sleep(3.5)
 made[2].terminate()
 time.sleep(1)
 sys.exit(max(one.wait() for one in made))
