@@ -40,6 +40,13 @@ FOR_CI = {
     Key("POST", _RUNS): "starts a run",
     Key("POST", f"{_PAGES}/ab/new"): "starts a run of the DAG `ab`",
 }
+LOGIN = Key("POST", "/auth/login/")
+LOGINS = {LOGIN: "log in: with a password", Key("POST", "/auth/api/v1/security/login"): "log in: with a password"}
+# Forms that a viewer may use -> why.
+OWN_FORMS = {
+    Key("POST", "/auth/resetmypassword/form"): "changes the user's own password",
+    Key("POST", "/auth/userinfoeditview/form"): "changes the user's own name",
+}
 # Handles paths without a page: 404 for every login.
 NOTHING = f"{_PAGES}/{{path:path}}"
 
@@ -77,21 +84,26 @@ def write(folder: Path) -> None:
     from airflow.api_fastapi.app import create_app
 
     found: dict[str, set[Key]] = {"api": set(), "forms": set()}
-    for key, kind in _routes(create_app()):
+    actions: dict[str, list[str]] = {}
+    for key, kind in _routes(create_app(), actions):
         found[kind].add(key)
-    (folder / "routes.json").write_text(json.dumps({kind: sorted(keys) for kind, keys in found.items()}))
+    text = json.dumps({"actions": actions, **{kind: sorted(keys) for kind, keys in found.items()}})
+    (folder / "routes.json").write_text(text)
 
 
-def _routes(app: Any, prefix: str = "") -> Iterator[tuple[Key, str]]:
+def _routes(app: Any, actions: dict[str, list[str]], prefix: str = "") -> Iterator[tuple[Key, str]]:
+    """Yield each route with its kind, and add to `actions` path of a view of FAB -> names of its actions."""
     for route in app.routes:
         if isinstance(route, Mount):
             flask = getattr(route.app, "app", None)
             if hasattr(flask, "url_map"):
+                for view in flask.appbuilder.baseviews:
+                    actions[prefix + route.path + view.route_base] = sorted(getattr(view, "actions", ()))
                 for rule in flask.url_map.iter_rules():
                     path = prefix + route.path + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
                     yield from ((Key(method, path), "forms") for method in rule.methods - _READING)
             elif hasattr(route.app, "routes"):
-                yield from _routes(route.app, prefix + route.path)
+                yield from _routes(route.app, actions, prefix + route.path)
         elif isinstance(route, Route):
             yield from (
                 (Key(method, prefix + route.path), "api") for method in set(route.methods or ()) - _READING
@@ -101,6 +113,24 @@ def _routes(app: Any, prefix: str = "") -> Iterator[tuple[Key, str]]:
 def read(folder: Path, kind: str) -> list[Key]:
     """Return the routes of `write`: `api`, or the `forms` of FAB, which require a session."""
     return [Key(*entry) for entry in json.loads((folder / "routes.json").read_text())[kind]]
+
+
+def forms(folder: Path, known: Mapping[str, str]) -> Iterator[Request]:
+    """Return a request per form of FAB, and one per action of a view, without those of the login.
+
+    Args:
+        known: name in a path -> value.
+    """
+    actions: Mapping[str, list[str]] = json.loads((folder / "routes.json").read_text())["actions"]
+    for key in read(folder, "forms"):
+        view, _, rest = key.path.rpartition("/action")
+        if key in LOGINS:
+            continue
+        if rest in ("/{name}/{pk}", "_post"):
+            for name in actions[view]:
+                yield Request(key, filled(key.path, {**known, "name": name}), {"action": name, "rowid": "1"})
+        else:
+            yield Request(key, filled(key.path, known), {})
 
 
 def requests(keys: Iterable[Key], known: Mapping[str, str]) -> Iterator[Request]:

@@ -1,6 +1,7 @@
 """Roles of users on Airflow's real api-server, with its real FAB provider on PostgreSQL."""
 
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,7 +131,7 @@ def known(served: server.ApiServer, tokens: dict[str, str], runs: dict[str, str]
         "username": "admin",
         "name": "Admin",
         # Airflow checks the permission before these exist.
-        **dict.fromkeys(("asset_id", "connection_id", "group_id", "key", "variable_key", "xcom_key"), "1"),
+        **dict.fromkeys(("asset_id", "connection_id", "group_id", "key", "pk", "variable_key", "xcom_key"), "1"),
         # Of routes for tasks, which accept no token of a user.
         **dict.fromkeys(("task_instance_id", "slot"), "1"),
     }
@@ -154,6 +155,35 @@ def test_other_routes_refuse_readers_and_ci(
         for request in routes.requests(rest, known)
     }
     assert {call: one.text[:200] for call, one in found.items() if one.status_code != 403} == {}
+
+
+@pytest.mark.parametrize(("login", "allowed"), [("viewer", routes.OWN_FORMS), ("ci", {})])
+def test_forms_of_users_and_roles_refuse_readers_and_ci(
+    served: server.ApiServer, known: dict[str, str], login: str, allowed: dict[routes.Key, str]
+) -> None:
+    """FAB sends a user without the permission to the page of the login, and from an action to the view."""
+    keys = routes.read(served.log.parent, "forms")
+    assert [key for key in [*allowed, *routes.LOGINS] if key not in keys] == []
+    rest = [request for request in routes.forms(served.log.parent, known) if request.key not in allowed]
+    assert {"copyrole", "resetpasswords"} <= {request.body.get("action") for request in rest}
+    with httpx.Client(base_url=served.url, timeout=60) as client:
+        token = re.findall(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/auth/login/").text)[0]
+        form = {"username": login, "password": PASSWORDS[login], "csrf_token": token}
+        assert client.post("/auth/login/", data=form).headers["location"] == "/auth/"
+        client.headers["X-CSRFToken"] = token
+        found = [(request, client.post(request.path, data=request.body)) for request in rest]
+        # The session works: a page that the login may see.
+        own = client.get("/auth/resetmypassword/form")
+        assert (own.status_code == 200) == bool(allowed)
+    kinds = [(request, one.status_code, one.headers.get("location", "")) for request, one in found]
+    # An action that only opens a form of the user's own changes nothing.
+    own_forms = {key.path for key in allowed}
+    refused = [
+        status in (401, 403) or "/auth/login/" in place or (bool(request.body) and place in {".", *own_forms})
+        for request, status, place in kinds
+    ]
+    others = [kind for kind, is_refused in zip(kinds, refused, strict=True) if not is_refused]
+    assert others == []
 
 
 def test_ci_stops_its_own_runs_only(served: server.ApiServer, tokens: dict[str, str]) -> None:
