@@ -120,7 +120,8 @@ def namespaces(deployment: Deployment, services: Iterable[str]) -> dict[str, str
 def processes(services: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     """(service and program, command line and environment) of the processes in namespaces."""
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(FileNotFoundError, ProcessLookupError):
+        # A sandbox may close processes of the machine to root, such as its first; those of containers are open.
+        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             if service := services.get(str((folder / "ns/pid").readlink())):
                 command = (folder / "cmdline").read_bytes()
                 # A NUL ends each word.

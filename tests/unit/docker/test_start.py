@@ -82,7 +82,7 @@ def test_unreadable_secret_ends_the_start_with_a_remedy(entrypoint: ModuleType) 
         secret.chmod(0o400)
         os.seteuid(50000)
         try:
-            with pytest.raises(SystemExit, match=r"redis_password is not readable for user 50000; chmod a\+r"):
+            with pytest.raises(SystemExit, match=r"redis_password is not readable for user 50000; run chmod a\+r"):
                 entrypoint.prepare({}, Path(folder), Path(folder))
         finally:
             os.seteuid(0)
