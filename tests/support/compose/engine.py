@@ -18,6 +18,7 @@ WAIT_S = 120.0
 # All containers together are one control group, to which the kernel would give the share of one process.
 _GROUP, _SHARES = "tipcflow-compose", "8192"
 _CPU = Path("/sys/fs/cgroup/cpu")
+_PREFIX = "tipc-compose-"
 _FILES, _BASE, _SERVICES = "tipcflow-test-files:1", "tipcflow-test-base:1", "tipcflow-test-services:1"
 
 
@@ -96,7 +97,9 @@ def compose_engine() -> Iterator[Engine]:
     """Start an engine, and stop it at the end; its images are kept."""
     KEPT.mkdir(parents=True, exist_ok=True)
     # Names of sockets are short.
-    folder = Path(tempfile.mkdtemp(prefix="tipc-compose-", dir="/tmp"))
+    base = Path("/tmp")
+    remove_leftovers(base)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
     socket = f"unix://{folder}/socket"
     words = [
         "dockerd",
@@ -121,8 +124,26 @@ def compose_engine() -> Iterator[Engine]:
     finally:
         daemon.terminate()
         daemon.wait(WAIT_S)
-        subprocess.run(["umount", folder / "exec" / "netns" / "default"], capture_output=True, check=False)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
+
+
+def remove_leftovers(base: Path) -> None:
+    """Remove what killed engines left: network namespaces have addresses that the next one gives to its containers,
+    and this machine reaches the old ones."""
+    for folder in base.glob(f"{_PREFIX}*"):
+        try:
+            command = Path("/proc", (folder / "pid").read_text().strip(), "cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            command = b""
+        is_starting = not (folder / "pid").exists() and time.time() - folder.stat().st_mtime < WAIT_S
+        if b"dockerd" not in command and not is_starting:
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    for namespace in (folder / "exec" / "netns").glob("*"):
+        subprocess.run(["umount", namespace], capture_output=True, check=False)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _control_group() -> list[str]:
