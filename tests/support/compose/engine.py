@@ -128,8 +128,8 @@ def compose_engine() -> Iterator[Engine]:
 
 
 def remove_leftovers(base: Path) -> None:
-    """Remove what killed engines left: network namespaces have addresses that the next one gives to its containers,
-    and this machine reaches the old ones."""
+    """Remove what killed engines left: network namespaces have addresses that containers of the next one get, and
+    this machine reaches the old ones."""
     for folder in base.glob(f"{_PREFIX}*"):
         try:
             command = Path("/proc", (folder / "pid").read_text().strip(), "cmdline").read_bytes()
