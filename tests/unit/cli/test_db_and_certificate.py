@@ -120,7 +120,7 @@ def test_certificate_of_the_object_store_is_verified_with_its_files(
         record_kept(store, run, TRAIN, 1, folder)
         assert store_files(store, run, AttemptKey(TRAIN, 1), folder, home) == ""
         write_certificate(store, run, home)
-        assert store_certificate(run, home) == ""
+        assert store_certificate(store, run, home) == ""
     (home / "runs").rename(home / "other machine")
     result = tipcflow("certificate", "verify", run)
     assert (result.code, "valid (3 of 3 collected files checked)" in result.out) == (0, True), (

@@ -43,7 +43,8 @@ class LostFilesDocument(Fields):
 
 
 class SignedDocument(Fields):
-    """The run has had a signed certificate: no later one of the run is complete without a signature.
+    """The run has had a signed certificate, or one that the configured key could not sign: no later certificate of
+    the run is complete without a signature.
 
     The signature itself is removed when an unsigned certificate replaces the signed one.
     """

@@ -338,10 +338,11 @@ def _certified(context: TaskContext, ended: Run) -> Run:
     store, home = context.store, context.home
     unsigned = judgement.why_unsigned(store, ended.id, home)
     if unsigned:
+        unsigned += "; after the repair, clear the task `verdict` in Airflow, or run again"
         context.note(unsigned)
         ended = without_proof(store, ended, unsigned)
     judgement.write_certificate(store, ended.id, home, ended=ended, sign=not unsigned)
-    if missing := judgement.store_certificate(ended.id, home):
+    if missing := judgement.store_certificate(store, ended.id, home):
         context.note(missing)
         final = without_proof(store, ended, missing)
         if final is not ended:

@@ -164,5 +164,5 @@ def _certify(upkeep: Upkeep, run: str) -> None:
     except (TipcflowError, OSError) as error:
         upkeep.report(f"run {run}: its certificate was not updated: {error}")
         return
-    if problem := store_certificate(run, upkeep.home):
+    if problem := store_certificate(upkeep.store, run, upkeep.home):
         upkeep.report(f"run {run}: {problem}")

@@ -12,6 +12,7 @@ from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.run_documents import PolicyDocument
+from tipcflow.config.settings import settings
 from tipcflow.config.suite import find_config
 from tipcflow.domain import ConfigError, InfraError, Run, Status, TipcflowError
 from tipcflow.domain.run.kept_files import SignedDocument
@@ -95,20 +96,24 @@ def load_references(suite: str, config_dir: Path) -> References:
 def why_unsigned(store: "Store", run_id: str, home: Path) -> str:
     """Return why this process cannot sign the certificate of a run that needs a signature; '' otherwise.
 
-    A certificate needs a signature with TIPCFLOW_SIGNING_KEY, and if an earlier one of the run has or had one.
+    A certificate needs a signature with TIPCFLOW_SIGNING_KEY, and if an earlier process wrote one of the run with
+    that setting, even if its key was not usable. The text also names what to repair.
     """
     try:
+        if settings().signing_key is not None:
+            store.documents.put(run_id, SignedDocument())  # before the key is read: it may not be usable
         if signing_key() is not None or not _was_signed(store, run_id, home):
             return ""
     except ConfigError as error:
         return f"the certificate cannot be signed: {error.message}"
     except InfraError as error:
-        return f"an earlier certificate may be signed: {error.message}"
-    return "an earlier certificate was signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
+        return f"an earlier certificate may be signed, and TIPCFLOW_SIGNING_KEY is not set here: {error.message}"
+    return "the run's certificate needs a signature: set TIPCFLOW_SIGNING_KEY for this process, which has no key"
 
 
 def _was_signed(store: "Store", run_id: str, home: Path) -> bool:
-    """Whether a certificate of the run was signed: by its document, or by a signature here or in the object store.
+    """Whether a certificate of the run was signed, or was to be: by its document, or by a signature here or in the
+    object store.
 
     Runs that were signed by an earlier version have no document yet: it is stored with the first call that finds
     the signature, because the caller may remove the signature.
@@ -163,20 +168,25 @@ def write_certificate(
     return path
 
 
-def store_certificate(run_id: str, home: Path) -> str:
+def store_certificate(store: "Store", run_id: str, home: Path) -> str:
     """Write the run's certificate and signature to the object store, if there is one; return why not, or ''.
 
     The database has the certificate, too, but not its signature. A signature of an earlier certificate is
-    removed.
+    removed; that there was one remains known.
     """
     objects, folder = object_store(), home / "runs" / run_id
+    if objects is None:
+        return ""
+    signature, stored = folder / SIGNATURE, f"{run_prefix(run_id)}/{SIGNATURE}"
     try:
         # A certificate is there only with its signature: that is written first.
-        for name in (SIGNATURE, CERTIFICATE) if objects else ():
-            if objects and (folder / name).is_file():
-                objects.put(f"{run_prefix(run_id)}/{name}", folder / name)
-            elif objects:
-                objects.remove([f"{run_prefix(run_id)}/{name}"])
+        if signature.is_file():
+            objects.put(stored, signature)
+        elif objects.find(stored) is not None:
+            # The store may not have responded to `why_unsigned`.
+            store.documents.put(run_id, SignedDocument())
+            objects.remove([stored])
+        objects.put(f"{run_prefix(run_id)}/{CERTIFICATE}", folder / CERTIFICATE)
     except TipcflowError as error:
         return f"the certificate is not stored: {error.message}"
     return ""

@@ -78,7 +78,7 @@ def test_certificate_on_another_worker_is_complete(site: Site) -> None:
     assert (lost.missing, lost.changed, lost.unstored, lost.kept, lost.why) == ((), (), (), 3, "")
     made = json.loads(judgement.write_certificate(site.store, site.run, site.second).read_text())
     assert list(made["files"]) == sorted(f"{site.step}/{name}" for name in (LOG, LARGE, WEIGHTS))
-    assert judgement.store_certificate(site.run, site.second) == ""
+    assert judgement.store_certificate(site.store, site.run, site.second) == ""
     assert json.loads((site.root / "runs" / site.run / "certificate.json").read_text()) == made
     assert verify(made, files=made["files"]) == []
 

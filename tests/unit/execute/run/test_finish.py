@@ -17,6 +17,7 @@ from tipcflow.domain.run.kept_files import SignedDocument
 from tipcflow.domain.run_documents import JudgementDocument
 from tipcflow.execute.run import phases
 from tipcflow.execute.run.context import TaskContext
+from tipcflow.execute.verdict import judge as judgement
 from tipcflow.report import verify
 from tipcflow.report.attestation import attested
 from tipcflow.store import Store
@@ -24,6 +25,8 @@ from tipcflow.store import Store
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 FILES = ("certificate.json", "certificate.dsse.json")
+AFTER = "; after the repair, clear the task `verdict` in Airflow, or run again"
+NO_KEY = "the run's certificate needs a signature: set TIPCFLOW_SIGNING_KEY for this process, which has no key"
 
 
 @pytest.fixture
@@ -95,7 +98,7 @@ def test_green_run_with_an_unusable_key_fails_until_the_key_is_repaired(
     why = (
         "the certificate cannot be signed: TIPCFLOW_SIGNING_KEY: cannot use the key: No such file or directory; "
         f"found '{key}'; expected a PEM file with an Ed25519 private key without passphrase"
-    )
+    ) + AFTER
     assert (ended.status, ended.reason, ending.notes) == (Status.INFRA_FAILURE, why, [why])
     assert stated(ending.folder) == ("infra_failure", False)
     key.write_bytes(PEM)
@@ -145,10 +148,9 @@ def test_signed_certificate_is_not_replaced_by_a_green_unsigned_certificate(
     assert ending.finish().status is Status.PASS
     monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
     ending.home = tmp_path / "second"
-    why = "an earlier certificate was signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
     for clearing in ("first", "second"):
         ended = ending.finish()
-        assert (ended.status, ended.reason) == (Status.INFRA_FAILURE, why), f"{clearing} clearing"
+        assert (ended.status, ended.reason) == (Status.INFRA_FAILURE, NO_KEY + AFTER), f"{clearing} clearing"
         for folder in (ending.folder, objects / "runs" / ending.run):
             assert stated(folder) == ("infra_failure", False), "a signature of the earlier certificate is there"
     monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
@@ -167,6 +169,59 @@ def test_run_that_an_earlier_version_signed_needs_a_signature_at_every_clearing(
     store.documents.remove(ending.run, SignedDocument)
     monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
     assert [ending.finish().status for _ in range(2)] == [Status.INFRA_FAILURE] * 2
+
+
+@pytest.mark.parametrize("judged", [Status.PASS, Status.REGRESSION])
+def test_run_that_met_an_unusable_key_needs_a_signature(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judged: Status
+) -> None:
+    """Red at first, or not: a later judgement may be green."""
+    ending = Ending(store, tmp_path, judged)
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
+    ending.finish()
+    store.documents.put(ending.run, JudgementDocument(status=Status.PASS, reason="judged"))
+    monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
+    for clearing in ("first", "second"):
+        ended = ending.finish()
+        assert (ended.status, ended.reason) == (Status.INFRA_FAILURE, NO_KEY + AFTER), f"{clearing} clearing"
+        assert stated(ending.folder) == ("infra_failure", False)
+    (tmp_path / "signing.pem").write_bytes(PEM)
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
+    assert ending.finish().status is Status.PASS
+    assert stated(ending.folder) == ("pass", True)
+
+
+def test_signature_in_a_store_that_did_not_respond_is_not_forgotten(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version signed the run. The store fails, then responds again while the certificate is stored."""
+    ending, objects = Ending(store, tmp_path / "first", Status.PASS), tmp_path / "objects"
+    objects.mkdir()
+    (tmp_path / "signing.pem").write_bytes(PEM)
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{objects}")
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
+    assert ending.finish().status is Status.PASS
+    store.documents.remove(ending.run, SignedDocument)
+    monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
+    ending.home = tmp_path / "second"
+    objects.rename(tmp_path / "away")
+    ended = ending.finish()
+    why = "an earlier certificate may be signed, and TIPCFLOW_SIGNING_KEY is not set here: the folder of"
+    assert (ended.status, ended.reason.startswith(why)) == (Status.INFRA_FAILURE, True), ended.reason
+    assert ended.reason.endswith(AFTER)
+    write = judgement.write_certificate
+
+    def written_late(*positional: Any, **named: Any) -> Path:
+        path = write(*positional, **named)
+        if not objects.exists():
+            (tmp_path / "away").rename(objects)
+        return path
+
+    monkeypatch.setattr(judgement, "write_certificate", written_late)
+    assert ending.finish().status is Status.INFRA_FAILURE
+    assert stated(objects / "runs" / ending.run) == ("infra_failure", False)
+    ended = ending.finish()
+    assert (ended.status, ended.reason) == (Status.INFRA_FAILURE, NO_KEY + AFTER)
 
 
 def test_without_a_key_no_signature_is_needed(store: Store, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_signed_certificate_is_updated_only_with_the_key(
     for run in ("r1", "r2"):
         lose(store, run)
         write_certificate(store, run, upkeep.home)
-        assert store_certificate(run, upkeep.home) == ""
+        assert store_certificate(store, run, upkeep.home) == ""
     # Worker 2 has no files of run r2. The certificate of r3 is not signed.
     shutil.rmtree(upkeep.home / "runs" / "r2")
     monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
@@ -187,7 +187,7 @@ def test_signed_certificate_is_updated_only_with_the_key(
     log.write_text("fetched late")
     result(monkeypatch, store)
     late_logs(upkeep)
-    why = "an earlier certificate was signed, and TIPCFLOW_SIGNING_KEY is not set for this process"
+    why = "the run's certificate needs a signature: set TIPCFLOW_SIGNING_KEY for this process, which has no key"
     refused = [f"run {run}: its certificate was not updated: {why}" for run in ("r1", "r2")]
     samples = [f"run {run}: 7 samples" for run in ("r1", "r2", "r3")]
     assert messages == [samples[0], refused[0], samples[1], refused[1], samples[2]]

@@ -27,7 +27,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         assert made.close() == ""
         store.runs.finish(made.run, Status.PASS, "", time.time() - FILES_S - 60)
         write_certificate(store, made.run, made.first)
-        assert store_certificate(made.run, made.first) == ""
+        assert store_certificate(store, made.run, made.first) == ""
         events_path(made.first, made.run).write_text("{}\n")
         age(made)
         yield made
