@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs the CI tests in two parallel lanes; --full adds the slow ones. Called by `make test` and `make test-full`.
+# Runs the CI tests in lanes, several at a time; --full adds the slow ones. Called by `make test` and `make test-full`.
 # Tests that start local nodes, an Airflow or servers inspect the whole machine. If permitted, each lane runs in its own
 # namespaces (processes, network, mounts); otherwise only tests that do not interfere run in parallel.
+# Lanes wait for nodes and servers about half of their time: on two cores, four lanes use both completely.
 #
 # A test that fails in a lane is rerun alone. If it passes then, it is flaky, which fails the script unless
 # tests/quarantine.toml names the test; tools/quarantine.py decides.
@@ -9,11 +10,18 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 marks="not full"
 [ "${1:-}" != --full ] || marks="full or not full"
+slots=$(($(nproc) + 2))
 plain=(tests/dag tests/ui)
-nodes=(tests/cluster)
+remote=()
+nodes=(tests/cluster/test_*.py)
+faults=()
 demo=(tests/e2e/test_demo_*.py tests/e2e/test_sample_suite.py)
 airflow=()
 liars=(tests/e2e/liars)
+shopt -s nullglob
+for folder in tests/cluster/*/; do
+    [ "$(basename "$folder")" = __pycache__ ] || faults+=("${folder%/}")
+done
 for folder in tests/e2e/*/; do
     case $(basename "$folder") in
         __pycache__ | liars) ;;
@@ -27,12 +35,32 @@ for folder in tests/unit/*/; do
     case $(basename "$folder") in
         __pycache__) ;;
         airflow_api | devcluster | docker | transport) nodes+=("${folder%/}") ;;
+        remote | store) remote+=("${folder%/}") ;;
         *) plain+=("${folder%/}") ;;
     esac
 done
 
 work=$(mktemp -d)
-trap 'kill "${other:-}" 2>/dev/null; rm -rf "$work"' EXIT
+declare -A chains=()
+# Ends the lanes with an interrupt, so that tests remove what they started; those that do not end within a minute, by force.
+stop() {
+    local signal=INT
+    for _ in {1..60}; do
+        for chain in "${!chains[@]}"; do
+            kill "-$signal" -- "-$chain" 2>/dev/null || unset "chains[$chain]"
+        done
+        [ ${#chains[@]} -gt 0 ] || break
+        signal=0
+        sleep 1
+    done
+    for chain in "${!chains[@]}"; do
+        kill -KILL -- "-$chain"
+    done
+    rm -rf "$work"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 own=(unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c
     'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && "$@"; exit $?' own)
 "${own[@]}" true 2>/dev/null || own=()
@@ -40,10 +68,16 @@ own=(unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc ba
 reset_signals=(env --default-signal=INT,HUP,QUIT)
 "${reset_signals[@]}" true 2>/dev/null || reset_signals=()
 
+# Of each lane.
 declare -A folders=(
-    [plain]="${plain[*]}" [airflow]="${airflow[*]}" [nodes]="${nodes[*]}" [demo]="${demo[*]}" [liars]="${liars[*]}"
+    [airflow]="${airflow[*]}" [nodes]="${nodes[*]}" [faults]="${faults[*]}" [plain]="${plain[*]}" [remote]="${remote[*]}"
+    [liars]="${liars[*]}" [demo]="${demo[*]}"
 )
-lanes=(plain airflow nodes demo liars)
+# The longest ones first. All tests of the lane airflow share one Airflow, which stops at the end.
+lanes=()
+for name in airflow nodes faults plain remote liars demo; do
+    [ -z "${folders[$name]}" ] || lanes+=("$name")
+done
 
 # lane NAME ATTEMPT [OPTION...]: runs the tests of a lane and stores exit status and failed tests under NAME.ATTEMPT.
 lane() {
@@ -52,32 +86,43 @@ lane() {
     local report=$work/$name.$attempt.xml
     # shellcheck disable=SC2086 (a list of folders)
     "${own[@]}" "${reset_signals[@]}" .venv/bin/pytest -m "$marks" -o cache_dir="$work/$name" --junitxml="$report" "$@" \
-        ${folders[$name]} || status=$?
+        ${folders[$name]} </dev/null || status=$?
     echo "$status" >"$work/$name.$attempt.status"
     cp "$work/$name/v/cache/lastfailed" "$work/$name.$attempt.failed" 2>/dev/null
     return "$status"
 }
 
+# chain NAME...: runs lanes one after the other. Prints their progress at once, and all of a lane's output when it has ended.
+chain() {
+    local name status
+    for name in "$@"; do
+        [ -n "${folders[$name]}" ] || continue
+        SECONDS=0
+        lane "$name" 1 2>&1 |
+            (trap '' INT && tee "$work/$name.out" | grep --line-buffered '%]$' | sed -u "s/^/$name: /")
+        status=$(cat "$work/$name.1.status")
+        printf '\n---- lane %s: %s s, exit status of pytest %s\n%s\n' "$name" "$SECONDS" "$status" "$(cat "$work/$name.out")"
+    done
+}
+
 .venv/bin/python tools/quarantine.py check || exit 1
-(
-    lane plain 1
-    [ ${#own[@]} -gt 0 ] || exit
-    # All tests of this lane share one Airflow, which stops at the end.
-    lane airflow 1
-    # All faults of Airflow take as long as 200 honest runs.
-    [ "${1:-}" = --full ] || lane liars 1
-) >"$work/second" 2>&1 &
-other=$!
-lane nodes 1
-lane demo 1
-if [ "${1:-}" = --full ] || [ ${#own[@]} -eq 0 ]; then
-    lane liars 1
+if [ ${#own[@]} -gt 0 ]; then
+    waiting=("${lanes[@]}")
+else
+    waiting=("plain remote" "airflow nodes faults liars demo")
+    slots=2
 fi
-[ ${#own[@]} -gt 0 ] || lane airflow 1
-wait "$other"
-other=
-printf '\n---- second lane\n'
-cat "$work/second"
+# Each job has a process group of its own, which `stop` ends.
+set -m
+for names in "${waiting[@]}"; do
+    [ "$(jobs -pr | wc -l)" -lt "$slots" ] || wait -n
+    # shellcheck disable=SC2086 (a list of lanes)
+    chain $names &
+    chains[$!]=
+done
+wait
+chains=()
+set +m
 
 for name in $(.venv/bin/python tools/quarantine.py rerun "$work" "${lanes[@]}"); do
     printf '\n---- %s: rerun of failed tests\n' "$name"

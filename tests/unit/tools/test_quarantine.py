@@ -220,6 +220,8 @@ def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
         "dag/test_d",
         "ui/test_u",
         "cluster/test_c",
+        "cluster/hangs/test_h",
+        "unit/remote/test_r",
         "unit/docker/test_k",
         "e2e/faults/test_f",
         "e2e/suites/test_s",
