@@ -2,7 +2,7 @@
 # Runs the CI tests in lanes, several at a time; --full adds the slow ones. Called by `make test` and `make test-full`.
 # Tests that start local nodes, an Airflow or servers inspect the whole machine. If permitted, each lane runs in its own
 # namespaces (processes, network, mounts); otherwise only tests that do not interfere run in parallel.
-# Lanes wait for nodes and servers about half of their time: on two cores, four lanes use both completely.
+# Lanes wait for nodes and servers a quarter to a half of their time: on two cores, three lanes use both.
 #
 # A test that fails in a lane is rerun alone. If it passes then, it is flaky, which fails the script unless
 # tests/quarantine.toml names the test; tools/quarantine.py decides.
@@ -10,7 +10,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 marks="not full"
 [ "${1:-}" != --full ] || marks="full or not full"
-slots=$(($(nproc) + 2))
+slots=$(($(nproc) + 1))
 plain=(tests/dag tests/ui)
 remote=()
 nodes=(tests/cluster/test_*.py)

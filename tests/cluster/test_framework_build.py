@@ -75,6 +75,7 @@ def test_a_wheel_for_another_python_starts_nothing(site: Site, tmp_path: Path) -
     assert not list(tmp_path.glob("cache-*/builds/*"))
 
 
+@pytest.mark.full
 def test_a_release_comes_from_the_index_of_the_nodes(site: Site, tmp_path: Path) -> None:
     make_wheel(tmp_path / "index", version="2.1", text="release")
     for node in ("a", "b"):

@@ -48,7 +48,9 @@ def assert_nothing_failed(site: Site, run: Run) -> None:
     assert site.left_behind() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "TERM"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)], ids=["Ctrl-C", "TERM"]
+)
 def test_a_training_that_a_user_stops_is_cancelled(site: Site, number: signal.Signals) -> None:
     outcome: Outcome = site.interrupt(lambda: site.training_runs_on("b") and printed(site), number)
     assert (outcome.code, outcome.run.status) == (3, Status.CANCELLED), outcome.output
@@ -63,6 +65,8 @@ def test_a_training_that_the_budget_ends_is_an_infra_failure(site: Site) -> None
     assert_nothing_failed(site, outcome.run)
 
 
+# tests/e2e/test_airflow.py has it with a real Airflow.
+@pytest.mark.full
 def test_a_training_whose_dag_run_is_marked_as_failed_is_cancelled(site: Site) -> None:
     """Airflow ends the training's tasks, and runs the teardowns."""
     tasks = Tasks(site)

@@ -14,6 +14,7 @@ from tipcflow.domain import Run, Status
 
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.full,
     pytest.mark.timeout(900),
     pytest.mark.skipif(bool(engine.missing()), reason=engine.missing()),
 ]

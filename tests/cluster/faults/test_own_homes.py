@@ -168,6 +168,7 @@ def test_lost_and_damaged_objects_are_an_infra_failure(workers: Workers, monkeyp
     assert "1 fetched file was changed after the step" in workers.run.reason
 
 
+@pytest.mark.full
 def test_store_that_dies_during_the_run_is_an_infra_failure(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,7 +195,11 @@ def test_bad_options_are_one_message(tipcflow: Command, home: Path, options: tup
     assert not (home / "local").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, *(pytest.param(number, marks=pytest.mark.full) for number in (signal.SIGTERM, signal.SIGHUP))],
+    ids=lambda number: number.name,
+)
 def test_an_interrupted_up_leaves_nothing(
     environ: dict[str, str], home: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
