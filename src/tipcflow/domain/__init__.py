@@ -75,6 +75,7 @@ from tipcflow.domain.run.attempt import Attempt
 from tipcflow.domain.run.exit_record import (
     EndReason,
     ExitRecord,
+    GpuProcess,
     ModelContent,
     Observed,
     ObservedRank,
@@ -118,6 +119,7 @@ __all__ = [
     "Framework",
     "Frozen",
     "GoldenKey",
+    "GpuProcess",
     "InfraError",
     "JobCommand",
     "JobSpec",

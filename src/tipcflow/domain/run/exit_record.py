@@ -194,6 +194,25 @@ class ProcessReport(Record):
     notes: tuple[str, ...] = ()
 
 
+class GpuProcess(Record):
+    """A process with memory of one of the job's GPUs, as nvidia-smi on the node listed it.
+
+    Attributes:
+        gpu: number of the GPU in nvidia-smi's order; `total_bytes`: memory of that GPU, 0 if unknown.
+        is_own: whether it belongs to the run: then `rank` is its global rank, -1 without one, and `size_bytes` its
+            peak. Otherwise `size_bytes` is what it held when the command ended.
+        command: name and user of another process; '' if unknown.
+    """
+
+    gpu: int
+    pid: int
+    size_bytes: int
+    is_own: bool = False
+    rank: int = -1
+    command: str = ""
+    total_bytes: int = 0
+
+
 class ExitRecord(Record):
     """End of a job (`leg` is '') or of one leg.
 
@@ -204,6 +223,8 @@ class ExitRecord(Record):
         peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.
         started_at, ended_at: seconds since the epoch by the node's clock.
         stopped_by: cause of the end, for `stopped`; None if unknown.
+        gpu_processes: processes on the job's GPUs, of a command that failed; empty for others, without nvidia-smi,
+            and for runners that do not see the processes of the whole node.
         probes: probe of the node (`cpu`, `memory`, `disk`) -> seconds before and after the job; empty if
             the job did not request them.
         world_size: the largest number of ranks that a launcher set for a process on the node (environment
@@ -240,6 +261,7 @@ class ExitRecord(Record):
     pid: int = 0
     peak_rss_bytes: dict[str, int] = {}
     peak_gpu_bytes: dict[str, int] = {}
+    gpu_processes: tuple[GpuProcess, ...] = ()
     outputs: tuple[OutputFile, ...] = ()
     probes: dict[str, tuple[float, ...]] = {}
     killed: int = 0

@@ -15,6 +15,7 @@ class FailureClass(StrEnum):
     """Class of a failure, named after its cause."""
 
     OOM_GPU = "oom_gpu"
+    GPU_TAKEN = "gpu_taken"
     OOM_HOST = "oom_host"
     COMMUNICATION = "communication"
     HANG = "hang"
@@ -68,6 +69,13 @@ REMEDIES = {
         "GPU out of memory",
         "Lower the batch size, and check for other users of the GPU with nvidia-smi. The exit record has the peak "
         "memory per rank. A retry does not help.",
+        0,
+    ),
+    FailureClass.GPU_TAKEN: Remedy(
+        _INFRA,
+        "other processes held the GPU's memory",
+        "The model is not the cause. End the named processes, or keep them off the node's GPUs, then run again. A "
+        "retry does not help before that.",
         0,
     ),
     FailureClass.OOM_HOST: Remedy(

@@ -6,6 +6,7 @@ import signal
 from tipcflow.domain import EndReason, ExitRecord, InfraError, StoppedBy
 from tipcflow.domain.run.failure import OF_NEED, FailureClass
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
+from tipcflow.execute.failure.gpu_neighbors import class_of_message
 from tipcflow.parse.failures.failure import find_failure
 
 _BY_REASON = {
@@ -76,7 +77,9 @@ def _stated(record: ExitRecord, diagnosis: LogDiagnosis) -> FailureClass | None:
     if record.unmet is not None:
         return OF_NEED[record.unmet]
     trouble = diagnosis.trouble
-    return trouble.failure_class if trouble is not None and not trouble.is_collateral else None
+    if trouble is None or trouble.is_collateral:
+        return None
+    return class_of_message(trouble, record, diagnosis.text, diagnosis.rank)
 
 
 def _class_of_stop(record: ExitRecord) -> FailureClass | None:

@@ -9,6 +9,7 @@ from tipcflow.domain import EndReason, ExitRecord, InfraError, Leg, Status
 from tipcflow.domain.run.failure import REMEDIES, Failure, FailureClass
 from tipcflow.execute.failure.classify import class_of, class_of_error
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
+from tipcflow.execute.failure.gpu_neighbors import class_of_message, taken_by
 from tipcflow.execute.failure.missing import mark_missing_rank
 from tipcflow.execute.failure.root_cause import ended_from_outside, find_root_cause, is_failed, was_stopped
 from tipcflow.execute.failure.sentence import root_cause
@@ -175,24 +176,25 @@ def _process_died(
 ) -> Outcome:
     """A training with parameter servers failed because one of its processes died."""
     kind = class_of_process(died, record, diagnosis)
-    reason = f"{died.name} on node {record.node} {died.how}"
+    text = diagnosis.servers.get(died.end.rank, "") if died.is_server else diagnosis.text
+    reason = f"{died.name} on node {record.node} {died.how}{taken_by(kind, record, text, died.rank)}"
     if kind is not FailureClass.KILLED:
-        text = diagnosis.servers.get(died.end.rank, "") if died.is_server else diagnosis.text
         reason = _with_excerpt(reason, replace(diagnosis, text=text))
     if others:
         reason += f"; collateral failure on node {', '.join(others)}"
-    rank = -1 if died.is_server else died.end.rank
     return Outcome(
         REMEDIES[kind].status,
         reason,
-        Failure(failure_class=kind, node=record.node, rank=rank, followers=others),
+        Failure(failure_class=kind, node=record.node, rank=died.rank, followers=others),
     )
 
 
 def _stayed_behind(member: Member, diagnosis: LogDiagnosis, others: tuple[str, ...]) -> Outcome:
     """A member that was running after its peers had exited: a hang, unless its log names another cause."""
     own = diagnosis.trouble is not None and not diagnosis.trouble.is_collateral
-    kind = diagnosis.trouble.failure_class if own and diagnosis.trouble else FailureClass.HANG
+    kind = FailureClass.HANG
+    if own and diagnosis.trouble:
+        kind = class_of_message(diagnosis.trouble, member.record, diagnosis.text, diagnosis.rank)
     failure = Failure(
         failure_class=kind,
         node=member.name,
@@ -200,7 +202,8 @@ def _stayed_behind(member: Member, diagnosis: LogDiagnosis, others: tuple[str, .
         log_line=diagnosis.trouble.log_line if own and diagnosis.trouble else "",
         followers=others,
     )
-    reason = f"{REMEDIES[kind].means} on node {member.name}; its peers on node {', '.join(others)} exited first"
+    place = f"on node {member.name}{taken_by(kind, member.record, diagnosis.text, diagnosis.rank)}"
+    reason = f"{REMEDIES[kind].means} {place}; its peers on node {', '.join(others)} exited first"
     return Outcome(REMEDIES[kind].status, _with_excerpt(reason, diagnosis) if own else reason, failure)
 
 

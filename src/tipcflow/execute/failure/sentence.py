@@ -4,6 +4,7 @@ from tipcflow.domain import EndReason, ExitRecord, StoppedBy
 from tipcflow.domain.run.failure import REMEDIES, FailureClass
 from tipcflow.execute.failure.classify import signal_of
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
+from tipcflow.execute.failure.gpu_neighbors import taken_by
 
 _BY_THE_RUNNER = (
     EndReason.DEADLINE,
@@ -41,7 +42,8 @@ def root_cause(record: ExitRecord, diagnosis: LogDiagnosis, kind: FailureClass |
         return f"{REMEDIES[kind].means} {where}: peers timed out waiting for this rank"
     if kind is FailureClass.CODE_ERROR:
         return f"{process_end(record, diagnosis)} {where}"
-    return f"{REMEDIES[kind].means} {where} ({process_end(record, diagnosis)})"
+    others = taken_by(kind, record, diagnosis.text, diagnosis.rank)
+    return f"{REMEDIES[kind].means} {where}{others} ({process_end(record, diagnosis)})"
 
 
 def process_end(record: ExitRecord, diagnosis: LogDiagnosis) -> str:

@@ -12,6 +12,7 @@ from tipcflow.domain import ExitRecord, RankEnd
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.execute.failure.classify import FROM_OUTSIDE
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
+from tipcflow.execute.failure.gpu_neighbors import class_of_message
 from tipcflow.execute.job.member import Member
 from tipcflow.parse.failures.failure import find_failure
 
@@ -32,6 +33,11 @@ class FailedProcess(NamedTuple):
         """Return its name for users."""
         role = "parameter server" if self.is_server else "trainer"
         return f"{role} {self.end.rank}" if self.end.rank >= 0 else role
+
+    @property
+    def rank(self) -> int:
+        """Return its global rank; -1 for a server, whose number is not a rank."""
+        return -1 if self.is_server else self.end.rank
 
     @property
     def was_killed(self) -> bool:
@@ -79,5 +85,8 @@ def class_of_process(process: FailedProcess, record: ExitRecord, diagnosis: LogD
         return FailureClass.OOM_HOST
     if process.was_killed:
         return FailureClass.KILLED
-    failure = find_failure(diagnosis.servers.get(process.end.rank, "")) if process.is_server else diagnosis.trouble
-    return failure.failure_class if failure and not failure.is_collateral else FailureClass.CODE_ERROR
+    text = diagnosis.servers.get(process.end.rank, "") if process.is_server else diagnosis.text
+    failure = find_failure(text) if process.is_server else diagnosis.trouble
+    if failure is None or failure.is_collateral:
+        return FailureClass.CODE_ERROR
+    return class_of_message(failure, record, text, process.rank)

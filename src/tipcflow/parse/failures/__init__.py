@@ -1,4 +1,4 @@
 """Classification of failures from logs.
 
-Public: `collectives`, `excerpt`, `failure`, `hang_evidence`, `preparation`.
+Public: `collectives`, `excerpt`, `failure`, `gpu_memory`, `hang_evidence`, `preparation`.
 """

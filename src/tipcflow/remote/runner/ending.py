@@ -44,7 +44,8 @@ def write_record(folder: str, record: Json, room: int) -> None:
     """
     data, name = json.dumps(record).encode(), os.path.join(folder, RESERVED)
     if len(data) > PIECE and room < DISK_FULL:
-        data = json.dumps(dict(record, outputs=[], message=record["message"] + "; outputs left out")).encode()
+        message = record["message"] + "; outputs left out"
+        data = json.dumps(dict(record, outputs=[], gpu_processes=[], message=message)).encode()
     with open(name, "r+b" if os.path.exists(name) else "wb") as handle:  # the job may have deleted it
         handle.write(data)
         handle.truncate()

@@ -261,6 +261,9 @@ class Job:
                 values["unmet"] = unmet_need(command["env"], values["exit_code"])
         if self.hang.message and reason != "hang" and not self.hang.unsure:
             values["message"] = "; ".join(text for text in (values["message"], self.hang.message) if text)
+        if reason or values.get("exit_code") != 0:
+            count, run = len(self.spec["slots"]), self.spec["run"]
+            values["gpu_processes"] = self.workers.gpu.holders(count, run, self.workers.seen)
         left = [proc.pid for proc in self.workers.find()]
         if left:
             values["message"] += f"; processes {left} outlived SIGKILL"

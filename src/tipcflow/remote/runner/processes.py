@@ -49,6 +49,15 @@ def command_of(pid: int) -> str:
         return ""
 
 
+def name_of(pid: int) -> str:
+    """Return the name of a process's program, at most 15 characters; '' if it has ended."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as handle:
+            return handle.read().decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
 def user_of(pid: int) -> str:
     """Return the user of a process, '' if it has ended."""
     try:

@@ -51,6 +51,7 @@ class Workers:
         self.world = 0
         self.servers.forget()
         self.observer.begin()
+        self.gpu.own.clear()
 
     def forget_all(self) -> None:
         """Delete the list of processes and the control group after the job, unless processes are left."""
@@ -102,6 +103,7 @@ class Workers:
         if not procs:
             return None
         apps, gpus = self.gpu.read()
+        self.gpu.learn({proc.pid: rank_of(proc) for proc in procs})
         rss: dict[str, int] = {}
         gpu: dict[str, int] = {}
         for proc in procs:

@@ -2,19 +2,24 @@
 
 import json
 import os
+import pwd
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tipcflow.remote.runner.gpu import Gpu
+from tipcflow.remote.runner.gpu import FIRST_NAMESPACE, Gpu
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "gpu"
 SMI = f"""#!{sys.executable}
 import os, sys, time
 while True:
-    if "--query-gpu" in sys.argv[1]:
+    if "memory.total" in sys.argv[1]:
+        print("GPU-aaaa, 4096")
+        print("GPU-bbbb, [N/A]")
+    elif "--query-gpu" in sys.argv[1]:
         print("GPU-aaaa, 87, 2048")
         print("GPU-bbbb, [N/A], 3")
     else:
@@ -26,6 +31,8 @@ while True:
             if b"PADDLE_TRAINER_ID=1" in env:
                 print(f"GPU-aaaa, {{pid}}, 512")
                 print(f"GPU-bbbb, {{pid}}, 256")
+            if b"NEIGHBOR_ON_THE_GPU=1" in env:
+                print(f"GPU-aaaa, {{pid}}, 3000")
         print("GPU-aaaa, 99999999, [Insufficient Permissions]")
     sys.stdout.flush()
     if "-lms" not in sys.argv:
@@ -67,6 +74,32 @@ def test_memory_is_by_rank_and_use_by_gpu(bench, smi, wait):
     record = bench.ended(job)
     assert record.peak_gpu_bytes == {"1": 768 * 1024**2}
     assert record.killed == 0
+
+
+@pytest.mark.process
+def test_failed_command_records_the_processes_on_its_gpus(bench, smi, wait):
+    go = bench.root / "go"
+    text = f"PADDLE_TRAINER_ID=1 bash -c 'until [ -e \"{go}\" ]; do sleep 0.05; done; exit 1'"
+    neighbor = subprocess.Popen(["sleep", "300"], env={"PATH": os.environ["PATH"], "NEIGHBOR_ON_THE_GPU": "1"})
+    try:
+        job = bench.job(text)
+        bench.call("start", job, env={"PATH": f"{smi}:{os.environ['PATH']}"})
+        samples = job / "samples.jsonl"
+        wait(lambda: samples.exists() and '"gpu": {"1": ' in samples.read_text(), "a sample of the GPU's memory")
+        go.touch()
+        record = bench.ended(job)
+    finally:
+        neighbor.kill()
+        neighbor.wait()
+    if str(Path("/proc/self/ns/pid").readlink()) != FIRST_NAMESPACE:
+        assert record.gpu_processes == (), "pids of another namespace"
+        return
+    other = record.gpu_processes[0]
+    assert (other.pid, other.gpu, other.is_own, other.rank) == (neighbor.pid, 0, False, -1)
+    assert (other.size_bytes, other.total_bytes) == (3000 * 1024**2, 4096 * 1024**2)
+    assert other.command == f"sleep, user {pwd.getpwuid(os.getuid()).pw_name}"
+    own = {(process.gpu, process.is_own, process.rank, process.size_bytes) for process in record.gpu_processes[1:]}
+    assert own == {(0, True, 1, 512 * 1024**2), (1, True, 1, 256 * 1024**2)}
 
 
 def test_gpu_readings_are_empty_without_nvidia_smi(monkeypatch):
@@ -119,6 +152,50 @@ def test_a_gpu_that_a_process_has_left_no_longer_counts(piped, monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: now + 60)
     piped.readers[1].say("GPU-bbbb, 7, 256\n")
     assert piped.read()[0] == {7: 256 * 1024**2}
+
+
+@pytest.fixture
+def neighbors():
+    """Processes of this machine: of no run, and of a job of run r1."""
+    env = {"PATH": os.environ["PATH"]}
+    jobs = [{}, {"TIPCFLOW_JOB": "r1/train/1"}, {"TIPCFLOW_JOB": "r10/train/1"}]
+    made = [subprocess.Popen(["sleep", "300"], env={**env, **job}) for job in jobs]
+    yield made
+    for one in made:
+        one.kill()
+        one.wait()
+
+
+def test_processes_on_the_jobs_gpus(piped, neighbors, monkeypatch):
+    monkeypatch.setattr("tipcflow.remote.runner.gpu.sees_whole_machine", lambda: True)
+    monkeypatch.setattr(piped, "tool", "/nowhere/nvidia-smi")
+    none, of_run, of_other_run = (one.pid for one in neighbors)
+    piped.readers[0].say("GPU-aaaa, 7, 512\nGPU-bbbb, 7, 256\nGPU-cccc, 7, 256\n")
+    piped.readers[1].say(f"GPU-bbbb, {os.getpid()}, 300\nGPU-bbbb, {os.getpid()}, 200\nGPU-cccc, {none}, 9\n")
+    piped.read()
+    piped.learn({os.getpid(): "4"})
+    piped.readers[1].say(f"GPU-bbbb, {os.getpid()}, 100\nGPU-aaaa, {none}, 70\nGPU-bbbb, {of_other_run}, 80\n")
+    piped.readers[1].say(f"GPU-aaaa, {of_run}, 60\nGPU-aaaa, 0, 5\nGPU-aaaa, 999999999, 5\n")
+    found = piped.holders(1, "r1", {os.getpid()})
+    keys = ("gpu", "pid", "is_own", "rank")
+    assert [tuple(entry[key] for key in keys) for entry in found] == [
+        (1, of_other_run, False, -1),
+        (0, none, False, -1),
+        (0, of_run, True, -1),
+        (1, os.getpid(), True, 4),
+    ]
+    assert [entry["size_bytes"] >> 20 for entry in found] == [80, 70, 60, 200]
+    assert {entry["total_bytes"] for entry in found if not entry["is_own"]} == {0}, "nvidia-smi failed"
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 60)
+    assert [entry["pid"] for entry in piped.holders(1, "r1", {os.getpid()})] == [os.getpid()], "they left"
+
+
+def test_pids_of_another_namespace_are_not_recorded(piped, neighbors, monkeypatch):
+    monkeypatch.setattr(os, "readlink", lambda _: "pid:[4026532695]")
+    piped.readers[0].say("GPU-aaaa, 7, 512\n")
+    piped.readers[1].say(f"GPU-aaaa, {neighbors[0].pid}, 70\n")
+    assert piped.holders(1, "r1", set()) == []
 
 
 def test_recorded_lines_of_a_gpu_are_read(piped):
