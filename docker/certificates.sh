@@ -99,7 +99,9 @@ worker)
     cp "$folder/ca.crt" "$work/ca"
     put "$work/ca" "$bundle/.secrets/ca_crt"
     if [ ! -e "$bundle/.env" ]; then
-        printf 'MAIN_HOST=%s\nWORKER_HOST=%s\nTIPCFLOW_SECRETS=./.secrets\n' "$main" "$1" >"$bundle/.env"
+        # Without COMPOSE_FILE, docker-compose would take the file of the main machine, in the same checkout.
+        printf 'MAIN_HOST=%s\nWORKER_HOST=%s\nCOMPOSE_FILE=compose.worker.yaml\nTIPCFLOW_SECRETS=./.secrets\n' \
+            "$main" "$1" >"$bundle/.env"
     fi
     for name in "${same[@]}"; do
         # The last line counts, as for docker-compose.

@@ -64,7 +64,7 @@ key_pair() {
         if [ -n "$(value "$1")" ]; then
             value "$1" | base64 -d | keep "$1"
         elif [ -n "$(value "$1_PUB")" ]; then
-            echo "error: $file has $1_PUB, but the private key $path is missing" >&2
+            echo "error: $file has $1_PUB, but the private key $path is missing; copy it back, or remove the line for a new pair" >&2
             exit 2
         else
             ssh-keygen -q -t ed25519 -N '' -C "$2" -f "$work/$1"

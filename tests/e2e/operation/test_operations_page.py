@@ -54,12 +54,8 @@ def test_components_are_checked_and_new_work_is_stopped(deployment: Deployment) 
 
 
 def test_metrics_require_the_token_that_was_added(deployment: Deployment) -> None:
-    add, query = blocks("Metrics and alerts")[0].splitlines()
-    deployment.run(add)
-    shown = deployment.run("airflow connections get tipcflow_metrics --output json")
-    token = shown.partition('"password": "')[2].partition('"')[0]
-    query = query.replace("http://localhost:8080", deployment.scheduler.stack.url)
-    assert "tipcflow_queue_length 0.0" in deployment.run(query, TOKEN=token)
+    steps = blocks("Metrics and alerts")[0].replace("http://localhost:8080", deployment.scheduler.stack.url)
+    assert "tipcflow_queue_length 0.0" in deployment.run(steps)
     refused = httpx.get(f"{deployment.scheduler.stack.url}/certification/metrics", timeout=30)
     assert refused.status_code == 401
 

@@ -1,4 +1,4 @@
-"""The commands of docs/operations.md, for tests that run them."""
+"""The commands of docs/operations.md and other pages, for tests that run them."""
 
 import os
 import re
@@ -10,9 +10,9 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "operations.md"
 
 
-def blocks(heading: str) -> list[str]:
+def blocks(heading: str, page: Path = PAGE) -> list[str]:
     """The code blocks of a section, without its subsections, as a user would copy them."""
-    text = PAGE.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     found = re.search(rf"(?ms)^#+ {re.escape(heading)}\n(.*?)(?=^#+ |\Z)", text)
     assert found, heading
     return [re.sub(r"(?m)^ {4}", "", code) for code in re.findall(r"(?ms)^ *```\n(.*?)^ *```", found[1])]

@@ -17,8 +17,10 @@ ROOT = Path(__file__).parents[3]
 AIRFLOW = ("init", "api-server", "scheduler", "dag-processor", "triggerer", "worker")
 
 
-def compose(root: Path, env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [need("docker-compose"), "--env-file", str(env_file), "-f", "docker-compose.yaml", *arguments]
+def compose(root: Path, env_file: Path | None, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run docker-compose with docker-compose.yaml and the file of settings; without it, with those of .env."""
+    chosen = ["--env-file", str(env_file), "-f", "docker-compose.yaml"] if env_file else []
+    command = [need("docker-compose"), *chosen, *arguments]
     clean = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     return subprocess.run(command, cwd=root, env=clean, capture_output=True, text=True, timeout=240)
 

@@ -74,7 +74,9 @@ def test_worker_gets_the_secrets_that_its_file_names(certificates: Certificates,
     assert environment["TIPCFLOW_SIGNING_KEY"] == "/run/secrets/signing_key"
     assert not given & {"airflow_fernet_key", "airflow_jwt_secret", "postgres_password"}
     env = (certificates.folder / "gpu-1/.env").read_text()
-    assert env == "MAIN_HOST=localhost\nWORKER_HOST=gpu-1\nTIPCFLOW_SECRETS=./.secrets\n"
+    file = "COMPOSE_FILE=compose.worker.yaml\n"
+    assert env == f"MAIN_HOST=localhost\nWORKER_HOST=gpu-1\n{file}TIPCFLOW_SECRETS=./.secrets\n"
+    assert (root / "compose.worker.yaml").is_file()
 
 
 def test_worker_has_the_ports_and_the_version_of_the_main_machine(
@@ -89,7 +91,9 @@ def test_worker_has_the_ports_and_the_version_of_the_main_machine(
     (checkout / ".env").write_text(f"AIRFLOW_PORT=8081\nPOSTGRES_PORT=\nTLS_PORT=2443\n{settings}")
     for words in (("server", "localhost"), ("worker", "gpu-1")):
         assert made.make(*words).returncode == 0
-    names = "MAIN_HOST=localhost\nWORKER_HOST=gpu-1\nTIPCFLOW_SECRETS=./.secrets\n"
+    names = (
+        "MAIN_HOST=localhost\nWORKER_HOST=gpu-1\nCOMPOSE_FILE=compose.worker.yaml\nTIPCFLOW_SECRETS=./.secrets\n"
+    )
     assert env.read_text() == f"{names}{settings}"
     with env.open("a") as file:
         file.write("WORKER_CONCURRENCY=2\n")

@@ -154,7 +154,11 @@ def test_missing_private_key_is_not_replaced(root: Path, env: Mapping[str, str],
     path.write_text(f"NODE_LOGIN_KEY_PUB={env['NODE_LOGIN_KEY_PUB']}\n")
     result = make(root, path)
     assert result.returncode == 2
-    assert "has NODE_LOGIN_KEY_PUB, but the private key" in result.stderr
+    private = tmp_path / ".secrets" / "node_login_key"
+    assert (
+        f"has NODE_LOGIN_KEY_PUB, but the private key {private} is missing; copy it back, or remove"
+        in result.stderr
+    )
 
 
 def test_no_secret_is_printed(root: Path, tmp_path: Path) -> None:

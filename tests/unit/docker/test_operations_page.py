@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import yaml
 from tests.support import postgres
 from tests.support.installed.operations_page import PAGE, ROOT, blocks, commands, shell
 from tests.support.programs import need
@@ -62,6 +63,24 @@ def test_commands_of_tipcflow_exist() -> None:
         assert command in groups[group].commands, f"tipcflow {group} {command}"
 
 
+def test_commands_without_a_subcommand_need_none() -> None:
+    groups = get_command(app).commands  # type: ignore[attr-defined]
+    used = set(re.findall(r"`tipcflow ([a-z]+)(?:`| -)", PAGE.read_text()))
+    assert {"runs", "nodes"} < used
+    # Roles have names of the same form.
+    for name in used & set(groups):
+        assert not groups[name].no_args_is_help, f"tipcflow {name}"
+
+
+def test_every_secret_of_docker_compose_has_its_rotation() -> None:
+    section = re.search(r"(?ms)^## A secret leaked\n(.*?)^## ", PAGE.read_text())
+    assert section
+    table = [line for line in section[1].splitlines() if line.startswith("|")]
+    for name in yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["secrets"]:
+        if name != "signing_key_pub":
+            assert any(f"`{name}`" in line.split("|")[1] for line in table), name
+
+
 def test_airflows_database_is_restored_with_its_privileges(server: Server) -> None:
     server.sql("airflow", "CREATE TABLE dag_run AS SELECT 1 AS id")
     server.sql("airflow", 'REVOKE CONNECT ON DATABASE "airflow" FROM PUBLIC')
@@ -79,7 +98,7 @@ def test_airflows_database_is_restored_with_its_privileges(server: Server) -> No
 
 
 def test_space_is_freed_in_a_full_database(server: Server) -> None:
-    (block,) = blocks("The metrics database is full or unreachable")
+    _, block = blocks("The metrics database is full or unreachable")
     assert block.count("rollup") == 2
     server.run(block)
 
@@ -135,6 +154,21 @@ def test_only_named_secrets_are_rotated(rotation: Server) -> None:
     after = secrets(rotation)
     changed = {name for name in before if before[name] != after[name]}
     assert (changed, set(after)) == ({"airflow_jwt_secret", "airflow_secret_key"}, set(before))
+
+
+def test_both_fernet_keys_exist_until_the_rotation_ends(rotation: Server) -> None:
+    before = secrets(rotation)["airflow_fernet_key"]
+    (rotation.folder / "docker-compose").write_text(
+        '#!/bin/sh\nif [ "$1" = run ]; then echo "$AIRFLOW__CORE__FERNET_KEY"; exit 1; fi\n'
+    )
+    steps = blocks("Fernet key")[1]
+    with pytest.raises(AssertionError, match=before):
+        rotation.run(steps)
+    kept = secrets(rotation)
+    assert kept["airflow_fernet_key.old"] == before != kept["airflow_fernet_key"]
+    # The command is repeated after it failed.
+    assert rotation.run(steps[steps.index("old=") :].replace("docker-compose run", "true")) == ""
+    assert secrets(rotation) == kept
 
 
 def test_password_of_the_database_is_that_of_the_new_file(rotation: Server) -> None:
