@@ -135,12 +135,13 @@ def report(result: Result, pins: Pins, accepted: Mapping[str, str]) -> tuple[lis
             )
             lines.append(f"{name} {version} ({files}): {known['id']} {word}")
             failures += bool(fixes and not reason)
-    if result.unknown:
-        names = sorted(set(result.unknown))
-        lines.append(
-            f"not in the database: {', '.join(names[:8])}{', …' if len(names) > 8 else ''} ({len(names)})"
-        )
     return lines, failures
+
+
+def left_out(unknown: Sequence[str]) -> str:
+    """Return which packages the database does not have; '' if it has all."""
+    names = sorted(set(unknown))
+    return f"not in the database: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}" if names else ""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -164,9 +165,11 @@ def main(arguments: Sequence[str]) -> int:
         # First what was found: another batch without a response does not hide a vulnerability.
         found = [package for _, result in done for package in result.found]
         unknown = [name for _, result in done for name in result.unknown]
-        lines, failures = report(Result("", found, unknown), pins, accepted)
-        count = sum(len(batch) for batch, _ in done)
+        lines, failures = report(Result("", found), pins, accepted)
+        count = sum(len(batch) for batch, _ in done) - len(unknown)
         print("\n".join([*lines, f"{count} packages audited; vulnerabilities to fix: {failures}"]))
+        if missing := left_out(unknown):
+            print(f"\n==== NOT AUDITED: {len(unknown)} of {len(pins)} packages: {missing} ====\n")
     if problem:
         print(f"\n==== NOT AUDITED: no database of vulnerabilities is reachable: {problem} ====\n")
     elif problem := next((result.problem for _, result in queried if result.problem), ""):

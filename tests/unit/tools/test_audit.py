@@ -96,7 +96,8 @@ def test_accepted_and_unfixed_vulnerabilities_are_reported(audit: Audit, tool: M
 def test_packages_that_the_database_lacks_are_named(audit: Audit) -> None:
     assert audit({"flask": []}) == (
         0,
-        "not in the database: numpy (1)\n3 packages audited; vulnerabilities to fix: 0\n",
+        "1 packages audited; vulnerabilities to fix: 0\n"
+        "\n==== NOT AUDITED: 2 of 3 packages: not in the database: numpy ====\n\n",
     )
 
 
