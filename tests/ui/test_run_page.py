@@ -26,7 +26,7 @@ from tipcflow.domain import (
 from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument, JudgementDocument
-from tipcflow.execute.allocation.hold import waiting_message
+from tipcflow.execute.allocation.client import place_of, waiting_message
 from tipcflow.execute.verdict.run_data import load_run
 from tipcflow.remote.slurm.output import jobs_in
 from tipcflow.report import certificate
@@ -212,13 +212,21 @@ def test_page_shows_the_place_in_the_queue_of_slurm(browser: TestClient, store: 
         ),
     )
     _, pending, _ = jobs_in(SQUEUE.read_text())
-    asyncio.run(report_wait(logging.getLogger(__name__), run.id, waiting_message(cluster, pending, (2, 5))))
-    shown = "waiting for Slurm job 2, position 2 of 5 in partition gpu, reason Resources, expected start"
+    place = place_of(cluster, pending, "5\n2\n7\n")
+    asyncio.run(report_wait(logging.getLogger(__name__), run.id, waiting_message(place)))
+    shown = "waiting for Slurm job 2, position 2 of 3 in partition gpu, reason Resources, expected start"
     before = read(page(browser, run)).text
     assert f"{shown} 2026-11-26 10:16" in before
     assert "Waits for an allocation by Slurm" not in before
     now = store.now()
     store.documents.put(run.id, AllocationWaitDocument(since=now, until=now + 600))
     after = read(page(browser, run)).text
-    assert "Waits for an allocation by Slurm. The last event below has its position in the queue" in after
+    assert "Waits for an allocation by Slurm: its place in the queue is not known yet." in after
     assert f"{shown} 2026-11-26 10:16" in after
+    store.documents.change(run.id, AllocationWaitDocument, place=place)
+    seen = read(page(browser, run))
+    waits = (
+        "Waits for an allocation by Slurm: job 2, position 2 of 3 in the queue, partition gpu, reason Resources"
+    )
+    assert f"{waits}, expected start 2026-11-26 10:16" in seen.text
+    assert "/certification/nodes#queue" in seen.attributes("a", "href")

@@ -190,6 +190,9 @@ class AcquireOperator(RunOperator):
         from tipcflow.execute.allocation.hold import release, timeout_message
         from tipcflow.execute.run.phases import prepare_nodes
 
+        wait_s = ctx.request.waits_s(ctx.policy)
+        # Before the request, which adds the place in Slurm's queue.
+        ctx.store.documents.put(ctx.run_id, AllocationWaitDocument(since=since, until=since + wait_s))
         try:
             why = ctx.allocate()
         except TipcflowError as error:
@@ -200,13 +203,11 @@ class AcquireOperator(RunOperator):
             trace_wait(ctx.run_id, since, ctx.now())
             prepare_nodes(replace(ctx))
             return
-        wait_s = ctx.request.waits_s(ctx.policy)
         if since + wait_s <= ctx.now():
             release(ctx.store, ctx.run_id, ctx.connect)
             reason = timeout_message(wait_s, why)
             ctx.store.runs.finish(ctx.run_id, Status.INFRA_FAILURE, reason, time.time())
             raise InfraError(reason)
-        ctx.store.documents.put(ctx.run_id, AllocationWaitDocument(since=since, until=since + wait_s))
         ctx.note(why)
         known = ctx.store.documents.get(ctx.run_id, AllocationDocument)
         trigger = AllocationTrigger(

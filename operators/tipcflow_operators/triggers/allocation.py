@@ -8,11 +8,12 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tipcflow.domain import Cluster
-from tipcflow.execute.allocation.hold import waiting_message
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument, SlurmPlace
+from tipcflow.execute.allocation.client import place_of, waiting_message
 from tipcflow_operators.airflow.log_fields import name_fields
 from tipcflow_operators.countdown import Countdown
 from tipcflow_operators.triggers.slurm_queue import queue_of
-from tipcflow_operators.triggers.waits import SETTLE_S, report_wait
+from tipcflow_operators.triggers.waits import QUERY_S, SETTLE_S, report_wait
 
 # An allocation without its run is idle until the next query.
 POLL_S = 10.0
@@ -55,20 +56,35 @@ class AllocationTrigger(BaseTrigger):
         end = Countdown(self.until)
         while not await end.over():
             try:
-                why = await self._waits(start)
+                place = await self._place(start)
             except Exception as error:
                 self.log.warning("cannot read the queue of Slurm: %r", error)
             else:
-                if not why:
+                if place is None:
                     break
-                if why != self.logged:
+                if (why := waiting_message(place)) != self.logged:
                     await report_wait(self.log, self.run_id, why)
+                    await self._keep(place)
                     self.logged = why
             await asyncio.sleep(POLL_S * random.uniform(0.7, 1.3))
         yield TriggerEvent({"since": self.since})
 
-    async def _waits(self, start: float) -> str:
-        """Return what the run waits for; '' if its job does not wait any more."""
+    async def _place(self, start: float) -> SlurmPlace | None:
+        """Return the place of the run's job in the queue; None if the job does not wait any more."""
         queue = await queue_of(self.cluster, start)
         job = queue.waiting(self.job_name)
-        return waiting_message(self.cluster, job, queue.place(job)) if job else ""
+        return place_of(self.cluster, job, queue.pending) if job else None
+
+    async def _keep(self, place: SlurmPlace) -> None:
+        """Add the place to the record of the wait, which the page Nodes shows."""
+        try:
+            await asyncio.wait_for(asyncio.to_thread(_change, self.run_id, place), QUERY_S)
+        except Exception as error:
+            self.log.warning("the place in the queue of Slurm could not be stored: %r", error)
+
+
+def _change(run: str, place: SlurmPlace) -> None:
+    from tipcflow.store.polls.pool import poll_store
+
+    with poll_store() as store:
+        store.documents.change(run, AllocationWaitDocument, place=place)

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from tipcflow.domain import Cluster
 from tipcflow.execute.allocation.client import login_node
 from tipcflow.remote.slurm import commands
-from tipcflow.remote.slurm.output import SlurmJob, jobs_in, position_in
+from tipcflow.remote.slurm.output import SlurmJob, jobs_in
 from tipcflow.transport import Completed
 from tipcflow_operators.airflow.async_connect import connect_async
 
@@ -27,10 +27,6 @@ class Queue:
     def waiting(self, name: str) -> SlurmJob | None:
         """Return the oldest waiting job of that name; None without one."""
         return next((job for job in self.jobs if job.name == name and job.is_waiting), None)
-
-    def place(self, job: SlurmJob) -> tuple[int, int]:
-        """Return the position of a job from 1, 0 if unknown, and the number of pending jobs."""
-        return position_in(self.pending, job.id)
 
 
 class _Shared:

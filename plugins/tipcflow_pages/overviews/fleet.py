@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 
-from tipcflow.domain.numbers.units import iso
+from tipcflow.domain.numbers.units import counted, iso
 from tipcflow.execute.overview.flaky import LONGEST
 from tipcflow.execute.overview.node_history import HISTORY_DAYS, recent_node_history
 from tipcflow.execute.overview.nodes import HOUR_S, LONGEST_H, load_nodes
@@ -58,6 +58,7 @@ def nodes(
         "nodes.html",
         title="Nodes - Certification",
         overview=overview,
+        waits=_waits(overview),
         history=recent_node_history(store, cluster=cluster, days=history) if history else None,
         advice=advice,
         change_text=change_text,
@@ -94,6 +95,16 @@ def node_history_facts(store: StoreDep, cluster: str = "", days: Days = HISTORY_
     """Return which nodes are slower than before, and since when."""
     text = json.dumps(plain(recent_node_history(store, cluster=cluster, days=days)), allow_nan=False)
     return Response(text, media_type="application/json", headers=HEADERS)
+
+
+def _waits(overview: NodesOverview) -> str:
+    """Return how many runs wait for what; '' if none waits."""
+    lines = [
+        f"{counted(len(rows), 'run')} {'waits' if len(rows) == 1 else 'wait'} for {what}"
+        for rows, what in ((overview.queue, "slots"), (overview.slurm, "an allocation by Slurm"))
+        if rows
+    ]
+    return ", ".join(lines)
 
 
 def _time(text: str) -> float | None:

@@ -39,7 +39,7 @@ def collect_context(store: "Store", data: RunData, home: Path) -> PageContext:
         excerpts=tuple(_excerpts(data, folder, files, kept)),
         airflow=dag_run_path(data.run.id),
         waiting=waiting,
-        in_slurm=data.run.status is None and waiting is None and data.run.id in store.queue.waiting(),
+        in_slurm=store.queue.in_slurm().get(data.run.id) if data.run.status is None else None,
     )
 
 

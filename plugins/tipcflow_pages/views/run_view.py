@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from tipcflow.domain import CheckResult, StepKind
 from tipcflow.domain.numbers.units import counted, duration, utc
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.execute.comparison.predecessors import Predecessors
 from tipcflow.report import verify
 from tipcflow.report.again import LOCAL, rerun_command
@@ -33,7 +34,7 @@ class PageContext:
     Attributes:
         airflow: path of the run's DAG run in Airflow's UI; '' for none.
         waiting: its place in the queue for slots; None if it does not wait.
-        in_slurm: whether it waits for an allocation by Slurm.
+        in_slurm: its wait for an allocation by Slurm; None if it does not wait for one.
         excerpts: (step, node or leg, file, last log lines) of failures.
     """
 
@@ -42,7 +43,7 @@ class PageContext:
     excerpts: tuple[tuple[str, str, str, str], ...] = ()
     airflow: str = ""
     waiting: Waiting | None = None
-    in_slurm: bool = False
+    in_slurm: AllocationWaitDocument | None = None
 
 
 class RunView:
@@ -59,7 +60,7 @@ class RunView:
     @property
     def is_queued(self) -> bool:
         """Whether the run waits for slots, or for an allocation by Slurm."""
-        return self.around.waiting is not None or self.around.in_slurm
+        return self.around.waiting is not None or self.around.in_slurm is not None
 
     @property
     def running(self) -> bool:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.stories import a_run, open_store
 
 from tipcflow.domain import Cluster, Node, SlurmSource, SlurmStep
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument, SlurmPlace
 from tipcflow.execute.events import latest_events
 from tipcflow.transport import Completed
 from tipcflow_operators.triggers import allocation as triggers
@@ -99,11 +101,18 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_trigger_fires_when_the_job_has_its_nodes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with open_store(tmp_path / "tipcflow.db") as store:
+        store.runs.create(a_run("mine"))
+        store.documents.put("mine", AllocationWaitDocument(since=5.0, until=6.0))
     login = Login(PENDING, OSError("connection lost"), PENDING, RUNNING)
     event, trigger = fired(login, monkeypatch)
     assert event == {"since": 5.0}
     assert trigger.logged == "waiting for Slurm job 7, position 2 of 2 in partition gpu, reason Priority"
     assert [event.text for event in latest_events(tmp_path, "mine", 4096)] == [trigger.logged]
+    with open_store(tmp_path / "tipcflow.db") as store:
+        place = SlurmPlace(job="7", partition="gpu", position=2, pending=2, reason="Priority")
+        expected = AllocationWaitDocument(since=5.0, until=6.0, place=place)
+        assert store.documents.get("mine", AllocationWaitDocument) == expected
     assert {(node.connection, node.slurm and node.slurm.login) for node in login.nodes} == {("hpc_login", True)}
 
 

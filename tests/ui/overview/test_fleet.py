@@ -11,6 +11,7 @@ from tests.ui.html_text import Seen, read
 
 from tipcflow.domain import Status
 from tipcflow.domain.quarantine.entry import Quarantine
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument, SlurmPlace
 from tipcflow.domain.run.drains import Drain, DrainsDocument
 from tipcflow.domain.run_documents import AbDocument
 from tipcflow.store import Store
@@ -81,6 +82,41 @@ def test_expected_start_of_a_waiting_run_is_shown(browser: TestClient, machine: 
     assert "Waits for slots: position 1 in the queue, expected start 2" in own
     listed = look(browser, "runs").text
     assert "waiting" in listed
+
+
+def test_runs_in_the_queue_of_slurm_are_in_its_order(
+    browser: TestClient, machine: TestClient, store: Store
+) -> None:
+    now = store.now()
+    places = {
+        "later": SlurmPlace(job="12", partition="gpu", position=10, pending=11, reason="Priority"),
+        "sooner": SlurmPlace(
+            job="11", partition="<gpu>", position=2, pending=2, reason="Resources", starts=1_795_688_194.0
+        ),
+        "submitted": None,
+        "next": SlurmPlace(job="13", partition="gpu", position=9, pending=11),
+        "ended": SlurmPlace(job="14", partition="gpu", position=1, pending=11),
+    }
+    for run, place in places.items():
+        until = now - 1 if run == "ended" else now + 600
+        store.runs.create(a_run(run, created_at=now - 60, cluster="hpc"))
+        store.documents.put(run, AllocationWaitDocument(since=now - 30, until=until, place=place))
+    seen = look(browser, "nodes?cluster=hpc")
+    assert "4 runs wait for an allocation by Slurm" in seen.text
+    assert "2 of 2" in seen.text
+    assert "<gpu> 11 Resources" in seen.text
+    assert "2026-11-26 10:16" in seen.text
+    assert "10 of 11" in seen.text
+    assert "No run waits" not in seen.text
+    links = [link.rpartition("/")[2] for link in seen.attributes("a", "href") if "/runs/" in link]
+    assert links == ["submitted", "sooner", "next", "later"]
+    assert "Slurm" not in look(browser, "nodes?cluster=other").text
+    listed = machine.get("/certification/api/nodes").json()["slurm"]
+    assert [(row["run"], row["job"], row["position"]) for row in listed][1:] == [
+        ("sooner", "11", 2), ("next", "13", 9), ("later", "12", 10),
+    ]  # fmt: skip
+    assert listed[1]["expected_start_at"] == 1_795_688_194.0
+    assert "2026-11-26 10:16" in look(browser, "today").text
 
 
 def test_the_period_of_nodes_is_in_the_url(browser: TestClient, machine: TestClient, store: Store) -> None:

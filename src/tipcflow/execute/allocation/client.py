@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from tipcflow.domain import Cluster, ConfigError, InfraError, Node, SlurmStep, SshTarget
+from tipcflow.domain.numbers.units import utc_minute
+from tipcflow.domain.run.allocation_wait import SlurmPlace
 from tipcflow.execute.node.link import Connect
 from tipcflow.remote.slurm import commands
 from tipcflow.remote.slurm.output import (
@@ -93,7 +95,9 @@ class SlurmClient:
         if passing:
             return self._appeared(name, message)
         if key := key_of(message):
-            raise ConfigError(f"Slurm refuses the request: {message}", file=self._cluster.name, key=key)
+            refused = nodes if key == "nodes" else getattr(self._cluster.slurm, key)
+            refusal = f"Slurm refuses the request: {message}"
+            raise ConfigError(refusal, file=self._cluster.name, key=key, found=str(refused))
         raise InfraError(f"Slurm refuses the request: {message}")
 
     def _appeared(self, name: str, message: str) -> str:
@@ -107,9 +111,9 @@ class SlurmClient:
                 raise InfraError(f"Slurm did not accept the request: {message}", passing=True)
             time.sleep(POLL_S)
 
-    def position(self, job: str) -> tuple[int, int]:
-        """Return (position from 1, number of pending jobs) of the partition; (0, n) if the job is not listed."""
-        return position_in(self._text(commands.pending(self._cluster), "list its queue"), job)
+    def place(self, job: SlurmJob) -> SlurmPlace:
+        """Return the place of a waiting job in the queue of the partition."""
+        return place_of(self._cluster, job, self._text(commands.pending(self._cluster), "list its queue"))
 
     def nodes(self, nodelist: str) -> list[SlurmNode]:
         """Return the nodes of an allocation."""
@@ -159,6 +163,32 @@ class SlurmClient:
         if self._transport is None:
             self._transport = self._connect(login_node(self._cluster))
         return do(self._transport)
+
+
+def place_of(cluster: Cluster, job: SlurmJob, pending: str) -> SlurmPlace:
+    """Return the place of a waiting job; `pending` is what `commands.pending` printed."""
+    position, count = position_in(pending, job.id)
+    return SlurmPlace(
+        job=job.id,
+        partition=cluster.slurm.partition if cluster.slurm else "",
+        position=position,
+        pending=count,
+        reason="" if job.reason == "None" else job.reason,
+        starts=job.starts,
+    )
+
+
+def waiting_message(place: SlurmPlace) -> str:
+    """Return one line about a job in Slurm's queue."""
+    words = [f"waiting for Slurm job {place.job}"]
+    if place.position:
+        partition = f" in partition {place.partition}" if place.partition else ""
+        words.append(f"position {place.position} of {place.pending}{partition}")
+    if place.reason:
+        words.append(f"reason {place.reason}")
+    if place.starts is not None:
+        words.append(f"expected start {utc_minute(place.starts)}")
+    return ", ".join(words)
 
 
 # Exit codes of `timeout`.

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Cluster, InfraError, Plan, SlurmStep
-from tipcflow.domain.numbers.units import limit, utc_minute
-from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
+from tipcflow.domain.numbers.units import limit
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument, SlurmPlace
 from tipcflow.domain.run_documents import ClusterDocument
-from tipcflow.execute.allocation.client import LOGIN, SlurmClient
+from tipcflow.execute.allocation.client import LOGIN, SlurmClient, waiting_message
 from tipcflow.execute.allocation.document import AllocationDocument
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.resolve.resolve import Resolved
@@ -98,6 +98,7 @@ class Allocation:
         self._nodes = nodes
         self._nodelist = nodelist
         self._note = note
+        self._place: SlurmPlace | None = None
 
     def __enter__(self) -> "Allocation":
         return self
@@ -116,7 +117,7 @@ class Allocation:
         if job.is_running:
             return job, ""
         if job.is_waiting:
-            return None, waiting_message(self._cluster, job, self._client.position(job.id))
+            return None, waiting_message(self._keep_place(job))
         if job.state not in UNUSED:
             raise InfraError(f"Slurm job {job.id} is {job.state} before it had nodes ({job.reason})")
         return None, f"Slurm job {job.id} ended before the run used its nodes ({job.ended_by})"
@@ -207,27 +208,17 @@ class Allocation:
         step = known.root.nodes[0].slurm if known else None
         return step is not None and step.job == document.job
 
+    def _keep_place(self, job: SlurmJob) -> SlurmPlace:
+        """Return the place of a waiting job, and add it to the record of the wait, if there is one."""
+        place = self._client.place(job)
+        if place != self._place:
+            self._store.documents.change(self._run, AllocationWaitDocument, place=place)
+            self._place = place
+        return place
+
     def _keep(self, document: AllocationDocument, job: str) -> None:
         if document.job != job:
             self._store.documents.put(self._run, document.model_copy(update={"job": job}))
-
-
-def waiting_message(cluster: Cluster, job: SlurmJob, place: tuple[int, int]) -> str:
-    """Return one line about a job in Slurm's queue.
-
-    Args:
-        place: its position from 1, and the number of pending jobs; position 0 if it is unknown.
-    """
-    words = [f"waiting for Slurm job {job.id}"]
-    position, count = place
-    partition = cluster.slurm.partition if cluster.slurm else ""
-    if position:
-        words.append(f"position {position} of {count}{f' in partition {partition}' if partition else ''}")
-    if job.reason not in ("", "None"):
-        words.append(f"reason {job.reason}")
-    if job.starts is not None:
-        words.append(f"expected start {utc_minute(job.starts)}")
-    return ", ".join(words)
 
 
 def try_to_hold(
@@ -366,9 +357,7 @@ def _await(
             note(why)
             reported = why
         if time.monotonic() >= deadline:
-            raise InfraError(
-                timeout_message(wait_s, why), hint="--wait-minutes, or `lease_wait_minutes` of the policy"
-            )
+            raise InfraError(timeout_message(wait_s, why), hint="--wait-minutes, or `lease_wait_s` of the policy")
         if cancel.wait(min(pause, max(0.1, deadline - time.monotonic()))):
             raise InfraError("stopped while waiting for an allocation")
 

@@ -1,4 +1,4 @@
-"""Loads the overview of nodes and of the queue for their slots."""
+"""Loads the overview of nodes and of the runs that wait for them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ from tipcflow.report.overview.nodes import (
     HeldSlot,
     NodeRow,
     NodesOverview,
+    SlurmWaiting,
     Waiting,
     busy_share,
     expected_starts,
@@ -61,6 +62,7 @@ def load_nodes(
         nodes=_nodes(store, uses, since, until, rated=now - days * DAY_S, cluster=cluster),
         slots=_slots(store, active, now),
         queue=tuple(waiting for waiting in load_queue(store, active, now) if cluster in ("", waiting.cluster)),
+        slurm=tuple(waiting for waiting in load_slurm_queue(store) if cluster in ("", waiting.cluster)),
         drained=_drained(store, cluster),
     )
 
@@ -162,3 +164,27 @@ def load_queue(store: "Store", active: Sequence["Active"], now: float) -> list[W
             )
         )
     return waiting
+
+
+def load_slurm_queue(store: "Store") -> list[SlurmWaiting]:
+    """Return the runs that wait for an allocation by Slurm: by cluster and partition, in Slurm's order."""
+    waits = store.queue.in_slurm()
+    runs = store.runs.known(sorted(waits)) if waits else {}
+    rows = []
+    for name, run in runs.items():
+        own = {
+            "run": name,
+            "chain": run.chain,
+            "mode": run.mode,
+            "cluster": run.cluster,
+            "since": waits[name].since,
+        }
+        if (place := waits[name].place) is not None:
+            own |= place.model_dump(exclude={"starts"}) | {"expected_start_at": place.starts}
+        rows.append(SlurmWaiting.model_validate(own))
+    return sorted(rows, key=_place_in_slurm)
+
+
+def _place_in_slurm(row: SlurmWaiting) -> tuple[str, str, bool, int, float, str]:
+    """Runs without a known position come last."""
+    return row.cluster, row.partition, not row.position, row.position, row.since, row.run

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.numbers.changes import changes, origin_of
-from tipcflow.execute.overview.nodes import MOST_ACTIVE, load_queue
+from tipcflow.execute.overview.nodes import MOST_ACTIVE, load_queue, load_slurm_queue
 from tipcflow.report.overview.today import (
     DAY_S,
     GREEN,
@@ -84,6 +84,7 @@ def load_today(
     )  # fmt: skip
     active, total = store.states.active(MOST_ACTIVE)
     starts = {each.run: each.expected_start_at for each in load_queue(store, active, now)}
+    starts |= {each.run: each.expected_start_at for each in load_slurm_queue(store)}
     active = active[:_LISTED]
     stale = sorted((line for line in lines if line.created_at < oldest), key=lambda line: line.created_at)
     return Today(

@@ -89,6 +89,29 @@ class Waiting(_Model):
     expected_start_at: float | None
 
 
+class SlurmWaiting(_Model):
+    """A run that waits for an allocation by Slurm.
+
+    Attributes:
+        since: start of the wait, seconds since the epoch.
+        job: ID of its job; '' before Slurm has accepted the request.
+        partition, position, pending, reason: as of `SlurmPlace`.
+        expected_start_at: None if Slurm has not computed it.
+    """
+
+    run: str
+    chain: str
+    mode: str
+    cluster: str
+    since: float
+    job: str = ""
+    partition: str = ""
+    position: int = 0
+    pending: int = 0
+    reason: str = ""
+    expected_start_at: float | None = None
+
+
 class DrainedNode(_Model):
     """A node that gets no runs.
 
@@ -111,6 +134,7 @@ class NodesOverview(_Model):
         since, until: the period of bars and `busy`, seconds since the epoch.
         days: period of the rates and lost nodes.
         nodes: the worst first: highest lower bound of the rate of infrastructure failures.
+        queue, slurm: runs that wait for slots, and for an allocation by Slurm.
     """
 
     schema_version: int = 1
@@ -121,6 +145,7 @@ class NodesOverview(_Model):
     nodes: tuple[NodeRow, ...]
     slots: tuple[HeldSlot, ...]
     queue: tuple[Waiting, ...]
+    slurm: tuple[SlurmWaiting, ...] = ()
     drained: tuple[DrainedNode, ...] = ()
 
 

@@ -113,7 +113,8 @@ class Running(_Model):
     Attributes:
         started_at: start of its first step; None before it.
         waits: whether it waits for slots, or for an allocation by Slurm.
-        expected_start_at: of a run that waits for slots, by the expected ends of earlier runs; None for others.
+        expected_start_at: of a run that waits for slots by the expected ends of earlier runs, on Slurm that of
+            Slurm; None for others.
         expected_end_at: by the median of the chain's newest complete runs; None without one.
     """
 

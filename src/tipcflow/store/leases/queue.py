@@ -10,6 +10,7 @@ from sqlalchemy import delete, insert, select, update
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import Frozen, priority_of
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.store.base import Part, clock
 from tipcflow.store.leases.moves import Groups, candidate_slots, moves
 from tipcflow.store.leases.rows import (
@@ -18,6 +19,7 @@ from tipcflow.store.leases.rows import (
     Slot,
     all_leases,
     all_requests,
+    allocation_waits,
     before,
     in_order,
     leases_on,
@@ -171,6 +173,11 @@ class LeaseQueue(Part):
         """Return the runs that wait for slots, or for an allocation by Slurm, which have no place."""
         with self._read() as connection:
             return frozenset(waiting_since(connection, clock(connection)))
+
+    def in_slurm(self) -> dict[str, AllocationWaitDocument]:
+        """Return run -> record of its wait for an allocation by Slurm."""
+        with self._read() as connection:
+            return allocation_waits(connection, clock(connection))
 
     def drop_dead(self, now: float | None = None) -> list[str]:
         """Delete expired requests; return their runs."""

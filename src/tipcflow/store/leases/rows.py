@@ -131,16 +131,18 @@ def waiting_since(connection: Connection, now: float) -> dict[str, float]:
     Expired requests, and waits of controllers that died, do not count.
     """
     since = {request.run: request.created_at for request in all_requests(connection) if request.live(now)}
+    return since | {run: min(now, wait.since) for run, wait in allocation_waits(connection, now).items()}
+
+
+def allocation_waits(connection: Connection, now: float) -> dict[str, AllocationWaitDocument]:
+    """Return run -> record of its wait for an allocation by Slurm, without those of controllers that died."""
     query = (
         select(documents.c.run, documents.c.body)
         .join(runs, runs.c.id == documents.c.run)
         .where(runs.c.status.is_(None), documents.c.name == AllocationWaitDocument.NAME)
     )
-    for run, body in connection.execute(query):
-        wait = AllocationWaitDocument.load(run, body)
-        if now < wait.until:
-            since[run] = min(now, wait.since)
-    return since
+    waits = {run: AllocationWaitDocument.load(run, body) for run, body in connection.execute(query)}
+    return {run: wait for run, wait in waits.items() if now < wait.until}
 
 
 def _nodes(slots: Iterable[Slot]) -> list[str]:

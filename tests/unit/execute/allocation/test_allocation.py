@@ -1,6 +1,7 @@
 """A run's allocation, with fake programs of Slurm: requested once, adopted, waited for, ended."""
 
 import threading
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ from tests.support.stories import a_run
 from tests.unit.execute.allocation.conftest import CLUSTER, NAME, SBATCH, SCONTROL, SQUEUE, Login, Make
 
 from tipcflow.domain import Cluster, ConfigError, InfraError, SlurmStep, Status
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument, SlurmPlace
 from tipcflow.domain.run_documents import ClusterDocument
 from tipcflow.execute.allocation import client, hold
 from tipcflow.execute.allocation.document import AllocationDocument
@@ -18,6 +20,10 @@ from tipcflow.store.queries.operation import OperationQueries
 from tipcflow.transport.connect import connect
 
 pytestmark = pytest.mark.process
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(f"{text}+00:00").timestamp()
 
 
 def test_run_requests_once_and_reports_its_place(login: Login, allocation: Make) -> None:
@@ -30,6 +36,18 @@ def test_run_requests_once_and_reports_its_place(login: Login, allocation: Make)
     )
     assert allocation().try_once() == (None, why)
     assert login.submissions() == 1
+
+
+def test_place_in_the_queue_is_stored_while_the_run_waits(login: Login, store: Store, allocation: Make) -> None:
+    allocation().try_once()
+    assert store.documents.get("mine", AllocationWaitDocument) is None, "the run may have its nodes meanwhile"
+    store.documents.put("mine", AllocationWaitDocument(since=1.0, until=2.0))
+    allocation().try_once()
+    place = SlurmPlace(
+        job="1", partition="ci", position=1, pending=1, reason="Resources", starts=at("2026-11-26 10:16:34")
+    )
+    expected = AllocationWaitDocument(since=1.0, until=2.0, place=place)
+    assert store.documents.get("mine", AllocationWaitDocument) == expected
 
 
 def test_running_allocation_becomes_the_nodes_of_the_cluster(login: Login, allocation: Make) -> None:

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import TaskDeferred
 from tests.support.stories import a_run, open_store
 
 from tipcflow.domain import Cluster, ConfigError, Node, SlurmSource, SlurmStep
+from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.execute.run import phases as run_phases
 from tipcflow.store import Store
 from tipcflow.store.queries.operation import OperationQueries
@@ -65,6 +66,7 @@ class Waiting:
         return self.store.now()
 
     def allocate(self) -> str:
+        assert self.store.documents.get("mine", AllocationWaitDocument) is not None, "to be extended by the place"
         return self.whys.pop(0)
 
     def note(self, text: str) -> None:
