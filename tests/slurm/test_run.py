@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.slurm import SlurmSite
 
+from tipcflow.cli.doctor.nodes import check_nodes
 from tipcflow.domain import Status
 from tipcflow.domain.run_documents import ClusterDocument, LeaseDocument
 from tipcflow.execute.allocation.document import AllocationDocument
@@ -72,3 +73,14 @@ def test_ctrl_c_in_the_queue_withdraws_the_request(site: SlurmSite) -> None:
         done = site.interrupt(lambda: "PENDING" in site.slurm.jobs().values(), signal.SIGINT)
         assert (done.code, done.run.status) == (3, Status.CANCELLED), done.output
         assert list(site.slurm.jobs().values()) == ["RUNNING"]
+
+
+def test_doctor_checks_the_login_node(site: SlurmSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with site.slurm.occupied():
+        (found,) = check_nodes(str(site.cluster_file), site.configs)
+    assert (found.where, found.ok, found.text) == ("login node", True, "1 job of the user in the queue")
+    site.replace_program(tmp_path / "bin", "squeue", "echo 'slurm_load_jobs error' >&2; exit 1")
+    monkeypatch.setenv("PATH", site.env["PATH"])
+    (found,) = check_nodes(str(site.cluster_file), site.configs)
+    assert not found.ok
+    assert found.text == "Slurm could not list the user's jobs: slurm_load_jobs error"

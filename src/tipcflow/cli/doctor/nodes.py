@@ -1,4 +1,4 @@
-"""Checks of a cluster's nodes over SSH, in parallel."""
+"""Checks of a cluster's nodes over SSH, in parallel; of a Slurm cluster, of its login node."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,18 +14,36 @@ FRAMEWORK = "paddlepaddle"
 def check_nodes(name: str, config_dir: Path) -> list[Finding]:
     """Findings about each node of a cluster; installs the node runner in its workspace and changes nothing else.
 
+    The nodes of a Slurm cluster are unknown without an allocation: its login node is checked.
+
     Raises:
         ConfigError: no such cluster, or its file is invalid.
     """
     from tipcflow.config.cluster import load_cluster
 
     cluster = load_cluster(name, config_dir)
+    if cluster.slurm is not None:
+        return [_login(cluster)]
     with ThreadPoolExecutor(max_workers=min(32, len(cluster.nodes))) as pool:
         return [
             finding
             for findings in pool.map(lambda node: _inspect(node, cluster), cluster.nodes)
             for finding in findings
         ]
+
+
+def _login(cluster: Cluster) -> Finding:
+    """Whether Slurm's commands work on the login node."""
+    from tipcflow.execute.allocation.client import SlurmClient
+    from tipcflow.transport.connect import connect
+
+    where, what = "login node", "Slurm"
+    try:
+        with SlurmClient(cluster, connect) as client:
+            jobs = client.own()
+    except InfraError as error:
+        return of_error(where, what, error)
+    return Finding(where=where, what=what, ok=True, found=f"{counted(len(jobs), 'job')} of the user in the queue")
 
 
 def _inspect(node: Node, cluster: Cluster) -> list[Finding]:
