@@ -41,7 +41,7 @@ test-full: install ## All tests, including slow ones; updates docs/faults.md wit
 	@npm cache add axe-core@4.14.1 || echo 'without npm, accessibility is not tested'
 	@status=0; TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full || status=$$?; tools/test_slurm.sh --full || status=$$?; exit $$status
 
-test-slurm: install ## Tests on a real Slurm of four nodes on this machine (root; Debian: slurmctld slurmd slurm-client munge)
+test-slurm: install ## Tests on a real Slurm of four nodes on this machine (root; Debian: slurmctld slurmd slurm-client munge; full: slurmdbd mariadb-server-core mariadb-client-core)
 	@tools/test_slurm.sh
 
 test-compose: install ## Tests of docker-compose.yaml on an own container engine (root; Debian: docker.io docker-compose iptables nginx-light tini)

@@ -55,7 +55,7 @@ KillWait={kill_wait}
 MinJobAge=120
 ReturnToService=2
 SlurmdParameters=config_overrides
-AccountingStorageType=accounting_storage/none
+{accounting}
 JobAcctGatherType=jobacct_gather/none
 {nodes}
 PartitionName=ci Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -77,7 +77,13 @@ def missing() -> str:
 
 
 class LocalSlurm:
-    """A running Slurm; a context manager that ends it."""
+    """A running Slurm; a context manager that ends it.
+
+    Attributes:
+        accounting: settings of its accounting.
+    """
+
+    accounting = "AccountingStorageType=accounting_storage/none"
 
     def __init__(
         self, folder: Path, *, names: tuple[str, ...] = ("n1", "n2", "n3", "n4"), port: int = PORT
@@ -110,6 +116,7 @@ class LocalSlurm:
                 folder=self.folder,
                 port=self.port,
                 nodes=nodes,
+                accounting=self.accounting,
                 slurmd_timeout=SLURMD_TIMEOUT_S,
                 kill_wait=KILL_WAIT_S,
             )
@@ -272,12 +279,16 @@ class LocalSlurm:
         words += [f"--{name}-file={self.folder}/munged.{name}" for name in ("pid", "log", "seed")]
         self._spawn("munged", words)
         wait_for((self.folder / "munge.socket").exists, what="munged")
+        self._start_accounting()
         for name in ("slurmctld", *self.names):
             self.start(name)
         deadline = time.monotonic() + 60
         while {"idle"} != set(self.run("sinfo", "-h", "-N", "-o", "%T", check=False).split()):
             assert time.monotonic() < deadline, (self.folder / "slurmctld.log").read_text()[-4000:]
             time.sleep(0.2)
+
+    def _start_accounting(self) -> None:
+        """Start what slurmctld needs for its accounting."""
 
     def _spawn(self, name: str, words: list[str]) -> None:
         log = (self.folder / f"{name}.out").open("ab")
