@@ -11,6 +11,7 @@ from tests.support.certify import wait_for
 from devcluster.local_nodes.processes import children
 from tipcflow.airflow_api import DagRun, RunState
 from tipcflow.domain import Run, Status
+from tipcflow.domain.run.allocation_wait import SlurmPlace
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.store.queries.operation import OperationQueries
 
@@ -53,6 +54,13 @@ def queued(airflow: "SlurmAirflow") -> int:
         return OperationQueries(store.database).numbers(3600.0).queued
 
 
+def place_in_queue(airflow: "SlurmAirflow") -> SlurmPlace | None:
+    """Return the place of the only waiting run, as the pages show it."""
+    with airflow.site.store() as store:
+        (wait,) = store.queue.in_slurm().values()
+    return wait.place
+
+
 def test_chain_waits_in_the_queue_of_slurm_and_passes(airflow: "SlurmAirflow") -> None:
     scheduler, slurm = airflow.scheduler, airflow.site.slurm
     with slurm.occupied():
@@ -63,9 +71,16 @@ def test_chain_waits_in_the_queue_of_slurm_and_passes(airflow: "SlurmAirflow") -
         assert line in scheduler.log(dag_run, "acquire")
         assert line in events(airflow, dag_run.run)
         assert queued(airflow) == 1
+        place = SlurmPlace(job=job, partition="ci", position=1, pending=1, reason="Resources")
+        assert place_in_queue(airflow) == place
         slurm.run("scontrol", "update", f"jobid={job}", "starttime=now+1day")
         expected = "reason BeginTime, expected start"
         wait_for(lambda: expected in events(airflow, dag_run.run), what="the expected start", seconds=60)
+        wait_for(lambda: place_in_queue(airflow) != place, what="the stored place", seconds=30)
+        later = place_in_queue(airflow)
+        assert later is not None
+        assert (later.job, later.reason) == (job, "BeginTime")
+        assert later.starts is not None
         slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
     run = judged(airflow, dag_run)
     assert run.status is Status.PASS, run.reason
@@ -76,6 +91,7 @@ def test_chain_waits_in_the_queue_of_slurm_and_passes(airflow: "SlurmAirflow") -
     assert expected in scheduler.log(dag_run, "acquire")
     with airflow.site.store() as store:
         losses = store.measurements.of(run.id, metric="loss")
+        assert store.queue.in_slurm() == {}
     assert {(loss.node, loss.rank) for loss in losses} == {("n1", 0), ("n1", 1), ("n2", 2), ("n2", 3)}
 
 

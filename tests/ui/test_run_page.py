@@ -221,6 +221,7 @@ def test_page_shows_the_place_in_the_queue_of_slurm(browser: TestClient, store: 
     now = store.now()
     store.documents.put(run.id, AllocationWaitDocument(since=now, until=now + 600))
     after = read(page(browser, run)).text
+    assert "waiting for nodes" in after
     assert "Waits for an allocation by Slurm: its place in the queue is not known yet." in after
     assert f"{shown} 2026-11-26 10:16" in after
     store.documents.change(run.id, AllocationWaitDocument, place=place)

@@ -138,7 +138,10 @@ class RunView:
             ("seed", "" if run.seed is None else str(run.seed)),
             ("trigger", run.trigger),
             ("created", f"{utc(run.created_at)} UTC"),
-            ("waited for slots", duration(self.waited_s) if self.waited_s >= _LONG_WAIT_S else ""),
+            (
+                "waiting for nodes" if self.is_queued else "waited for nodes",
+                duration(self.waited_s) if self.waited_s >= _LONG_WAIT_S else "",
+            ),
             ("ended", f"{utc(run.ended_at)} UTC" if run.ended_at else ""),
             (
                 "duration" if run.ended_at else "running for",

@@ -185,6 +185,6 @@ def load_slurm_queue(store: "Store") -> list[SlurmWaiting]:
     return sorted(rows, key=_place_in_slurm)
 
 
-def _place_in_slurm(row: SlurmWaiting) -> tuple[str, str, bool, int, float, str]:
-    """Runs without a known position come last."""
-    return row.cluster, row.partition, not row.position, row.position, row.since, row.run
+def _place_in_slurm(row: SlurmWaiting) -> tuple[str, bool, str, int, float, str]:
+    """Runs without a known position are the last of their cluster."""
+    return row.cluster, not row.position, row.partition, row.position, row.since, row.run
