@@ -19,7 +19,7 @@ if [ -n "$missing" ]; then
     exit 0
 fi
 if [ "$marks" = "full or not full" ]; then
-    accounts=$(.venv/bin/python -c 'import sys; sys.path.insert(0, "."); from tests.support.slurm_accounts import missing; print(missing())')
+    accounts=$(.venv/bin/python -c 'import sys; sys.path.insert(0, "."); from tests.slurm.accounts import missing; print(missing())')
     # With CI=true, the tests of accounts fail.
     [ -z "$accounts" ] || printf '\n==== SKIPPED: accounts of Slurm are not tested: %s ====\n\n' "$accounts"
 fi

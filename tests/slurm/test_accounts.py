@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support import slurm_accounts
+from tests.slurm import accounts as with_accounts
+from tests.slurm.accounts import SlurmWithAccounts
 from tests.support.programs import missing
 from tests.support.slurm import SlurmSite
-from tests.support.slurm_accounts import SlurmWithAccounts
 
 from tipcflow.domain import Status
 
@@ -19,7 +19,7 @@ REFUSED_S = 60
 
 @pytest.fixture(scope="module")
 def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmWithAccounts]:
-    if problem := slurm_accounts.missing():
+    if problem := with_accounts.missing():
         missing(problem)
     with SlurmWithAccounts(tmp_path_factory.mktemp("accounts") / "s") as running:
         yield running
