@@ -92,6 +92,7 @@ def test_downgrade_reports_losses_and_changes_nothing_without_yes(
         store.runs.create(a_run("20261121t000003-a-0000"))
     result = tipcflow("db", "downgrade", "0014")
     assert result.out.splitlines() == [
+        "0016: Remove the indexes.",
         "0015: Remove the table: its rows follow from the runs.",
         "would be lost: table node_histories (0 rows)",
         f"{url}: schema {HEAD} -> 0014 (not changed)",

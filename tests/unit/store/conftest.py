@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 from tests.support import postgres
 
 from tipcflow.store import Store
@@ -68,6 +69,21 @@ def database_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> I
 def store(database_url: str) -> Iterator[Store]:
     with Store.open(database_url, migrate=False) as store:
         yield store
+
+
+@pytest.fixture
+def plan_of(store: Store) -> Callable[[Callable[[], object]], list[str]]:
+    """Return SQLite's plan of the last statement that a call executes."""
+    statements: list[tuple[str, Any]] = []
+    event.listen(store.database.engine, "before_cursor_execute", lambda *call: statements.append(call[2:4]))
+
+    def plan(call: Callable[[], object]) -> list[str]:
+        call()
+        statement, parameters = statements[-1]
+        with store.database.read() as connection:
+            return [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+
+    return plan
 
 
 @pytest.fixture

@@ -45,6 +45,11 @@ def load_flaky(store: "Store", *, days: float = 90, suite: str = "", now: float 
         days=days,
         repeated=len(repeated),
         chains=tuple(chains),
-        nodes=nodes_of(store.repeats.by_node(since), mixed, GREEN, store.repeats.repeated_by_node(since)),
+        nodes=nodes_of(
+            store.repeats.by_node(since),
+            mixed,
+            GREEN,
+            store.repeats.repeated_by_node(since, [each.chain for each in every]),
+        ),
         proposals=load_proposals(store, [run for run in mixed if suite in ("", run.suite)], now),
     )

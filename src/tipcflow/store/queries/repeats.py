@@ -4,18 +4,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, and_, case, func, select
+from sqlalchemy import Select, and_, case, func, select, text
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.triggers import SIDE_RUNS
-from tipcflow.store.base import Part
+from tipcflow.store.base import Part, among
 from tipcflow.store.queries.states import KINDS
 from tipcflow.store.run.line_states import GREEN
-from tipcflow.store.schema import runs
+from tipcflow.store.schema import REPEATABLE, SUBJECT, runs
 
 _BAD = (*KINDS[0], Status.FAILED)
-# SQLite sorts the runs to group them. The column that differs most is first: most comparisons end there.
-_SUBJECT = ("chain", "mode", "environment", "framework", "suite_commit", "suite_sha256")
+# Without parameters, with which SQLite does not use the index of equal runs.
+_REPEATABLE = text(REPEATABLE)
 # Databases limit the number of values in a query.
 _AT_ONCE = 500
 
@@ -67,7 +67,7 @@ class Repeats(Part):
             for start in range(0, len(names), _AT_ONCE):
                 own = runs.c.chain.in_(names[start : start + _AT_ONCE])
                 groups = _groups(since).where(own).subquery()
-                same = [runs.c[name] == groups.c[name] for name in _SUBJECT]
+                same = [runs.c[name] == groups.c[name] for name in SUBJECT]
                 query = select(runs).join(groups, and_(*same)).where(own, groups.c.bad > 0, groups.c.good > 0)
                 rows = connection.execute(query.where(*_wanted(since))).mappings()
                 mixed += [Run.model_validate(dict(row)) for row in rows]
@@ -85,13 +85,16 @@ class Repeats(Part):
                 (tuple(nodes), Status(status), int(count)) for nodes, status, count in connection.execute(query)
             ]
 
-    def repeated_by_node(self, since: float) -> list[tuple[tuple[str, ...], int]]:
-        """Return (nodes, number of runs) of the runs that have an equal run."""
-        same = [runs.c[name] for name in _SUBJECT]
+    def repeated_by_node(self, since: float, chains: Collection[str]) -> list[tuple[tuple[str, ...], int]]:
+        """Return (nodes, number of runs) of the runs of these chains that have an equal run."""
+        if not chains:
+            return []
+        same = [runs.c[name] for name in SUBJECT]
         size = func.count().over(partition_by=same).label("size")
-        each = select(runs.c.nodes, size).where(*_wanted(since)).subquery()
-        query = select(each.c.nodes, func.count()).where(each.c.size > 1).group_by(each.c.nodes)
         with self._read() as connection:
+            own = among(connection, runs.c.chain, chains)
+            each = select(runs.c.nodes, size).where(own, runs.c.created_at >= since, _REPEATABLE).subquery()
+            query = select(each.c.nodes, func.count()).where(each.c.size > 1).group_by(each.c.nodes)
             return [(tuple(nodes), int(count)) for nodes, count in connection.execute(query)]
 
 
@@ -105,8 +108,9 @@ def _wanted(since: float) -> list[Any]:
 
 
 def _groups(since: float) -> Select[Any]:
-    columns = [runs.c[name] for name in _SUBJECT]
+    columns = [runs.c[name] for name in SUBJECT]
     good = func.sum(case((runs.c.status.in_(GREEN), 1), else_=0))
     bad = func.sum(case((runs.c.status.in_(_BAD), 1), else_=0))
-    query = select(*columns, good.label("good"), bad.label("bad")).where(*_wanted(since))
+    query = select(*columns, good.label("good"), bad.label("bad"))
+    query = query.where(runs.c.created_at >= since, _REPEATABLE)
     return query.group_by(*columns).having(func.count() > 1)

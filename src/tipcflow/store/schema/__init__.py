@@ -6,6 +6,7 @@ Public: `__all__`.
 from tipcflow.store.schema.alerts import alert_events, alerts
 from tipcflow.store.schema.lines import line_states
 from tipcflow.store.schema.node_histories import node_histories
+from tipcflow.store.schema.partial_indexes import MAY_ALERT, REPEATABLE, SUBJECT
 from tipcflow.store.schema.quarantines import quarantines
 from tipcflow.store.schema.tables import (
     CHECK_WORDS,
@@ -34,8 +35,11 @@ from tipcflow.store.schema.tables import (
 
 __all__ = [
     "CHECK_WORDS",
+    "MAY_ALERT",
+    "REPEATABLE",
     "RUN_WORDS",
     "STEP_WORDS",
+    "SUBJECT",
     "alert_events",
     "alerts",
     "approvals",

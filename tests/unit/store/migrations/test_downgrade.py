@@ -26,6 +26,7 @@ def test_lost_tables_are_named_with_their_rows(filled: str) -> None:
     plan = plan_downgrade(filled, "0013")
     assert (plan.before, plan.after) == (migrate.head(), "0013")
     assert plan.steps == (
+        ("0016", "Remove the indexes."),
         ("0015", "Remove the table: its rows follow from the runs."),
         ("0014", "Remove the table: its rows follow from the runs."),
     )

@@ -1,5 +1,7 @@
 """Alerts, the runs that were judged, and decisions about baselines, on both databases."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.support.stories import T0, TRAIN, a_run
 
@@ -38,6 +40,14 @@ def test_alerts_are_changed_metrics_of_runs_since(store: Store) -> None:
         ("r03", "top1", Status.UNCONFIRMED, None),
     ]
     assert {len(alert.reason) for alert in found} == {400}
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_alerts_are_searched_in_the_index_of_runs_that_may_have_one(
+    store: Store, plan_of: Callable[[Callable[[], object]], list[str]]
+) -> None:
+    plan = plan_of(lambda: store.alerts.since(T0))
+    assert "SEARCH runs USING INDEX ix_runs_may_alert (created_at>?)" in plan
 
 
 @pytest.mark.parametrize(
