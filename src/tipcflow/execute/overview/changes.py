@@ -68,6 +68,9 @@ class _LineHistory:
 
     def add(self, run: "Judged", alerts: Mapping[_Key, "Alert"]) -> None:
         """Add the next run of the line: its alerts begin, continue or end episodes."""
+        if not (alerts or self.going):
+            self.before = run
+            return
         for key, alert in alerts.items():
             episode = self.going.get(key)
             if episode is None:

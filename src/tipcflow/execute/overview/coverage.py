@@ -1,14 +1,15 @@
 """Loads the overview of coverage."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.config.goldens import golden_names
 from tipcflow.config.loader import load_yaml
-from tipcflow.config.references import References
+from tipcflow.config.references import Reference, References
 from tipcflow.domain import ConfigError, Status
 from tipcflow.domain.run.names import ChainName
 from tipcflow.execute.overview.declared import declared_chains
@@ -35,7 +36,7 @@ class _Evidence:
     lines: dict[str, list["Line"]]
     legs: dict[str, list["LegCount"]]
     oldest: float
-    has_target: Callable[[str, str], bool]
+    has_target: Callable[[ChainName, str], bool]
     has_golden: Callable[[str, str], bool]
     no_framework: Callable[[str], tuple[str, ...]]
 
@@ -91,23 +92,38 @@ def _selection(store: "Store", config_dir: Path) -> str:
 
 def _chain(evidence: _Evidence, name: str) -> report.ChainCoverage:
     lines = evidence.lines.get(name, [])
-    counts = [count for line in lines for count in evidence.legs.get(line.run, ())]
+    total = idle = passed = 0
     not_run: dict[str, int] = {}
-    for count in counts:
-        if count.status is Status.NOT_RUN:
-            not_run[count.reason] = not_run.get(count.reason, 0) + count.count
-    newest = max(lines, key=lambda line: line.created_at, default=None)
+    for line in lines:
+        for _, status, reason, number in evidence.legs.get(line.run, ()):
+            total += number
+            if status is Status.PASS:
+                passed += number
+            elif status in _IDLE:
+                idle += number
+            if status is Status.NOT_RUN:
+                not_run[reason] = not_run.get(reason, 0) + number
+    newest = max(lines, key=attrgetter("created_at"), default=None)
     no_framework = _no_framework(evidence, name, lines)
-    gaps = _gaps(evidence, name, lines, has_unrun_legs=bool(not_run), has_framework=not no_framework)
+    parsed = ChainName.parse(name)
+    gaps = _gaps(
+        evidence,
+        name,
+        lines,
+        newest,
+        has_framework=not no_framework,
+        has_target=any(evidence.has_target(parsed, mode) for mode in {line.mode for line in lines} or {""}),
+        has_unrun_legs=bool(not_run),
+    )
     return report.ChainCoverage(
         chain=name,
-        suite=ChainName.parse(name).suite,
+        suite=parsed.suite,
         declared=name in evidence.declared,
         lines=len(lines),
-        passing=sum(line.status in GREEN and line.run not in evidence.quarantined for line in lines),
-        legs=sum(count.count for count in counts),
-        legs_ran=sum(count.count for count in counts if count.status not in _IDLE),
-        legs_passed=sum(count.count for count in counts if count.status is Status.PASS),
+        passing=sum([line.status in GREEN and line.run not in evidence.quarantined for line in lines]),
+        legs=total,
+        legs_ran=total - idle,
+        legs_passed=passed,
         not_run=not_run,
         newest_run=newest.run if newest else "",
         newest_at=newest.created_at if newest else None,
@@ -117,23 +133,35 @@ def _chain(evidence: _Evidence, name: str) -> report.ChainCoverage:
 
 
 def _gaps(
-    evidence: _Evidence, name: str, lines: Sequence["Line"], *, has_unrun_legs: bool, has_framework: bool
-) -> list[report.Gap]:
-    modes = sorted({line.mode for line in lines})
-    target = any(evidence.has_target(name, mode) for mode in modes or [""])
-    golden = any(evidence.has_golden(name, mode) for mode in modes)
-    is_missing = {
-        report.Gap.NO_FRAMEWORK: not has_framework,
-        report.Gap.NEVER_RUN: not lines,
-        report.Gap.NEVER_PASSED: bool(lines) and not any(line.accepted for line in lines),
-        report.Gap.STALE: bool(lines) and max(line.created_at for line in lines) < evidence.oldest,
-        report.Gap.NO_HISTORY: any(0 < line.accepted < ENOUGH for line in lines),
-        report.Gap.NO_TARGET: not target,
-        report.Gap.NO_GOLDEN: bool(lines) and not golden,
-        report.Gap.LEGS: has_unrun_legs,
-        report.Gap.UNDECLARED: name not in evidence.declared,
-    }
-    return [gap for gap, missing in is_missing.items() if missing]
+    evidence: _Evidence,
+    name: str,
+    lines: Sequence["Line"],
+    newest: "Line | None",
+    *,
+    has_framework: bool,
+    has_target: bool,
+    has_unrun_legs: bool,
+) -> Iterator[report.Gap]:
+    """Yield the gaps of a chain, worst first."""
+    accepted = [line.accepted for line in lines]
+    if not has_framework:
+        yield report.Gap.NO_FRAMEWORK
+    if newest is None:
+        yield report.Gap.NEVER_RUN
+    elif not any(accepted):
+        yield report.Gap.NEVER_PASSED
+    if newest is not None and newest.created_at < evidence.oldest:
+        yield report.Gap.STALE
+    if any(0 < number < ENOUGH for number in accepted):
+        yield report.Gap.NO_HISTORY
+    if not has_target:
+        yield report.Gap.NO_TARGET
+    if lines and not any(evidence.has_golden(name, line.mode) for line in lines):
+        yield report.Gap.NO_GOLDEN
+    if has_unrun_legs:
+        yield report.Gap.LEGS
+    if name not in evidence.declared:
+        yield report.Gap.UNDECLARED
 
 
 def _no_framework(evidence: _Evidence, name: str, lines: Sequence["Line"]) -> tuple[str, ...]:
@@ -151,20 +179,22 @@ class _Targets:
         self._of = lru_cache(maxsize=None)(self._read)
         self.problems: list[str] = []
 
-    def has(self, chain: str, mode: str) -> bool:
+    def has(self, name: ChainName, mode: str) -> bool:
         """Whether the chain's model has a target in a mode; '' for any mode."""
-        name = ChainName.parse(chain)
-        references = self._of(name.suite)
-        if references is None:
-            return False
-        return bool(references.of(name.model, mode, params=name.file))
+        own = self._of(name.suite).get(name.model)
+        return own is not None and bool(own.of(name.model, mode, params=name.file))
 
-    def _read(self, suite: str) -> References | None:
+    def _read(self, suite: str) -> dict[str, References]:
+        """Return model -> its references; without this, each chain would search those of all models."""
         path = self._folder / f"{suite}.yaml"
         if not path.is_file():
-            return None
+            return {}
         try:
-            return load_yaml(path, References)
+            every = load_yaml(path, References)
         except ConfigError as error:
             self.problems.append(str(error))
-            return None
+            return {}
+        by_model: dict[str, list[Reference]] = {}
+        for reference in every.references:
+            by_model.setdefault(reference.model, []).append(reference)
+        return {model: every.model_copy(update={"references": tuple(own)}) for model, own in by_model.items()}

@@ -54,8 +54,9 @@ def load_matrix(
         now: seconds since the epoch; None for the database's clock.
     """
     lines: dict[str, list[Line]] = defaultdict(list)
+    part = grid.chain.lower()
     for line in store.states.lines():
-        if grid.suite in ("", line.suite) and grid.chain.lower() in line.chain.lower():
+        if grid.suite in ("", line.suite) and (not part or part in line.chain.lower()):
             lines[ChainName.parse(line.chain).model_name].append(line)
     states = {model: [line.status for line in members] for model, members in lines.items()}
     every = [line for members in lines.values() for line in members]

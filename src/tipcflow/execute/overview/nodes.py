@@ -82,9 +82,9 @@ def _nodes(
 ) -> tuple[NodeRow, ...]:
     bars: dict[str, list[Bar]] = defaultdict(list)
     for use in uses:
+        bar = Bar(use.run, use.chain, use.mode, use.status, use.started_at, use.ended_at)
         for node in use.nodes:
-            names = ("run", "chain", "mode", "status", "started_at", "ended_at")
-            bars[node].append(Bar(**{name: getattr(use, name) for name in names}))
+            bars[node].append(bar)
     counts = store.repeats.by_node(rated)
     rates: dict[str, Rate] = {each.node: each.infrastructure for each in nodes_of(counts, (), GREEN)}
     lost = store.node_use.lost(rated)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Run, Status
-from tipcflow.domain.numbers.changes import changes, origin_of
+from tipcflow.domain.numbers.changes import Origin, changes
 from tipcflow.execute.overview.nodes import MOST_ACTIVE, load_queue, load_slurm_queue
 from tipcflow.report.overview.today import (
     DAY_S,
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tipcflow.store.queries.states import Active, Line
 
 _LISTED = 50
+# What of a run's origin the overview compares.
+_ORIGIN = ("framework", "suite_commit", "suite_sha256")
 
 
 @dataclass(frozen=True)
@@ -103,26 +105,15 @@ def load_today(
 
 def state_of(line: "Line", *, quarantined: bool) -> State:
     """Return a line as the overview shows it."""
-    return State(
-        chain=line.chain,
-        suite=line.suite,
-        mode=line.mode,
-        cluster=line.cluster,
-        environment=line.environment,
-        framework=line.framework,
-        status=line.status,
-        run=line.run,
-        started_at=line.created_at,
-        quarantined=quarantined,
-    )
+    run, chain, suite, mode, cluster, environment, status, framework, created_at, *_ = line
+    return State(chain, suite, mode, cluster, environment, framework, status, run, created_at, quarantined)
 
 
 def _suspects(good: Run | None, first: Run) -> Sequence[str]:
     """Return what changed in framework and suite; a node that failed is in the reason of its run."""
     if good is None or first.status is Status.INFRA_FAILURE:
         return ()
-    before, now = (origin_of(run, ()).model_copy(update={"nodes": ()}) for run in (good, first))
-    return changes(before, now)
+    return changes(*(Origin(**{name: getattr(run, name) for name in _ORIGIN}) for run in (good, first)))
 
 
 def _running(active: "Active", expected_start_at: float | None) -> Running:

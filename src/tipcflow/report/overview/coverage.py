@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
@@ -38,14 +39,18 @@ GAPS = {
     Gap.LEGS: "the newest run could not run all legs",
     Gap.UNDECLARED: "runs, but no file in configs/chains",
 }
+_ORDER = {gap: place for place, gap in enumerate(GAPS)}
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class ChainCoverage(_Model):
+@dataclass(frozen=True, slots=True)
+class ChainCoverage:
     """The coverage of one chain, over its modes and environment classes.
+
+    Not a model, because the page creates thousands of them.
 
     Attributes:
         lines: number of its (mode, environment class) with runs; `passing` is the number whose newest run passed
@@ -111,13 +116,13 @@ def make_coverage(
     """
     totals = {
         "chains": len(chains),
-        "declared": sum(chain.declared for chain in chains),
-        "ran": sum(chain.lines > 0 for chain in chains),
+        "declared": sum([chain.declared for chain in chains]),
+        "ran": sum([chain.lines > 0 for chain in chains]),
         "passed": passed,
-        "passing": sum(chain.lines > 0 and chain.passing == chain.lines for chain in chains),
-        "legs": sum(chain.legs for chain in chains),
-        "legs_ran": sum(chain.legs_ran for chain in chains),
-        "legs_passed": sum(chain.legs_passed for chain in chains),
+        "passing": sum([chain.lines > 0 and chain.passing == chain.lines for chain in chains]),
+        "legs": sum([chain.legs for chain in chains]),
+        "legs_ran": sum([chain.legs_ran for chain in chains]),
+        "legs_passed": sum([chain.legs_passed for chain in chains]),
     }
     counts = Counter(gap for chain in chains for gap in chain.gaps)
     return Coverage(
@@ -132,8 +137,7 @@ def make_coverage(
 
 
 def _worst(chain: ChainCoverage) -> tuple[list[int], str]:
-    order = list(GAPS)
-    return [*sorted(order.index(gap) for gap in chain.gaps), len(order)], chain.chain
+    return [*sorted([_ORDER[gap] for gap in chain.gaps]), len(_ORDER)], chain.chain
 
 
 def _reasons(chains: Sequence[ChainCoverage]) -> tuple[Reason, ...]:

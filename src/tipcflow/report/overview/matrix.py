@@ -151,7 +151,7 @@ def worst_models(states: Mapping[str, Sequence[Status]]) -> list[str]:
     """Return models by their worst status, then by the number of runs that do not pass, then by name."""
 
     def key(model: str) -> tuple[int, int, str]:
-        worst = max(status.severity for status in states[model])
-        return -worst, -sum(status not in GREEN for status in states[model]), model
+        worst = max([status.severity for status in states[model]])
+        return -worst, -sum([status not in GREEN for status in states[model]]), model
 
     return sorted(states, key=key)

@@ -1,6 +1,7 @@
 """Nodes: who used them when, who holds and who waits for their slots, and how often runs failed on them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,8 +15,12 @@ class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Bar(_Model):
-    """A run on one node. `status` and `ended_at` are None while it is running."""
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A run on its nodes. `status` and `ended_at` are None while it is running.
+
+    Not a model, because pages create thousands of them.
+    """
 
     run: str
     chain: str
@@ -159,13 +164,15 @@ def lanes_of(bars: Sequence[Bar], now: float) -> tuple[tuple[Bar, ...], ...]:
     lanes: list[list[Bar]] = []
     ends: list[float] = []
     for bar in bars:
-        end = now if bar.ended_at is None else bar.ended_at
-        place = next((number for number, free in enumerate(ends) if free <= bar.started_at), len(lanes))
-        if place == len(lanes):
-            lanes.append([])
+        begin, end = bar.started_at, now if bar.ended_at is None else bar.ended_at
+        for place, free in enumerate(ends):
+            if free <= begin:
+                lanes[place].append(bar)
+                ends[place] = end
+                break
+        else:
+            lanes.append([bar])
             ends.append(end)
-        lanes[place].append(bar)
-        ends[place] = end
     return tuple(map(tuple, lanes))
 
 

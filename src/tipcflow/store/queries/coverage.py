@@ -1,7 +1,7 @@
 """What chains have: legs that ran, passed or did not run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import func, select
 
@@ -12,14 +12,16 @@ from tipcflow.store.schema import legs
 _STATUS = {status.value: status for status in Status}
 
 
-@dataclass(frozen=True)
-class LegCount:
-    """Legs of a run with the same status; of those that did not run also with the same reason."""
+class LegCount(NamedTuple):
+    """Legs of a run with the same status; of those that did not run also with the same reason.
+
+    A tuple, because the page of coverage creates thousands of them.
+    """
 
     run: str
     status: Status
     reason: str
-    count: int
+    number: int
 
 
 class CoverageQueries(Part):

@@ -64,13 +64,14 @@ class MatrixQueries(Part):
             runs.c.status,
             runs.c.created_at,
         )
+        # The index of framework builds would lead SQLite to all runs of these builds; `concat` keeps it from that.
         names = sorted(chains)
         build_runs: list[BuildRun] = []
         with self._read() as connection:
             for start in range(0, len(names), _AT_ONCE):
                 query = select(runs.c.id, *columns).where(
                     runs.c.chain.in_(names[start : start + _AT_ONCE]),
-                    runs.c.framework.in_(builds),
+                    runs.c.framework.concat("").in_(builds),
                     *is_state(runs),
                 )
                 build_runs += [

@@ -102,7 +102,7 @@ class States(Part):
     def lines(self) -> list[Line]:
         """Return the state of every line that has one."""
         with self._read() as connection:
-            lines = [_line(row) for row in connection.execute(_STATES)]
+            lines = [_line(row) for row in connection.execute(_STATES).all()]
         return _without_unknown(lines)
 
     def of_version(self, version: str) -> list[Line]:
@@ -181,8 +181,12 @@ class States(Part):
 
     @staticmethod
     def _runs(connection: Any, ids: Sequence[str]) -> dict[str, Run]:
-        rows = connection.execute(select(runs).where(among(connection, runs.c.id, ids))).mappings() if ids else ()
-        return {row["id"]: _run(row) for row in rows}
+        if not ids:
+            return {}
+        selected = connection.execute(select(runs).where(among(connection, runs.c.id, ids)))
+        names = tuple(selected.keys())
+        known = (Run.model_validate(dict(zip(names, row, strict=True))) for row in selected.all())
+        return {run.id: run for run in known}
 
 
 def _spent() -> Select[Any]:
@@ -201,6 +205,7 @@ def _spent() -> Select[Any]:
 
 
 # Built at import: building them takes as long as executing them.
+_ALIASES = {name: runs.alias(name) for name in ("newest", "green", "since", "known", "unknown")}
 _STATES = select(*(line_states.c[name] for name in Line._fields[:-1])).order_by(
     *(line_states.c[name] for name in _KEY)
 )
@@ -238,7 +243,7 @@ def _explaining(connection: Connection, lines: Sequence[Line], kind: Sequence[St
     The first run is searched twice, each time through an index: in the line, and in its cluster among the runs
     that ended before their environment was known.
     """
-    newest, green, since = runs.alias("newest"), runs.alias("green"), runs.alias("since")
+    newest, green, since = (_ALIASES[name] for name in ("newest", "green", "since"))
     environment = _environments(lines, newest)
     good = (
         select(green.c.id)
@@ -256,7 +261,7 @@ def _explaining(connection: Connection, lines: Sequence[Line], kind: Sequence[St
     after = func.coalesce(select(since.c.created_at).where(since.c.id == line.c.good).scalar_subquery(), -1.0)
     first = []
     for place in ("known", "unknown"):
-        own = runs.alias(place)
+        own = _ALIASES[place]
         same = [own.c.chain == line.c.chain, own.c.mode == line.c.mode, own.c.created_at > after]
         if place == "known":
             same.append(own.c.environment == line.c.environment)

@@ -1,5 +1,8 @@
 """Builds, runs and variants of the matrix, on both databases."""
 
+from collections.abc import Callable
+
+import pytest
 from tests.support.stories import T0, TRAIN, a_run, record_run
 
 from tipcflow.domain import Status
@@ -38,6 +41,15 @@ def test_newest_runs_of_builds_are_returned(store: Store) -> None:
         ("r03", Status.FAILED, "paddle 1"), ("r01", Status.PASS, "paddle 1"),
     ]  # fmt: skip
     assert store.matrix.of_builds([], ["paddle 1"]) == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_runs_of_builds_are_searched_by_chain(
+    store: Store, plan_of: Callable[[Callable[[], object]], list[str]]
+) -> None:
+    """All runs of twelve builds are as many as there are chains, times twelve."""
+    plan = plan_of(lambda: store.matrix.of_builds(["s/alpha/a", "s/beta/a"], ["paddle 1", "paddle 2"]))
+    assert plan[0].startswith("SEARCH runs USING INDEX ix_runs_chain_")
 
 
 def test_steps_of_variants_have_statuses(store: Store) -> None:
