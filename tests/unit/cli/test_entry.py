@@ -66,10 +66,11 @@ ENDED = """
     threading.Thread(target=lambda: {after}).start()
     main()
 """
-# The interpreter, which has ended the main thread, waits for this one; a signal that is lost ends in exit code 99.
+# The interpreter, which has ended the main thread, waits for this one; signals that are lost end in exit code 99.
+# A single signal may arrive between Python's last look for signals and the wait for this thread, without effect.
 LATE = (
     "([time.sleep(0.02) for _ in iter(threading.main_thread().is_alive, False)], "
-    "os.kill(os.getpid(), signal.{}), time.sleep(20), os._exit(99))"
+    "[(os.kill(os.getpid(), signal.{}), time.sleep(0.2)) for _ in range(100)], os._exit(99))"
 )
 
 
