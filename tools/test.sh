@@ -128,6 +128,10 @@ for name in $(.venv/bin/python tools/quarantine.py rerun "$work" "${lanes[@]}");
     printf '\n---- %s: rerun of failed tests\n' "$name"
     lane "$name" 2 --last-failed --last-failed-no-failures=none
 done
+printf '\n---- lanes, before reruns\n'
+for name in "${lanes[@]}"; do
+    printf '%s: %s\n' "$name" "$(tail -n 1 "$work/$name.out")"
+done
 printf '\n---- verdict\n'
 status=0
 .venv/bin/python tools/quarantine.py verdict "$work" "${lanes[@]}" || status=$?

@@ -250,4 +250,15 @@ def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
     word = "in" if code == 0 else "not in"
     line = f"flaky (failed, then passed; {word} tests/quarantine.toml): tests/unit/plan/test_p.py::test_flaky"
     end = ["", "---- verdict", line, "    assert not True", "", f"---- exit {code}"]
-    assert done.stdout.splitlines()[-6:] == end
+    lines = done.stdout.splitlines()
+    assert lines[-6:] == end
+    start = lines.index("---- lanes, before reruns")
+    assert [line.split(" in ")[0] for line in lines[start + 1 : -6]] == [
+        "airflow: 4 passed",
+        "nodes: 2 passed",
+        "faults: 1 passed",
+        "plain: 1 failed, 3 passed",
+        "remote: 1 passed",
+        "liars: 1 passed",
+        "demo: 2 passed",
+    ]
