@@ -136,16 +136,22 @@ def test_green_run_whose_certificate_cannot_be_stored_fails_until_the_store_resp
     assert stated(ending.folder) == stated(objects / "runs" / ending.run) == ("pass", True)
 
 
-def test_signed_certificate_is_not_replaced_by_a_green_unsigned_certificate(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The task `verdict` was cleared, and another worker without the key runs it."""
+def signed_and_stored(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Ending, Path]:
+    """A green run whose signed certificate is in an object store, and the store's folder."""
     ending, objects = Ending(store, tmp_path / "first", Status.PASS), tmp_path / "objects"
     objects.mkdir()
     (tmp_path / "signing.pem").write_bytes(PEM)
     monkeypatch.setenv("TIPCFLOW_STORE", f"file://{objects}")
     monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
     assert ending.finish().status is Status.PASS
+    return ending, objects
+
+
+def test_signed_certificate_is_not_replaced_by_a_green_unsigned_certificate(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task `verdict` was cleared, and another worker without the key runs it."""
+    ending, objects = signed_and_stored(store, tmp_path, monkeypatch)
     monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
     ending.home = tmp_path / "second"
     for clearing in ("first", "second"):
@@ -195,12 +201,7 @@ def test_signature_in_a_store_that_did_not_respond_is_not_forgotten(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An earlier version signed the run. The store fails, then responds again while the certificate is stored."""
-    ending, objects = Ending(store, tmp_path / "first", Status.PASS), tmp_path / "objects"
-    objects.mkdir()
-    (tmp_path / "signing.pem").write_bytes(PEM)
-    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{objects}")
-    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(tmp_path / "signing.pem"))
-    assert ending.finish().status is Status.PASS
+    ending, objects = signed_and_stored(store, tmp_path, monkeypatch)
     store.documents.remove(ending.run, SignedDocument)
     monkeypatch.delenv("TIPCFLOW_SIGNING_KEY")
     ending.home = tmp_path / "second"
