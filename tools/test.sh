@@ -130,7 +130,8 @@ for name in $(.venv/bin/python tools/quarantine.py rerun "$work" "${lanes[@]}");
 done
 printf '\n---- lanes, before reruns\n'
 for name in "${lanes[@]}"; do
-    printf '%s: %s\n' "$name" "$(tail -n 1 "$work/$name.out")"
+    # Pytest's summary begins the line, for programs that search it.
+    printf '%s: %s\n' "$(tail -n 1 "$work/$name.out")" "$name"
 done
 printf '\n---- verdict\n'
 status=0

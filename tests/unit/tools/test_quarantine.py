@@ -4,6 +4,7 @@ import datetime
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -253,12 +254,12 @@ def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
     lines = done.stdout.splitlines()
     assert lines[-6:] == end
     start = lines.index("---- lanes, before reruns")
-    assert [line.split(" in ")[0] for line in lines[start + 1 : -6]] == [
-        "airflow: 4 passed",
-        "nodes: 2 passed",
-        "faults: 1 passed",
-        "plain: 1 failed, 3 passed",
-        "remote: 1 passed",
-        "liars: 1 passed",
-        "demo: 2 passed",
+    assert [re.sub(r" in .*:", " in", line) for line in lines[start + 1 : -6]] == [
+        "4 passed in airflow",
+        "2 passed in nodes",
+        "1 passed in faults",
+        "1 failed, 3 passed in plain",
+        "1 passed in remote",
+        "1 passed in liars",
+        "2 passed in demo",
     ]
