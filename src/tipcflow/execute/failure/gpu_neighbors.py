@@ -55,8 +55,8 @@ def taken_by(kind: FailureClass | None, record: ExitRecord | None, text: str, ra
 def neighbors(record: ExitRecord | None, text: str, rank: int = -1) -> GpuNeighbors | None:
     """Return the other processes on the GPU that a process found full; None if they are not the cause.
 
-    They are the cause if they held more than half of what was used, and if the failed allocation would
-    have fit without them. Evidence is the framework's message and nvidia-smi's list in the exit record. A process of the
+    They are the cause if they held more than half of what was used, and if the failed allocation would have fit
+    without them. Evidence is the framework's message and nvidia-smi's list in the exit record. A process of the
     message that nvidia-smi did not list may be another rank of the same training: it counts only if there is a
     single rank.
 
