@@ -2,6 +2,7 @@
 # Runs the CI tests in lanes, several at a time; --full adds the slow ones. Called by `make test` and `make test-full`.
 # Tests that start local nodes, an Airflow or servers inspect the whole machine. If permitted, each lane runs in its own
 # namespaces (processes, network, mounts); otherwise only tests that do not interfere run in parallel.
+# /run/tipcflow lists this user's local nodes: a lane would otherwise remove the nodes of killed commands of another lane.
 # Lanes wait for nodes and servers a quarter to a half of their time: on two cores, three lanes use both.
 #
 # A test that fails in a lane is rerun alone. If it passes then, it is flaky, which fails the script unless
@@ -62,7 +63,8 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 own=(unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c
-    'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && "$@"; exit $?' own)
+    'for own in /run/netns /run/tipcflow; do mkdir -p -m 700 $own && mount -t tmpfs -o mode=700 tmpfs $own || exit; done
+    ip link set lo up && "$@"; exit $?' own)
 "${own[@]}" true 2>/dev/null || own=()
 # Reset ignored signals (nohup, background jobs), which child processes would inherit, also in tests of these signals.
 reset_signals=(env --default-signal=INT,HUP,QUIT)
