@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -25,10 +25,11 @@ OPERATOR = "operator"
 
 @dataclass(frozen=True)
 class ApiServer:
-    """A running server; `log` is what it wrote."""
+    """A running server; `log` is what it wrote, `environment` that of its process."""
 
     url: str
     log: Path
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def token(self, user: str = USER, password: str = PASSWORD) -> str:
         """A bearer token by the login form's own route."""
@@ -81,7 +82,7 @@ def running(
         [sys.executable, "-c", set_up], env=environment, capture_output=True, text=True, timeout=2 * START_S
     )
     assert done.returncode == 0, f"{done.returncode}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
-    server = ApiServer(f"http://127.0.0.1:{port}", folder / "log")
+    server = ApiServer(f"http://127.0.0.1:{port}", folder / "log", environment)
     with server.log.open("wb") as log:
         child = subprocess.Popen(
             [airflow, "api-server", "--workers", "1", *options],

@@ -3,6 +3,7 @@
 `AIRFLOW__CORE__AUTH_MANAGER=tipcflow_operators.access.manager.RolesAuthManager`
 """
 
+import hashlib
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,6 +15,8 @@ from tipcflow_operators.airflow.internals import DagAccessEntity
 
 # DAGs that run the deployment, not a chain on request: only users who may edit DAGs start or backfill them.
 OWN_DAGS = frozenset({"confirm", "maintenance", "pull_request", "weekly"})
+# Claim of a token: a hash of the stored hash of the password, which is salted.
+_PASSWORD = "password"  # noqa: S105
 _BACKFILLS = "/api/v2/backfills"
 _of_backfills: ContextVar[bool] = ContextVar("of_backfills", default=False)
 
@@ -34,9 +37,10 @@ class BackfillMarker:
 
 
 class RolesAuthManager(FabAuthManager):
-    """FAB's auth manager, except that starting a DAG run requires no permission to edit the DAG.
+    """FAB's auth manager, except that starting a DAG run requires no permission to edit the DAG, and that a new
+    password of a user ends the tokens of the old one.
 
-    In FAB's, a login of a CI system may also pause and unpause the DAG.
+    In FAB's, a login of a CI system may also pause and unpause the DAG, and a browser keeps its token for a day.
     """
 
     # For pages: this auth manager knows the actions of tipcflow.config.access.roles.
@@ -45,6 +49,25 @@ class RolesAuthManager(FabAuthManager):
     def get_fastapi_middlewares(self) -> list[tuple[Any, dict[str, Any]]]:
         """Add the marker of requests about backfills."""
         return [*super().get_fastapi_middlewares(), (BackfillMarker, {})]
+
+    def serialize_user(self, user: Any) -> dict[str, Any]:
+        """Return the claims of a user's token, which name the password."""
+        return {**super().serialize_user(user), _PASSWORD: _password_of(user)}
+
+    def deserialize_user(self, token: dict[str, Any]) -> Any:  # type: ignore[override]  # FAB's has a cache
+        """Return the user of a token; FAB keeps users for 30 seconds.
+
+        Raises:
+            ValueError: the user does not exist, is not active, or has a password that is newer than the token.
+        """
+        user = super().deserialize_user(token)
+        if _password_of(user) != token.get(_PASSWORD):
+            # A new login must not wait until FAB forgets the user with the old password.
+            self.cache.pop(int(token["sub"]), None)
+            user = super().deserialize_user(token)
+            if _password_of(user) != token.get(_PASSWORD):
+                raise ValueError(f"User with id {token['sub']} has a new password")
+        return user
 
     def is_authorized_dag(self, *, method: Any, user: Any, access_entity: Any = None, details: Any = None) -> bool:
         """Whether a user may do something with a DAG or a part of it."""
@@ -61,3 +84,8 @@ class RolesAuthManager(FabAuthManager):
             return bool(self.is_authorized_custom_view(method="PUT", resource_name=Resource.DAGS, user=user))
         may_start = self.is_authorized_custom_view(method="POST", resource_name=Resource.DAG_RUNS, user=user)
         return bool(may_start and super().is_authorized_dag(method="GET", user=user, details=details))
+
+
+def _password_of(user: Any) -> str:
+    """Return what a token has of a password; LDAP and OAuth may leave it empty."""
+    return hashlib.sha256((getattr(user, "password", "") or "").encode()).hexdigest()[:32]

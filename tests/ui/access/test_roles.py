@@ -3,6 +3,8 @@
 import json
 import re
 import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.support import postgres
+from tests.support.certify import wait_for
 from tests.ui import server
 from tests.ui.access import roles, routes
 from tests.ui.html_text import read
@@ -47,8 +50,10 @@ with create_session() as session:
     session.add(Backfill(dag_id="toy", from_date=ended, to_date=ended, completed_at=ended))
 write(Path(os.environ["AIRFLOW_HOME"]))
 """
+# FAB keeps a user for this time.
+CACHE_S = 30
 # Every login: user and role have one name.
-PASSWORDS = {name: secrets.token_hex(16) for name in (*roles.LOGINS, "ci2")}
+PASSWORDS = {name: secrets.token_hex(16) for name in (*roles.LOGINS, "ci2", "viewer2")}
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +102,14 @@ def runs(served: server.ApiServer, tokens: dict[str, str]) -> dict[str, str]:
 def asked(served: server.ApiServer, method: str, path: str, token: str, body: Any = None) -> httpx.Response:
     headers = {"Authorization": f"Bearer {token}"}
     return httpx.request(method, f"{served.url}{path}", json=body, headers=headers, timeout=60)
+
+
+def logged_in(client: httpx.Client, login: str, password: str) -> bool:
+    """Send the form of the login, as a browser does; returns whether FAB accepts the password."""
+    token = re.findall(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/auth/login/").text)[0]
+    form = {"username": login, "password": password, "csrf_token": token}
+    client.headers["X-CSRFToken"] = token
+    return client.post("/auth/login/", data=form).headers["location"] == "/auth/"
 
 
 def test_every_role_may_do_its_part(
@@ -167,10 +180,7 @@ def test_forms_of_users_and_roles_refuse_readers_and_ci(
     rest = [request for request in routes.forms(served.log.parent, known) if request.key not in allowed]
     assert {"copyrole", "resetpasswords"} <= {request.body.get("action") for request in rest}
     with httpx.Client(base_url=served.url, timeout=60) as client:
-        token = re.findall(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/auth/login/").text)[0]
-        form = {"username": login, "password": PASSWORDS[login], "csrf_token": token}
-        assert client.post("/auth/login/", data=form).headers["location"] == "/auth/"
-        client.headers["X-CSRFToken"] = token
+        assert logged_in(client, login, PASSWORDS[login])
         found = [(request, client.post(request.path, data=request.body)) for request in rest]
         # The session works: a page that the login may see.
         own = client.get("/auth/resetmypassword/form")
@@ -219,6 +229,44 @@ def test_audit_names_the_user_of_a_marked_run(served: server.ApiServer, tokens: 
     page = read(asked(served, "GET", "/certification/audit", tokens["viewer"]).text)
     assert "operator mark run failed toy single" in page.text
     assert "operator mark run failed toy bulk" in page.text
+
+
+def test_new_password_ends_the_logins_of_browsers(served: server.ApiServer) -> None:
+    """The steps of docs/operations.md: replace the content of the password file, then `tipcflow access apply`."""
+    old, new = PASSWORDS["viewer2"], secrets.token_hex(16)
+    pages = ("/auth/resetmypassword/form", "/certification/api/runs", "/api/v2/dags")
+    with httpx.Client(base_url=served.url, timeout=60) as browser:
+        assert logged_in(browser, "viewer2", old)
+        # The page after the login sets the cookie with a token for the other pages.
+        browser.get("/auth/", follow_redirects=True)
+        assert [browser.get(page).status_code for page in pages] == [200, 200, 200]
+        token = served.token("viewer2", old)
+        file = Path(served.environment["TIPCFLOW_ROLES"])
+        (file.parent / "viewer2_password").write_text(new)
+        PASSWORDS["viewer2"] = new
+        tipcflow = Path(sys.executable).with_name("tipcflow")
+        done = subprocess.run(
+            [tipcflow, "access", "apply"],
+            env=served.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
+        )
+        assert "user viewer2: new password" in done.stdout.splitlines()
+        assert browser.get(pages[0]).status_code == 302
+        wait_for(
+            lambda: browser.get(pages[1]).status_code == 401, what="the end of the login", seconds=CACHE_S + 10
+        )
+        assert browser.get(pages[2]).status_code == 401
+        assert asked(served, "GET", pages[2], token).status_code == 403
+    with httpx.Client(base_url=served.url, timeout=60) as browser:
+        assert not logged_in(browser, "viewer2", old)
+        assert logged_in(browser, "viewer2", new)
+        browser.get("/auth/", follow_redirects=True)
+        assert [browser.get(page).status_code for page in pages] == [200, 200, 200]
+    with pytest.raises(httpx.HTTPStatusError, match="401"):
+        served.token("viewer2", old)
 
 
 @pytest.mark.parametrize("password", ["", "wrong", "admin"])

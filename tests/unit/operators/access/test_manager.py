@@ -96,3 +96,26 @@ def test_backfills_require_permission_to_edit_the_dag(
     assert (options, others) == ({}, [])
     asyncio.run(marker(app)({"type": "http", "path": path}, None, None))
     assert found == starts
+
+
+def test_new_password_ends_tokens_and_a_new_login_works_at_once(
+    manager: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = SimpleNamespace(id=7, password="pbkdf2:old")
+
+    def kept_for_a_while(self: Any, token: dict[str, Any]) -> SimpleNamespace:
+        return self.cache.setdefault(int(token["sub"]), SimpleNamespace(**vars(stored)))  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(FabAuthManager, "cache", {})
+    monkeypatch.setattr(FabAuthManager, "deserialize_user", kept_for_a_while)
+    old = manager.serialize_user(stored)
+    assert "pbkdf2" not in str(old)
+    assert manager.deserialize_user(old).id == 7
+    stored.password = "pbkdf2:new"
+    new = manager.serialize_user(stored)
+    assert manager.deserialize_user(new).id == 7
+    for token in (old, {"sub": "7"}):
+        with pytest.raises(ValueError, match="new password"):
+            manager.deserialize_user(token)
+    stored.password = None
+    assert manager.deserialize_user(manager.serialize_user(stored)).id == 7
