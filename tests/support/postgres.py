@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,12 @@ _SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max
 class Server:
     """A running server; every database on it is created empty."""
 
-    def __init__(self, socket_dir: Path, settings: Sequence[str] = ()) -> None:
+    def __init__(
+        self, socket_dir: Path, settings: Sequence[str] = (), env: Mapping[str, str] | None = None
+    ) -> None:
         self.socket_dir = socket_dir
         self._settings = settings
+        self._env = env or {}
         self._process: subprocess.Popen[bytes] | None = None
         self._made = 0
 
@@ -52,6 +55,7 @@ class Server:
             self._process = subprocess.Popen(
                 [need_binaries() / "postgres", "-D", base / "data", "-k", base, "-h", "", *options],
                 cwd=base,
+                env={**os.environ, **self._env},
                 stdout=log,
                 stderr=log,
                 preexec_fn=_die_with_parent,
@@ -117,8 +121,12 @@ def _die_with_parent() -> None:
 
 
 @contextmanager
-def running(settings: Sequence[str] = _SETTINGS) -> Iterator[Server]:
-    """Start a server, stop it afterwards and remove what it wrote."""
+def running(settings: Sequence[str] = _SETTINGS, env: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """Start a server, stop it afterwards and remove what it wrote.
+
+    Args:
+        env: variables of the server's process, in addition to those of this one.
+    """
     bin_dir = need_binaries()
     account = _account()
     # pytest's own folders are closed to other users; a socket's path must be short
@@ -135,7 +143,7 @@ def running(settings: Sequence[str] = _SETTINGS) -> Iterator[Server]:
             timeout=START_S,
             **account,
         )
-        server = Server(base, settings)
+        server = Server(base, settings, env)
         try:
             server.start()
             yield server

@@ -1,19 +1,25 @@
 """The steps of docs/operations.md that concern Airflow work in a real one, as they are written there."""
 
+import json
+import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.support.certify import ROOT, Site
+from tests.support.certify import ROOT, Site, wait_for
 from tests.support.installed.operations_page import blocks, commands, shell
 from tests.support.scheduler import Scheduler
 from tests.support.stories import a_run, record_run
 
 from devcluster.airflow.stack import airflow_stack
 from devcluster.local_nodes.nodes import LocalNodes
+from tipcflow.github.webhook.delivery import signature
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
+# Of a changed secret, as the page states.
+IN_FORCE_S = 15.0
 
 
 class Deployment:
@@ -58,6 +64,42 @@ def test_metrics_require_the_token_that_was_added(deployment: Deployment) -> Non
     assert "tipcflow_queue_length 0.0" in deployment.run(steps)
     refused = httpx.get(f"{deployment.scheduler.stack.url}/certification/metrics", timeout=30)
     assert refused.status_code == 401
+
+
+def ping(deployment: Deployment, secret: str) -> int:
+    """The status of a delivery of GitHub that is signed with a secret."""
+    body = f'{{"zen": "{uuid.uuid4()}", "hook_id": 1}}'.encode()
+    headers = {
+        "X-GitHub-Event": "ping",
+        "X-GitHub-Delivery": str(uuid.uuid4()),
+        "X-Hub-Signature-256": signature(secret.encode(), body),
+        "Content-Type": "application/json",
+    }
+    url = f"{deployment.scheduler.stack.url}/certification/webhook/github"
+    return httpx.post(url, content=body, headers=headers, timeout=60).status_code
+
+
+def test_new_secret_of_the_webhook_replaces_the_old_one(deployment: Deployment) -> None:
+    """A new password in the connection, as the page of connections sends it; no component is started again."""
+    repository = deployment.scheduler.site.configs / "repositories" / "hello.yaml"
+    repository.parent.mkdir()
+    repository.write_text("name: octocat/hello\nconnection: hello_app\nsuite: toy\ncluster: local\n")
+    extra = json.dumps({"private_key": "kept-key"})
+    deployment.run(
+        f"airflow connections add hello_app --conn-type generic --conn-password old --conn-extra '{extra}'"
+    )
+    try:
+        wait_for(lambda: ping(deployment, "old") == 202, what="the connection", seconds=30)
+        fields = {"connection_id": "hello_app", "conn_type": "generic", "password": "new"}
+        path = "/api/v2/connections/hello_app?update_mask=password"
+        deployment.scheduler.call("PATCH", path, json=fields)
+        changed = time.monotonic()
+        wait_for(lambda: ping(deployment, "new") == 202, what="the new secret", seconds=30)
+        assert time.monotonic() - changed < IN_FORCE_S + 5
+        assert ping(deployment, "old") == 401
+        assert "kept-key" in deployment.run("airflow connections get hello_app --output json")
+    finally:
+        repository.unlink()
 
 
 def test_connections_are_readable_after_the_rotation_of_the_fernet_key(deployment: Deployment) -> None:

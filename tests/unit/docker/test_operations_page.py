@@ -1,8 +1,10 @@
 """The steps of docs/operations.md that concern PostgreSQL work on a real server, as they are written there."""
 
 import os
+import random
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,7 +16,7 @@ import yaml
 from tests.support import postgres
 from tests.support.installed.operations_page import PAGE, ROOT, blocks, commands, shell
 from tests.support.programs import need
-from tests.support.stories import a_run, record_run
+from tests.support.stories import a_run, losses, record_run
 from typer.main import get_command
 
 from tipcflow.cli.main import app
@@ -101,6 +103,26 @@ def test_space_is_freed_in_a_full_database(server: Server) -> None:
     _, block = blocks("The metrics database is full or unreachable")
     assert block.count("rollup") == 2
     server.run(block)
+
+
+def test_full_vacuum_shrinks_the_file_of_the_samples(server: Server) -> None:
+    with Store.open(server.url) as store:
+        run = record_run(store, a_run(created_at=store.now() - 200 * 86_400.0))
+        noise = random.Random(1)
+        for number in range(20):
+            curve = losses(run.id, [noise.random() for _ in range(5000)], node=f"node-{number}", unit="nat")
+            store.measurements.add(curve)
+    _, block = blocks("The metrics database is full or unreachable")
+    size = "SELECT pg_total_relation_size('series')"
+    ((before,),) = server.sql("tipcflow", size)
+    server.run(block)
+    ((kept,),) = server.sql("tipcflow", size)
+    assert "`VACUUM FULL series`" in PAGE.read_text()
+    vacuum = block.splitlines()[-1].replace("VACUUM (ANALYZE)", "VACUUM FULL")
+    assert vacuum.endswith("'VACUUM FULL series'")
+    server.run(vacuum)
+    ((shrunk,),) = server.sql("tipcflow", size)
+    assert shrunk < kept / 2, (before, kept, shrunk)
 
 
 def test_index_of_the_text_search_is_added_later(server: Server) -> None:
@@ -259,3 +281,50 @@ def test_rows_of_the_audit_log_stay_longer(tmp_path: Path) -> None:
     from airflow.utils.db_cleanup import config_dict
 
     assert rows[1] | audit[1] == set(config_dict)
+
+
+def test_lines_of_cron_clean_the_deployment(tmp_path: Path) -> None:
+    """As cron runs them: /bin/sh, no variable of the user but those of the crontab."""
+    variables, line = next(block for block in blocks("Retention") if "17 3 * * *" in block).splitlines()
+    name, path = variables.split("=")
+    assert (name, path.split(":")) == ("PATH", ["/usr/local/bin", "/usr/bin", "/bin"])
+    *times, command = line.split(" ", 5)
+    assert times == ["17", "3", "*", "*", "*"]
+    assert "%" not in command, "cron ends the command there"
+    program = tmp_path / "bin" / "docker-compose"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$PWD $*" >>"${0%/*}/calls"\n')
+    program.chmod(0o755)
+    env = {"PATH": path.replace("/usr/local/bin", str(program.parent)), "SHELL": "/bin/sh", "HOME": "/"}
+    words = ["/bin/sh", "-c", command.replace("/srv/tipcflow", str(tmp_path))]
+    subprocess.run(words, env=env, cwd="/", check=True, timeout=60)
+    calls = (program.parent / "calls").read_text().splitlines()
+    timer, service = unit_files()
+    assert [f"{tmp_path} {call}" for call in re.findall(r"(?m)^ExecStart=docker-compose (.*)$", service)] == calls
+    assert [call.split()[3:5] for call in calls] == [
+        ["scheduler", "/opt/tipcflow/docker/clean_airflow.sh"],
+        ["worker", "tipcflow"],
+    ]
+    assert "OnCalendar=*-*-* 03:17\n" in timer
+
+
+def unit_files() -> list[str]:
+    """The timer and the service of systemd."""
+    return [block for block in blocks("Retention") if block.startswith(("[Timer]", "[Service]"))]
+
+
+def test_unit_files_of_systemd_are_valid(tmp_path: Path) -> None:
+    analyze = need("systemd-analyze", "systemd")
+    timer, service = unit_files()
+    # The name of a program without its folder, as docker-compose, which this machine may lack.
+    assert service.count("ExecStart=docker-compose ") == 2
+    files = {"timer": timer, "service": service.replace("=docker-compose ", "=true ")}
+    for kind, text in files.items():
+        (tmp_path / f"tipcflow-clean.{kind}").write_text(text)
+        assert f"/etc/systemd/system/tipcflow-clean.{kind}`" in PAGE.read_text()
+    names = [tmp_path / f"tipcflow-clean.{kind}" for kind in files]
+    done = subprocess.run([analyze, "verify", *names], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    calendar = re.findall(r"(?m)^OnCalendar=(.*)$", timer)
+    done = subprocess.run([analyze, "calendar", *calendar], capture_output=True, text=True, timeout=60, check=True)
+    assert "Normalized form: *-*-* 03:17:00" in done.stdout
