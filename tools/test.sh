@@ -108,6 +108,8 @@ chain() {
 }
 
 .venv/bin/python tools/quarantine.py check || exit 1
+# The tests start thousands of processes: each would compile the sources again if PYTHONDONTWRITEBYTECODE is set.
+.venv/bin/python -m compileall -q src operators plugins || exit 1
 if [ ${#own[@]} -gt 0 ]; then
     waiting=("${lanes[@]}")
 else
