@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.compose.deployment import SCALE, Deployment
+from tests.support.compose.deployment import LAB_CONNECTION, SCALE, Deployment
 from tests.support.compose.engine import KEPT, Engine, compose_engine, missing
 from tests.support.programs import missing as is_missing
 
@@ -16,9 +16,11 @@ _ORDER = (
     "test_deployment",
     "test_secrets",
     "test_rotation",
+    "test_operations",
     "test_other_machine",
     "test_lifecycle",
     "test_compose_2",
+    "test_upgrade",
 )
 _TIMES: list[tuple[str, float]] = []
 Timed = Callable[[str], AbstractContextManager[None]]
@@ -99,3 +101,10 @@ def deployment(request: pytest.FixtureRequest, engine: Engine, images: dict[str,
     finally:
         (KEPT / "containers.log").write_text(made.compose("logs", "--no-color", "--timestamps", check=False))
         made.compose("down", "--volumes", "--timeout", "10", timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def lab(deployment: Deployment) -> Deployment:
+    """The deployment with connections of the nodes in Airflow's database."""
+    deployment.add_connections(*(f"{LAB_CONNECTION}{number}" for number in (1, 2)))
+    return deployment

@@ -12,6 +12,8 @@ from tests.support.certify import ROOT
 from tests.support.compose.deployment import FAST, LAB, LAB_CONNECTION, NETWORK, SCALE, Deployment
 from tests.support.compose.engine import KEPT, Engine
 from tests.support.compose.local import free_port
+from tests.support.compose.s3 import OPEN_REQUESTS, Logins
+from tests.support.installed.operations_page import blocks
 
 MAIN, WORKER = "tipc.test", "gpu-1"
 PORTS = ("POSTGRES_PORT", "REDIS_PORT", "TLS_PORT")
@@ -31,26 +33,35 @@ def _ports(deployment: Deployment) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def bucket(deployment: Deployment, engine: Engine, images: dict[str, str]) -> Iterator[Deployment]:
-    """The deployment with its objects in a bucket that other machines reach, and with compose.tls.yaml."""
+def logins(deployment: Deployment, engine: Engine, images: dict[str, str]) -> Iterator[Logins]:
+    """Of an S3 service that other machines reach, with a bucket."""
     name, port, address = f"{deployment.project}-s3", free_port(), engine.address
     words = ["run", "--detach", "--rm", "--name", name, "--publish", f"{address}:{port}:5000"]
-    engine.run(*words, images["PYTHON_IMAGE"], "moto_server", "-H", "0.0.0.0", "-p", "5000")
-    make = "import urllib.request as r; r.urlopen(r.Request('http://localhost:5000/tipcflow', method='PUT'))"
+    words += ["--env", f"INITIAL_NO_AUTH_ACTION_COUNT={OPEN_REQUESTS}", images["PYTHON_IMAGE"]]
+    engine.run(*words, "moto_server", "-H", "0.0.0.0", "-p", "5000")
     try:
-        deployment.until(lambda: engine.run("exec", name, "python", "-c", make + "; print(1)", check=False), "S3")
-        deployment.use_bucket("s3://tipcflow/objects", f"http://{address}:{port}")
-        _certify(deployment, "server", MAIN)
-        ports = {name: str(free_port()) for name in PORTS}
-        deployment.set(TLS_ADDRESS=address, AIRFLOW_URL=f"https://{MAIN}:{ports['TLS_PORT']}", **ports)
-        names = {"services": {"api-server": {"extra_hosts": [f"{WORKER}:{address}"]}}}
-        (deployment.folder / NAMES).write_text(yaml.safe_dump(names))
-        deployment.files = ("docker-compose.yaml", "compose.tls.yaml", NAMES)
-        deployment.up(scale=SCALE)
-        deployment.until_healthy()
-        yield deployment
+        connect = "import socket; socket.create_connection(('localhost', 5000)); print(1)"
+        deployment.until(lambda: engine.run("exec", name, "python", "-c", connect, check=False), "S3")
+        yield Logins(f"http://{address}:{port}", "tipcflow")
     finally:
         engine.run("rm", "--force", name, check=False)
+
+
+@pytest.fixture(scope="module")
+def bucket(deployment: Deployment, engine: Engine, logins: Logins) -> Deployment:
+    """The deployment with its objects in the bucket, and with compose.tls.yaml."""
+    deployment.set(TIPCFLOW_STORE="s3://tipcflow/objects")
+    deployment.set_secret("object_store", logins.current)
+    _certify(deployment, "server", MAIN)
+    ports = {name: str(free_port()) for name in PORTS}
+    address = engine.address
+    deployment.set(TLS_ADDRESS=address, AIRFLOW_URL=f"https://{MAIN}:{ports['TLS_PORT']}", **ports)
+    names = {"services": {"api-server": {"extra_hosts": [f"{WORKER}:{address}"]}}}
+    (deployment.folder / NAMES).write_text(yaml.safe_dump(names))
+    deployment.files = ("docker-compose.yaml", "compose.tls.yaml", NAMES)
+    deployment.up(scale=SCALE)
+    deployment.until_healthy()
+    return deployment
 
 
 @pytest.fixture
@@ -84,6 +95,19 @@ def worker(bucket: Deployment, engine: Engine) -> Iterator[Deployment]:
 
 
 def test_objects_may_be_in_a_bucket(bucket: Deployment) -> None:
+    bucket.verify_everywhere(bucket.certify())
+
+
+def test_new_login_of_the_object_store_loses_no_run(bucket: Deployment, logins: Logins) -> None:
+    (restart,) = blocks("Login of the object store")
+    old = logins.key
+    with bucket.in_training():
+        logins.add()
+        bucket.set_secret("object_store", logins.current)
+        bucket.follow(restart)
+        logins.remove(old)
+    bucket.up(scale=SCALE)
+    bucket.until_healthy()
     bucket.verify_everywhere(bucket.certify())
 
 

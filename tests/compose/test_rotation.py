@@ -3,19 +3,11 @@
 import subprocess
 from pathlib import Path
 
-import pytest
 from tests.compose.conftest import Note
 from tests.support.compose.deployment import LAB, LAB_CONNECTION, SCALE, Deployment
 from tests.support.installed.operations_page import blocks
 
 NODES = {"node-1": f"{LAB_CONNECTION}1", "node-2": f"{LAB_CONNECTION}2"}
-
-
-@pytest.fixture(scope="module")
-def lab(deployment: Deployment) -> Deployment:
-    """With connections of the nodes in Airflow's database."""
-    deployment.add_connections(*NODES.values())
-    return deployment
 
 
 def _generate(path: Path) -> str:

@@ -59,12 +59,16 @@ class Deployment:
         self._connections: dict[str, dict[str, Any]] = {}
 
     def checkout(self) -> None:
-        """Copy what git tracks, as with umask 077, add the toy suite, and leave out Paddle."""
+        """Copy what git tracks, and prepare it."""
         names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
         for name in names.stdout.splitlines():
             if not name.startswith(("tests/", "benchmarks/", "docs/")) and (ROOT / name).is_file():
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, self.folder / name)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Add the toy suite to the checkout, leave out Paddle, and set modes as with umask 077."""
         suite = self.folder / "examples" / "toy"
         shutil.copytree(ROOT / "tests/support/toy_suite", suite, ignore=shutil.ignore_patterns("__pycache__"))
         params = suite / "test_tipc/configs/toy"
@@ -101,13 +105,11 @@ class Deployment:
         file.write_text("".join(f"{name}={value}\n" for name, value in words.items()))
         subprocess.run([self.folder / "docker/env.sh"], check=True, capture_output=True, timeout=60)
 
-    def use_bucket(self, store: str, endpoint: str) -> None:
-        """Set the object store; `up` starts the components again that use it."""
-        self.set(TIPCFLOW_STORE=store)
-        path = self.folder / ".secrets" / "object_store"
-        text = path.read_text()
+    def set_secret(self, name: str, text: str) -> None:
+        """Replace the file of a secret."""
+        path = self.folder / ".secrets" / name
         path.unlink()
-        path.write_text(f"{text}endpoint_url = {endpoint}\n")
+        path.write_text(text)
         path.chmod(0o444)
 
     def secret(self, name: str) -> str:
@@ -138,7 +140,7 @@ class Deployment:
 
     def follow(self, steps: str) -> str:
         """Run steps of docs/operations.md in the checkout; returns their output."""
-        env = {**self.engine.env, "COMPOSE_PROJECT_NAME": self.project}
+        env = {**self.engine.env, "COMPOSE_PROJECT_NAME": self.project, "COMPOSE_FILE": ":".join(self.files)}
         text = steps.replace("docker-compose ", f"{shlex.join(self.program)} ")
         return shell(text, env, cwd=self.folder, seconds=900)
 
@@ -182,6 +184,10 @@ class Deployment:
         for service in services or AIRFLOW:
             for container in self.containers(service):
                 self.until(lambda one=container: self.health(one) == "healthy", f"a healthy {service}")
+
+    def logs(self, container: str) -> str:
+        """What a container wrote to stdout."""
+        return self.engine.run("logs", container)
 
     def environments(self, container: str) -> list[str]:
         """The environments of all processes of a container, that of its first process first.

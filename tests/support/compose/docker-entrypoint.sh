@@ -2,6 +2,8 @@
 # The part of PostgreSQL's image that docker-compose.yaml relies on: an empty volume is initialised with the scripts of
 # /docker-entrypoint-initdb.d, then the server starts as its user.
 set -euo pipefail
+# Other commands run as they are, as in that image.
+[ "$1" = postgres ] || exec "$@"
 if [ "$(id -u)" = 0 ]; then
     install --directory --owner postgres --group postgres --mode 700 "$PGDATA" /var/run/postgresql
     exec setpriv --reuid postgres --regid postgres --init-groups "$0" "$@"

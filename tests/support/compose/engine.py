@@ -19,7 +19,7 @@ WAIT_S = 120.0
 _GROUP, _SHARES = "tipcflow-compose", "8192"
 _CPU = Path("/sys/fs/cgroup/cpu")
 _PREFIX = "tipc-compose-"
-_FILES, _BASE, _SERVICES = "tipcflow-test-files:1", "tipcflow-test-base:1", "tipcflow-test-services:1"
+_FILES, _BASE, _SERVICES = "tipcflow-test-files:1", "tipcflow-test-base:1", "tipcflow-test-services:2"
 
 
 def missing() -> str:

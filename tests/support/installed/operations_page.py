@@ -26,6 +26,13 @@ def commands(heading: str, word: str) -> list[str]:
     return chosen
 
 
+def inline(start: str, page: Path = PAGE) -> str:
+    """The first command in the text of a page, not in a block, that starts so."""
+    found = re.search(rf"`({re.escape(start)}[^`]*)`", page.read_text(encoding="utf-8"))
+    assert found, start
+    return found[1]
+
+
 def shell(text: str, env: Mapping[str, str], *, cwd: Path, seconds: float = 180) -> str:
     """Run commands in the environment of a deployment; they must succeed. Returns their output."""
     done = subprocess.run(

@@ -224,7 +224,7 @@ def test_new_login_key_of_nodes_is_added_to_the_old_one(rotation: Server) -> Non
 
 
 def test_schema_is_downgraded_after_a_backup(server: Server) -> None:
-    block = next(block for block in blocks("Upgrade") if "db downgrade" in block)
+    block = next(block for block in blocks("Downgrade") if "db downgrade" in block)
     server.run(block)
     assert server.sql("tipcflow", "SELECT version_num FROM alembic_version") == [("0013",)]
     assert (server.folder / "before-downgrade.backup").is_file()
