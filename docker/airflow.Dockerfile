@@ -37,7 +37,9 @@ COPY dags dags
 COPY configs configs
 COPY examples examples
 COPY docker/airflow_entrypoint.py docker/clean_airflow.sh docker/health.py docker/
-RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable .
+# Airflow's user cannot write bytecode here, so each process would compile the sources again.
+RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable . \
+    && python -m compileall -q src operators plugins docker
 
 # A checkout made with umask 077 is readable for Airflow's user, too.
 # Probes of Airflow's Helm chart call /entrypoint.
