@@ -118,7 +118,7 @@ def test_backup_is_restored_over_newer_data(deployment: Deployment) -> None:
     home = deployment.scheduler.site.home
     (home / "runs" / "20261121t000000-toy-0a1b").mkdir(parents=True)
     (home / "runs" / "20261121t000000-toy-0a1b" / "main.log").write_text("loss: 1\n")
-    saved = commands("Back up and restore", "tipcflow db backup") + commands("Back up and restore", "tar")
+    saved = commands("Back up and restore", "tipcflow db backup") + commands("Back up and restore", "tar --create")
     deployment.run("\n".join(saved))
     with deployment.scheduler.site.store() as store:
         before = store.runs.newest()
