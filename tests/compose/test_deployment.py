@@ -48,6 +48,14 @@ def test_logs_are_json_with_fields_of_the_run(deployment: Deployment) -> None:
 
 
 @pytest.mark.fast
+def test_imports_compile_nothing(deployment: Deployment) -> None:
+    imports = "python -v -c 'import tipcflow.cli.main, airflow.models.dagrun' 2>&1 >/dev/null"
+    shown = deployment.inside("worker", "sh", "-c", imports).splitlines()
+    assert [line for line in shown if re.match(r"# code object from /.*\.py$", line)] == []
+    assert [line for line in shown if ".pyc matches /opt/tipcflow/src/" in line]
+
+
+@pytest.mark.fast
 def test_cli_in_a_container_reaches_the_nodes(deployment: Deployment) -> None:
     shown = deployment.inside("worker", "tipcflow", "nodes", "--cluster", "compose", check=False)
     # The toy suite needs no Paddle, which these nodes therefore lack.

@@ -203,20 +203,30 @@ def test_the_verdict_has_the_first_line_of_the_error(
     assert lines == [f"flaky (failed, then passed; not in tests/quarantine.toml): {test}", "    assert 1 == 2"]
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("entry", ["test_flaky", "test_steady"])
-def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
-    """tools/test.sh on a tree with few tests; one fails the first time."""
-    bin_dir = tmp_path / ".venv/bin"
+# The list of local nodes is that of the lane.
+OWN_LIST = """import os
+from pathlib import Path
+
+
+def test_ok():
+    if os.environ["HAS_NAMESPACES"]:
+        assert list(Path("/run/tipcflow").iterdir()) == []
+        Path("/run/tipcflow/a.instance").touch()
+"""
+
+
+def make_tree(folder: Path) -> None:
+    """A repository with few tests in all lanes; one fails the first time."""
+    bin_dir = folder / ".venv/bin"
     bin_dir.mkdir(parents=True)
     (bin_dir / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (bin_dir / "pytest").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pytest -q "$@"\n')
     for program in bin_dir.iterdir():
         program.chmod(0o755)
-    (tmp_path / "tools").mkdir()
+    (folder / "tools").mkdir()
     for name in ("test.sh", "quarantine.py"):
-        shutil.copy(ROOT / "tools" / name, tmp_path / "tools")
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\nmarkers = full: slow\n")
+        shutil.copy(ROOT / "tools" / name, folder / "tools")
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\nmarkers = full: slow\n")
     names = (
         "dag/test_d",
         "ui/test_u",
@@ -229,11 +239,24 @@ def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
         "e2e/another/test_o",
     )
     for name in (*names, "e2e/liars/test_l", "e2e/test_demo_a", "e2e/test_sample_suite", "e2e/test_e"):
-        file = tmp_path / "tests" / f"{name}.py"
+        file = folder / "tests" / f"{name}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("def test_ok():\n    pass\n")
-    (tmp_path / "tests/unit/plan").mkdir()
-    (tmp_path / "tests/unit/plan/test_p.py").write_text(FLAKY)
+    # In two lanes.
+    for name in ("cluster/test_c", "cluster/hangs/test_h"):
+        (folder / "tests" / f"{name}.py").write_text(OWN_LIST)
+    (folder / "tests/unit/plan").mkdir()
+    (folder / "tests/unit/plan/test_p.py").write_text(FLAKY)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("entry", ["test_flaky", "test_steady"])
+def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
+    """By tools/test.sh."""
+    make_tree(tmp_path)
+    # Those of tools/test.sh.
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--mount", "--net", "--uts", "--ipc", "true"]
+    has_namespaces = subprocess.run(unshare, capture_output=True, check=False).returncode == 0
     today = datetime.datetime.now(tz=datetime.UTC).date()
     text = f'[[test]]\nid = "tests/unit/plan/test_p.py::{entry}"\nreason = "to be fixed"\nsince = {today}\n'
     (tmp_path / "tests/quarantine.toml").write_text(text)
@@ -244,7 +267,12 @@ def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
         check=False,
         timeout=280,
         cwd=tmp_path,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+        env={
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_ADDOPTS": "",
+            "HAS_NAMESPACES": "yes" if has_namespaces else "",
+        },
     )
     code = 0 if entry == "test_flaky" else 1
     assert done.returncode == code, done.stdout + done.stderr
