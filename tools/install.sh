@@ -50,7 +50,7 @@ if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/d
     say "creating .venv with $("$python" --version)"
     "$uv" venv --quiet --clear --no-python-downloads --python "$python" .venv
 fi
-say "installing $(grep -cE '^[A-Za-z0-9_.-]+==' requirements/dev.txt) packages into .venv (about 500 MB)"
+say "installing $(grep -cE '^[A-Za-z0-9_.-]+==' requirements/dev.txt) packages into .venv (about 700 MB)"
 # Sync also removes tipcflow itself; it is installed again below. Bytecode is written now: if PYTHONDONTWRITEBYTECODE is
 # set, as in many containers, each process would compile its imports: 2 s per `tipcflow run`, 3 s per Airflow process.
 "$uv" pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes requirements/dev.txt \

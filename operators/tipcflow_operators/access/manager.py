@@ -87,5 +87,5 @@ class RolesAuthManager(FabAuthManager):
 
 
 def _password_of(user: Any) -> str:
-    """Return what a token has of a password; LDAP and OAuth may leave it empty."""
+    """Return a hash of the stored password of a user, which may be empty for users of LDAP and OAuth."""
     return hashlib.sha256((getattr(user, "password", "") or "").encode()).hexdigest()[:32]

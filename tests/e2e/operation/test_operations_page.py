@@ -1,7 +1,6 @@
 """The steps of docs/operations.md that concern Airflow work in a real one, as they are written there."""
 
 import json
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,9 +92,7 @@ def test_new_secret_of_the_webhook_replaces_the_old_one(deployment: Deployment) 
         fields = {"connection_id": "hello_app", "conn_type": "generic", "password": "new"}
         path = "/api/v2/connections/hello_app?update_mask=password"
         deployment.scheduler.call("PATCH", path, json=fields)
-        changed = time.monotonic()
-        wait_for(lambda: ping(deployment, "new") == 202, what="the new secret", seconds=30)
-        assert time.monotonic() - changed < IN_FORCE_S + 5
+        wait_for(lambda: ping(deployment, "new") == 202, what="the new secret", seconds=IN_FORCE_S + 5)
         assert ping(deployment, "old") == 401
         assert "kept-key" in deployment.run("airflow connections get hello_app --output json")
     finally:
