@@ -17,6 +17,7 @@ _ORDER = (
     "test_secrets",
     "test_rotation",
     "test_operations",
+    "test_traces",
     "test_other_machine",
     "test_lifecycle",
     "test_compose_2",
