@@ -27,7 +27,9 @@ def test_old_states_of_celery_are_removed(deployment: Deployment) -> None:
     recent = count(f"NOT {old}")
     assert count(old) > 0
     assert recent > 0
-    deployment.follow(next(block for block in blocks("Retention") if "celery_taskmeta" in block))
+    cron = next(block for block in blocks("Retention") if "17 3 * * *" in block)
+    (clean,) = (words for words in cron.split(" && ") if "clean_airflow.sh" in words)
+    deployment.follow(clean)
     assert (count(old), count("true")) == (0, recent)
 
 

@@ -250,13 +250,14 @@ def test_databases_are_migrated_before_components_start(objects: Objects, main: 
         assert "/var/lib/airflow/airflow.cfg" in one.mounts
 
 
-def test_old_rows_are_removed_with_the_address_of_the_database_alone(objects: Objects, root: Path) -> None:
+def test_old_rows_are_removed_with_the_addresses_of_two_databases_alone(objects: Objects, root: Path) -> None:
     (job,) = [each for each in objects if each["kind"] == "CronJob"]
     assert job["spec"]["schedule"] == "17 3 * * *"
     (one,) = [one for one in containers(objects) if one.name == "database-cleanup"]
     (script,) = [word for word in one.container["args"][-1].split() if word.startswith("/opt/tipcflow/")]
     assert (root / script.removeprefix("/opt/tipcflow/")).is_file()
-    assert {name for name, variable in one.env.items() if "valueFrom" in variable} == {"AIRFLOW_DB_URL"}
+    secrets = {name for name, variable in one.env.items() if "valueFrom" in variable}
+    assert secrets == {"AIRFLOW_DB_URL", "AIRFLOW_RESULTS_URL"}
 
 
 def test_objects_have_only_fields_of_kubernetes(objects: Objects, root: Path) -> None:
