@@ -32,6 +32,7 @@ def of(site: "Site", calls: dict[str, list[float]], store: "Store", seconds: flo
         "statuses": dict(Counter(line.status for line in site.runs.values())),
         "failures": len(site.failures),
         "problems": len(site.problems),
+        "bypassed": len(site.bypassed),
         "throughput": _throughput(site),
         "waits": {name: _spread(waits) for name, waits in _waits(site).items()},
         "pulls": _spread(list(_pulls(site))),
@@ -161,7 +162,8 @@ def tables(found: dict[str, Any]) -> Iterator[str]:
     yield (
         f"{options['nodes']} nodes, {options['schedulers']} schedulers, {options['database']}: "
         f"{sum(found['runs'].values())} runs {found['runs']}, {found['statuses']}, "
-        f"{found['failures']} node failures, {found['problems']} problems; took {found['wall_s']:.0f} s"
+        f"{found['failures']} node failures, {found['problems']} problems, "
+        f"{found['bypassed']} runs bypassed on other nodes; took {found['wall_s']:.0f} s"
     )
     yield "throughput: " + ", ".join(f"{name} {value:.2f}" for name, value in found["throughput"].items())
     yield f"\n{'wait for slots, s':<22}{'runs':>8}{'median':>10}{'p95':>10}{'max':>10}"
