@@ -201,8 +201,9 @@ def measure(scheduler: Scheduler, names: tuple[str, ...], options: argparse.Name
         ended = [scheduler.now(run) for run in runs]
     states = Counter(run.state.value for run in ended)
     left = {"allocations and processes": len(site.left_behind())}
+    shown = {name: value for name, value in vars(options).items() if name != "results"}
     return {
-        "options": vars(options), **figures, "dag_runs": dict(states), "left": left,
+        "options": shown, **figures, "dag_runs": dict(states), "left": left,
         "load": os.getloadavg()[1], "cores": os.cpu_count(),
     }  # fmt: skip
 
@@ -297,6 +298,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=25.0, help="time limit of all chains")
     parser.add_argument("--parallelism", type=int, default=8, help="tasks of Airflow that run at the same time")
     parser.add_argument("--executor", choices=("celery", "local"), default="celery")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args()
     if missing := missing_programs():
         print(f"not installed: {', '.join(missing)}")
@@ -307,9 +309,8 @@ def main() -> int:
         scheduler = stack.enter_context(airflow(Path(folder), options, names))
         figures = measure(scheduler, names, options)
     show(figures)
-    results = ROOT / "benchmarks" / "results" / "scale-slurm.json"
-    results.parent.mkdir(exist_ok=True)
-    results.write_text(json.dumps(figures, indent=1) + "\n")
+    options.results.mkdir(exist_ok=True)
+    (options.results / "scale-slurm.json").write_text(json.dumps(figures, indent=1) + "\n")
     problems = problems_of(figures)
     print("\n".join(problems) or "nothing was lost")
     return 1 if problems else 0
