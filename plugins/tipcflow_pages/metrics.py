@@ -6,7 +6,7 @@ request without the token.
 
 import hmac
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from statistics import quantiles
 from time import monotonic
@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from tipcflow.domain import Status
 from tipcflow.domain.alert.entry import AlertState
-from tipcflow.store.queries.operation import Operation
+from tipcflow.store.queries.operation import NodeState, Operation
 from tipcflow_pages.data.data import current_settings, usable_store
 from tipcflow_pages.secrets import connection_password
 from tipcflow_pages.web.render import HEADERS
@@ -115,6 +115,7 @@ class Collector:
         }
         yield _labelled("tipcflow_leases", "Leased slots by node.", ("node", "state"), leases.items())
         yield from self._nodes(window)
+        yield from self._node_states(window)
         latency = f"Seconds from a run's creation to its status, {window}."
         yield _labelled("tipcflow_verdict_latency_seconds", latency, ("trigger", "quantile"), _latencies(numbers))
         lag = f"Seconds from the end of a step on its nodes to its stored results, newest steps {window}."
@@ -144,6 +145,21 @@ class Collector:
         slow = {(node,): share for node, share in numbers.slowdowns.items()}
         help_text = "Share by which the probes of a node are slower than before, 0 if they are not."
         yield _labelled("tipcflow_node_slowdown_ratio", help_text, ("node",), slow.items())
+        drained = [(key, 1) for key in numbers.drained]
+        yield _labelled("tipcflow_node_drained", "1 for a drained node.", ("cluster", "node"), drained)
+
+    def _node_states(self, window: str) -> Iterator[Metric]:
+        when = f"at the start of the newest run that reached it, {window}."
+        metrics: dict[str, tuple[str, Callable[[NodeState], float | None]]] = {
+            "state_timestamp_seconds": ("Time of the newest state of a node", lambda state: state.at),
+            "disk_free_bytes": ("Free disk of a node", lambda state: state.disk_free_bytes),
+            "clock_offset_seconds": ("Clock of a node minus the controller's", lambda state: state.clock_offset_s),
+            "missing_gpus": ("Slots of a node without a GPU", lambda state: state.missing_gpus),
+        }
+        for name, (help_text, value_of) in metrics.items():
+            values = {(node,): value_of(state) for node, state in self._numbers.node_states.items()}
+            known = [(key, value) for key, value in values.items() if value is not None]
+            yield _labelled(f"tipcflow_node_{name}", f"{help_text} {when}", ("node",), known)
 
 
 def _latencies(numbers: Operation) -> Iterator[tuple[tuple[str, str], float]]:

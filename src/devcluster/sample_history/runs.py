@@ -245,6 +245,7 @@ def _facts(node: str, turn: Turn) -> NodeFacts:
         kernel="generated",
         cpu_model="generated",
         cpu_count=56,
+        disk_free_bytes=2 << 40,
         gpus=({"name": node.split("-")[1]},) * 8 if has_gpus else (),
         driver=driver if has_gpus else "",
         cuda="12.6" if has_gpus else "",

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
-from tests.support.stories import TRAIN, a_run, record_run
+from tests.support.stories import TRAIN, a_run, record_run, some_facts
 from tests.unit.domain.alert.test_entry import alert, moved
 
 from tipcflow.domain import Cluster, Failure, FailureClass, Node, Status
@@ -52,7 +52,9 @@ def test_metrics_export_the_numbers_of_the_database(client: TestClient, store: S
     store.runs.create(a_run("20261121t000003-a-0000", created_at=now))
     store.queue.join("20261121t000003-a-0000", [("node-a", 0)], owner="o", ttl_s=600, now=now - 40)
     slow = {"node": "node-a", "is_slow": True, "changes": [{"size": 0.1}, {"size": 0.25}]}
-    store.node_histories.put("", 90.0, now, {"nodes": [slow]})
+    drained = {"cluster": "lab", "node": "node-c"}
+    store.node_histories.put("", 90.0, now, {"nodes": [slow], "drained": [drained]})
+    store.nodes.save("20261121t000002-a-0000", some_facts("node-a", disk_free_bytes=1 << 30, clock_skew_s=-3.0))
     response = client.get("/metrics", headers=AUTHORIZED)
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain; version=")
@@ -71,6 +73,20 @@ def test_metrics_export_the_numbers_of_the_database(client: TestClient, store: S
     assert found["tipcflow_window_days", ()] == 7
     assert found["tipcflow_ingest_lag_seconds", (("quantile", "0.5"),)] > 0
     assert found["tipcflow_node_slowdown_ratio", (("node", "node-a"),)] == 0.25
+    assert found["tipcflow_node_drained", (("cluster", "lab"), ("node", "node-c"))] == 1
+    assert found["tipcflow_node_state_timestamp_seconds", (("node", "node-a"),)] == pytest.approx(now - 60, abs=1)
+    assert found["tipcflow_node_disk_free_bytes", (("node", "node-a"),)] == 1 << 30
+    assert found["tipcflow_node_clock_offset_seconds", (("node", "node-a"),)] == -3.0
+    assert found["tipcflow_node_missing_gpus", (("node", "node-b"),)] == 0
+
+
+def test_facts_that_a_node_did_not_report_are_not_exported(client: TestClient, store: Store) -> None:
+    run = record_run(store, a_run(created_at=store.now()))
+    store.nodes.save(run.id, some_facts("node-a", unfinished=("machine", "gpus")))
+    found = samples(client.get("/metrics", headers=AUTHORIZED).text)
+    for name in ("disk_free_bytes", "missing_gpus"):
+        assert {dict(key[1])["node"] for key in found if key[0] == f"tipcflow_node_{name}"} == {"node-b"}
+    assert ("tipcflow_node_clock_offset_seconds", (("node", "node-a"),)) in found
 
 
 def a_cluster(nodes: Mapping[str, str]) -> Cluster:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.execute.drain.drains import all_drains
 from tipcflow.report.overview.node_history import CHAINS, NodeHistory, Sample, make_node_history
 from tipcflow.report.overview.today import DAY_S
 
@@ -40,12 +41,18 @@ def recent_node_history(
 
 
 def refresh_node_histories(store: "Store", *, now: float | None = None) -> list[NodeHistory]:
-    """Find and store the history of all nodes and of each cluster with recent runs. Returns it in this order."""
+    """Find and store the history of all nodes and of each cluster with recent runs. Returns it in this order.
+
+    The drained nodes are stored with that of all nodes, for the metrics: finding them reads all documents.
+    """
     now = store.now() if now is None else now
+    drains = [each.drain for each in all_drains(store) if each.drain.ended_at is None]
+    drained = [{"cluster": drain.cluster, "node": drain.node} for drain in drains]
     histories = []
     for cluster in ("", *store.node_use.clusters()):
         history = load_node_history(store, cluster=cluster, now=now)
-        store.node_histories.put(cluster, history.days, history.at, history.model_dump(mode="json"))
+        body = history.model_dump(mode="json") | ({} if cluster else {"drained": drained})
+        store.node_histories.put(cluster, history.days, history.at, body)
         histories.append(history)
     return histories
 

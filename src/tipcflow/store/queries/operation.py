@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import Connection, Text, func, select, type_coerce
 
@@ -11,10 +12,27 @@ from tipcflow.domain.keys import AttemptKey
 from tipcflow.domain.run_documents import ClusterDocument, FailuresDocument
 from tipcflow.store.base import Part, among, clock
 from tipcflow.store.leases.rows import Lease, all_leases, waiting_since
-from tipcflow.store.schema import alerts, attempts, documents, node_histories, outbox, runs
+from tipcflow.store.schema import alerts, attempts, documents, environments, node_histories, outbox, runs
 
 # Attempts of which a scrape reads the records of all nodes.
 _NEWEST = 100
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """What a node reported at the start of the newest run that reached it; None: it did not report that in time.
+
+    Attributes:
+        at: start of the run's first step, or of its end without one, seconds since the epoch.
+        disk_free_bytes: on the disk of its workspace.
+        clock_offset_s: its clock minus the controller's.
+        missing_gpus: slots of the cluster file without a GPU; 0 for a node whose slots are CPU processes.
+    """
+
+    at: float
+    disk_free_bytes: int | None = None
+    clock_offset_s: float = 0.0
+    missing_gpus: int | None = None
 
 
 @dataclass(frozen=True)
@@ -36,8 +54,10 @@ class Operation:
         latencies: trigger -> seconds from the creation of a run to its status, sorted.
         ingest_lags: seconds from the end of an attempt's last job to its stored results, sorted; of the newest
             attempts. The first time is of the node's clock.
+        node_states: node -> its newest state.
         slowdowns: node -> by which share its probes are slower than before, 0 if they are not; as maintenance
             found it last.
+        drained: (cluster, node) of drained nodes, as maintenance found them last.
         alerts: state -> number of alerts that were opened since `since`.
         deliveries: number of unhandled webhook deliveries; `oldest_delivery_s` is the age of the oldest, or 0.
     """
@@ -55,7 +75,9 @@ class Operation:
     node_last: Mapping[str, float] = field(default_factory=dict)
     latencies: Mapping[str, list[float]] = field(default_factory=dict)
     ingest_lags: Sequence[float] = ()
+    node_states: Mapping[str, NodeState] = field(default_factory=dict)
     slowdowns: Mapping[str, float] = field(default_factory=dict)
+    drained: Sequence[tuple[str, str]] = ()
     alerts: Mapping[str, int] = field(default_factory=dict)
     deliveries: int = 0
     oldest_delivery_s: float = 0.0
@@ -82,6 +104,7 @@ class OperationQueries(Part):
             held = all_leases(connection)
             names = _names(connection, held)
             losses = _losses(connection, at - window_s)
+            report = _newest_report(connection)
             return Operation(
                 at=at,
                 unfinished=int(connection.execute(unfinished).scalar_one()),
@@ -91,7 +114,9 @@ class OperationQueries(Part):
                 node_lost=Counter(node for node, _ in losses),
                 node_last_loss=_newest(losses),
                 ingest_lags=_ingest_lags(connection, at - window_s),
-                slowdowns=_slowdowns(connection),
+                node_states=_node_states(connection, at - window_s),
+                slowdowns=_slowdowns(report),
+                drained=sorted((str(each["cluster"]), str(each["node"])) for each in report.get("drained", [])),
                 alerts=_alerts(connection, at - window_s),
                 deliveries=int(deliveries),
                 oldest_delivery_s=max(0.0, at - oldest) if oldest is not None else 0.0,
@@ -127,11 +152,16 @@ def _names(connection: Connection, leases: Iterable[Lease]) -> dict[tuple[str, s
 
 
 def _addresses(connection: Connection, run: str) -> list[tuple[str, str]]:
-    """Return (address, name) of each node of a run's cluster; not validated, because a cluster may be large."""
-    query = select(documents.c.body).where(documents.c.run == run, documents.c.name == ClusterDocument.NAME)
-    body = connection.execute(query).scalar()
-    nodes = body.get("nodes", []) if isinstance(body, Mapping) else []
+    """Return (address, name) of each node of a run's cluster."""
+    nodes = _nodes_of(connection, [run]).get(run, [])
     return [(str(node.get("address", "")), str(node.get("name", ""))) for node in nodes]
+
+
+def _nodes_of(connection: Connection, of: Iterable[str]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return run -> nodes of its cluster; not validated, because a cluster may be large."""
+    query = select(documents.c.run, documents.c.body).where(among(connection, documents.c.run, of))
+    rows = connection.execute(query.where(documents.c.name == ClusterDocument.NAME))
+    return {run: body.get("nodes", []) for run, body in rows if isinstance(body, Mapping)}
 
 
 @dataclass(frozen=True)
@@ -178,16 +208,53 @@ def _ingest_lags(connection: Connection, since: float) -> list[float]:
     return sorted(lags)
 
 
-def _slowdowns(connection: Connection) -> dict[str, float]:
-    """Read the newest report of all clusters; nothing from one of a version with other fields."""
+def _node_states(connection: Connection, since: float) -> dict[str, NodeState]:
+    """Read what each node reported last; only its newest report is decoded."""
+    began = select(func.min(attempts.c.started_at)).where(attempts.c.run == runs.c.id).scalar_subquery()
+    at = func.coalesce(began, runs.c.ended_at, runs.c.created_at)
+    query = select(environments.c.node, at, runs.c.id).join(runs, runs.c.id == environments.c.run)
+    newest: dict[str, tuple[float, str]] = {}
+    for node, reported_at, run in connection.execute(query.where(runs.c.created_at >= since)):
+        newest[node] = max(newest.get(node, (0.0, "")), (reported_at, run))
+    named = {run for _, run in newest.values()}
+    columns = (environments.c.run, environments.c.node, environments.c.facts)
+    facts = {(run, node): body for run, node, body in connection.execute(
+        select(*columns).where(among(connection, environments.c.run, named))
+    )}  # fmt: skip
+    slots = {
+        (run, str(node.get("name"))): int(node.get("slots", 1))
+        for run, nodes in _nodes_of(connection, named).items()
+        for node in nodes
+        if node.get("device") == "gpu"
+    }
+    return {
+        node: _node_state(at, facts[run, node], slots.get((run, node), 0)) for node, (at, run) in newest.items()
+    }
+
+
+def _node_state(at: float, facts: Mapping[str, Any], gpus: int) -> NodeState:
+    late = facts.get("unfinished", ())
+    return NodeState(
+        at=at,
+        disk_free_bytes=None if "machine" in late else int(facts.get("disk_free_bytes", 0)),
+        clock_offset_s=float(facts.get("clock_skew_s", 0.0)),
+        missing_gpus=None if "gpus" in late else max(0, gpus - len(facts.get("gpus", ()))),
+    )
+
+
+def _newest_report(connection: Connection) -> Mapping[str, Any]:
+    """Read the newest report of maintenance about the nodes of all clusters; empty without one."""
     query = select(node_histories.c.body).where(node_histories.c.cluster == "")
     body = connection.execute(query.order_by(node_histories.c.at.desc()).limit(1)).scalar()
-    nodes = body.get("nodes", []) if isinstance(body, Mapping) else []
+    return body if isinstance(body, Mapping) else {}
+
+
+def _slowdowns(report: Mapping[str, Any]) -> dict[str, float]:
     return {
         str(node.get("node", "")): max(
             (float(change["size"]) for change in node.get("changes", []) if node.get("is_slow")), default=0.0
         )
-        for node in nodes
+        for node in report.get("nodes", [])
     }
 
 

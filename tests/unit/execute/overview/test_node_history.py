@@ -7,6 +7,9 @@ import pytest
 from tests.support.stories import open_store
 from tests.support.two_nodes import record_slow_node
 
+from tipcflow.domain import Cluster, Node
+from tipcflow.execute.drain.drains import end_drain
+from tipcflow.execute.drain.manual import start_drain
 from tipcflow.execute.overview.node_history import (
     FRESH_S,
     load_node_history,
@@ -14,6 +17,7 @@ from tipcflow.execute.overview.node_history import (
     refresh_node_histories,
 )
 from tipcflow.store import Store
+from tipcflow.store.queries.operation import OperationQueries
 
 
 @pytest.fixture
@@ -30,6 +34,18 @@ def test_maintenance_stores_all_nodes_and_each_cluster(stored: Store) -> None:
     now = stored.now()
     assert recent_node_history(stored, now=now) == overall
     assert recent_node_history(stored, cluster="local", now=now) == own
+
+
+def test_maintenance_stores_drained_nodes_for_the_metrics(stored: Store) -> None:
+    cluster = Cluster(name="local", nodes=(Node(name="b", address="10.0.0.2", python="/p", workspace="/w"),))
+    start_drain(stored, [cluster], "b", who="mia", why="fan", history_of=lambda _: load_node_history(stored))
+    queries = OperationQueries(stored.database)
+    assert queries.numbers(60.0).drained == []
+    refresh_node_histories(stored)
+    assert queries.numbers(60.0).drained == [("local", "b")]
+    end_drain(stored, "local", "b", who="mia", why="new fan")
+    refresh_node_histories(stored)
+    assert queries.numbers(60.0).drained == []
 
 
 def test_a_stored_report_is_used_for_two_hours(stored: Store) -> None:

@@ -1,7 +1,7 @@
 """Numbers of a deployment: counted of the runs in the window, by the database's clock."""
 
 import pytest
-from tests.support.stories import TRAIN, a_plan, a_record, a_run, record_run
+from tests.support.stories import TRAIN, a_plan, a_record, a_run, record_run, some_facts
 from tests.unit.domain.alert.test_entry import alert, moved
 
 from tipcflow.domain import Cluster, Failure, FailureClass, Node, Status
@@ -11,7 +11,7 @@ from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.domain.run_documents import ClusterDocument, FailuresDocument
 from tipcflow.report.overview.node_history import NodeChange, NodeHistory, NodeTrend
 from tipcflow.store import Store
-from tipcflow.store.queries.operation import OperationQueries
+from tipcflow.store.queries.operation import NodeState, OperationQueries
 
 DAY = 24 * 3600.0
 
@@ -178,3 +178,40 @@ def test_slowdown_of_nodes_is_that_of_the_last_report(queries: OperationQueries,
     store.node_histories.put("", 90.0, 2.0, history.model_dump(mode="json"))
     store.node_histories.put("lab", 90.0, 3.0, {"nodes": []})
     assert queries.numbers(DAY).slowdowns == {"n1": 0.25, "n2": 0.0, "n3": 0.0}
+
+
+def a_report(store: Store, number: int, created_at: float, **facts: object) -> str:
+    """A run of two slots on node a, which reports these facts; its first step has not begun."""
+    run = f"20261121t00000{number}-a-0000"
+    store.runs.create(a_run(run, created_at=created_at), a_plan())
+    node = Node(name="a", address="10.0.0.1", python="/p", workspace="/w", device="gpu", slots=2)
+    store.documents.put(run, ClusterDocument(Cluster(name="local", nodes=(node,))))
+    store.nodes.save(run, some_facts("a", **facts))
+    return run
+
+
+def test_state_of_a_node_is_that_of_its_newest_run(queries: OperationQueries, store: Store) -> None:
+    now = store.now()
+    # The first one has waited for its slots.
+    late = a_report(store, 1, now - 300, disk_free_bytes=4 << 30, clock_skew_s=-2.5, gpus=({"name": "H100"},))
+    store.attempts.open(late, TRAIN, ["a"], now - 50)
+    early = a_report(store, 2, now - 200, disk_free_bytes=9 << 30)
+    store.attempts.open(early, TRAIN, ["a"], now - 190)
+    state = NodeState(at=now - 50, disk_free_bytes=4 << 30, clock_offset_s=-2.5, missing_gpus=1)
+    assert queries.numbers(DAY).node_states == {"a": state}
+    store.runs.finish(a_report(store, 3, now - 250, disk_free_bytes=1), Status.INFRA_FAILURE, "disk", now - 10)
+    ended = queries.numbers(DAY).node_states["a"]
+    assert (ended.at, ended.disk_free_bytes, ended.missing_gpus) == (now - 10, 1, 2)
+    assert queries.numbers(230.0).node_states["a"].at == now - 190
+
+
+def test_facts_that_a_node_did_not_report_in_time_are_unknown(queries: OperationQueries, store: Store) -> None:
+    now = store.now()
+    a_report(store, 1, now - 60, unfinished=("machine", "gpus"))
+    assert queries.numbers(DAY).node_states == {"a": NodeState(at=now - 60)}
+
+
+def test_node_with_slots_for_processes_misses_no_gpus(queries: OperationQueries, store: Store) -> None:
+    run = record_run(store, a_run(created_at=store.now() - 60))
+    store.documents.put(run.id, a_cluster("local", **{"node-a": "10.0.0.1"}))
+    assert queries.numbers(DAY).node_states["node-a"].missing_gpus == 0
