@@ -1,5 +1,6 @@
 """A real Prometheus with docker/monitoring scrapes the api-server, and its rules see what the metrics say."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -75,6 +76,20 @@ def test_all_rules_are_evaluated_without_an_error(prometheus: httpx.Client) -> N
 
     until(lambda: all(rule["health"] == "ok" for rule in rules()))
     assert {rule["name"] for rule in rules()} == names
+
+
+def test_panels_of_the_dashboard_have_the_labels_of_their_legends(prometheus: httpx.Client) -> None:
+    until(lambda: _value(prometheus, 'tipcflow_runs{status="pass"}') is not None)
+    shown: set[str] = set()
+    for panel in json.loads((FOLDER / "dashboard.json").read_text())["panels"]:
+        for target in panel["targets"]:
+            found = prometheus.get("/api/v1/query", params={"query": target["expr"]}).json()
+            assert found["status"] == "success", (panel["title"], found)
+            for series in found["data"]["result"]:
+                labels = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+                assert labels <= series["metric"].keys(), panel["title"]
+                shown |= labels
+    assert {"node", "status", "trigger"} <= shown
 
 
 def test_node_that_is_lost_in_its_first_run_fires_an_alert(prometheus: httpx.Client, site: Site) -> None:

@@ -10,24 +10,55 @@ from typing import Any
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
-from tipcflow.store.queries.operation import Operation
+from tipcflow.store.queries.operation import NodeState, Operation
 from tipcflow_pages.metrics import Collector
 
 FOLDER = "docker/monitoring"
 ANCHOR = re.compile(r"^#+ (.+)$", re.MULTILINE)
+# Labels in selectors, clauses, legends and annotations.
+LABEL = re.compile(r"""(\w+)\s*(?:=~|!~|!=|=)\s*"|\{\{(\w+)\}\}|\$labels\.(\w+)""")
+CLAUSE = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([\w\s,]*)\)")
+# A deployment in which every metric has a value above 0.
+BUSY = Operation(
+    at=1e3, runs={"pass": 2, "infra_failure": 1}, unfinished=1, last_verdict=900.0, queued=1, oldest_queued_s=9.0,
+    leases={("n1", False): 1, ("n1", True): 1}, node_runs={("n1", "pass"): 2, ("n1", "infra_failure"): 1},
+    node_lost={"n1": 1}, node_last_loss={"n1": 900.0}, node_last={"n1": 900.0}, latencies={"pr": [20.0]},
+    ingest_lags=[3.0], slowdowns={"n1": 0.25}, drained=[("lab", "n1")], alerts={"invalid": 1, "new": 1},
+    node_states={"n1": NodeState(at=900.0, disk_free_bytes=1 << 30, clock_offset_s=3.0, missing_gpus=1)},
+    deliveries=1, oldest_delivery_s=60.0,
+)  # fmt: skip
 
 
 def names_of(expression: str) -> set[str]:
     return set(re.findall(r"\btipcflow_\w+", expression))
 
 
+def labels_of(*texts: str) -> set[str]:
+    matched = [name for text in texts for names in LABEL.findall(text) for name in names if name]
+    listed = [name.strip() for text in texts for names in CLAUSE.findall(text) for name in names.split(",")]
+    return {*matched, *listed} - {""}
+
+
+def targets_of(dashboard: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Name of a panel's query -> query."""
+    panels = dashboard["panels"]
+    return {f"panel_{panel['id']}_{each['refId']}": each for panel in panels for each in panel["targets"]}
+
+
 @pytest.fixture(scope="session")
-def known() -> set[str]:
-    """Names of all metrics of the route."""
+def exported() -> list[Metric]:
+    """All metrics of the route, each with a value."""
     registry = CollectorRegistry()
-    registry.register(Collector(Operation(at=0.0), 7))
-    return {family.name for family in registry.collect()}
+    registry.register(Collector(BUSY, 7))
+    return list(registry.collect())
+
+
+@pytest.fixture(scope="session")
+def known(exported: list[Metric]) -> set[str]:
+    """Names of all metrics of the route."""
+    return {family.name for family in exported}
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +98,40 @@ def test_alerts_fire_and_end(root: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.process
+def test_every_panel_shows_the_exported_values(
+    dashboard: dict[str, Any], exported: list[Metric], tmp_path: Path
+) -> None:
+    """Prometheus evaluates each query: an invalid one is an error, one without a value an alert."""
+    queries = targets_of(dashboard)
+    rules = [{"alert": name, "expr": f"absent({query['expr']})"} for name, query in queries.items()]
+    series = [{"series": 'up{job="tipcflow"}', "values": "1x5"}]
+    for sample in (sample for family in exported for sample in family.samples):
+        labels = ", ".join(f'{name}="{value}"' for name, value in sample.labels.items())
+        series.append({"series": f"{sample.name}{{{labels}}}", "values": f"{sample.value:.3f}x5"})
+    cases = [{"eval_time": "2m", "alertname": name, "exp_alerts": []} for name in queries]
+    test = {"interval": "1m", "input_series": series, "alert_rule_test": cases}
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+    tests = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [test]}
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(tests))
+    command = [program(), "test", "rules", "tests.yaml"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_labels_of_alerts_and_dashboard_exist(
+    rules: list[dict[str, Any]], dashboard: dict[str, Any], exported: list[Metric]
+) -> None:
+    names = {family.name: {name for sample in family.samples for name in sample.labels} for family in exported}
+    texts = {rule["alert"]: (rule["expr"], *rule["annotations"].values()) for rule in rules}
+    texts |= {name: (query["expr"], query["legendFormat"]) for name, query in targets_of(dashboard).items()}
+    for where, (expression, *others) in texts.items():
+        labels: set[str] = set().union(*(names[name] for name in names_of(expression)))
+        # Prometheus adds two.
+        assert labels_of(expression, *others) <= labels | {"job", "instance"}, where
+    assert len(set().union(*(labels_of(*each) for each in texts.values()))) > 5
+
+
 def test_every_alert_has_a_test(root: Path, rules: list[dict[str, Any]]) -> None:
     tests = yaml.safe_load((root / FOLDER / "alerts_test.yaml").read_text())["tests"]
     fired = {case["alertname"] for test in tests for case in test["alert_rule_test"] if case["exp_alerts"]}
@@ -78,8 +143,7 @@ def test_metrics_of_alerts_and_dashboard_exist(
 ) -> None:
     assert len(known) > 10
     in_alerts = {name for rule in rules for name in names_of(rule["expr"])}
-    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    shown = {name for expression in expressions for name in names_of(expression)}
+    shown = {name for query in targets_of(dashboard).values() for name in names_of(query["expr"])}
     assert in_alerts <= known
     assert shown <= known
     # Every number is on the dashboard, except the window.
