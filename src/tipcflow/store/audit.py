@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from tipcflow.domain.alert.audit import AuditEntry
 from tipcflow.domain.alert.entry import TIPCFLOW
 from tipcflow.store.base import Part
-from tipcflow.store.schema import alert_events, alerts, baselines, quarantines
+from tipcflow.store.schema import alert_events, alerts, approvals, baselines, quarantines
 
 
 class Audit(Part):
@@ -21,6 +21,7 @@ class Audit(Part):
                 *_baselines(connection, since),
                 *_quarantines(connection, since),
                 *_alerts(connection, since),
+                *_approvals(connection, since),
             ]
         return sorted(entries, key=lambda entry: (-entry.at, entry.about, entry.action))
 
@@ -71,4 +72,18 @@ def _alerts(connection: Connection, since: float) -> list[AuditEntry]:
             text=row.text,
         )
         for row in connection.execute(query)
+    ]
+
+
+def _approvals(connection: Connection, since: float) -> list[AuditEntry]:
+    """One entry for each commit of a fork whose code a user let run; `who` is the user's login on GitHub."""
+    return [
+        AuditEntry(
+            at=row.approved_at,
+            who=row.who,
+            action="approve code of fork",
+            about=f"{row.repository}#{row.number}",
+            text=f"commit {row.head_sha}",
+        )
+        for row in connection.execute(select(approvals).where(approvals.c.approved_at >= since))
     ]

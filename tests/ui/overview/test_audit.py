@@ -108,6 +108,14 @@ def test_page_lists_decisions_and_actions(browser: TestClient, run: Run, logged:
     assert "running" not in seen.text
 
 
+def test_page_lists_approvals_of_code_of_forks(browser: TestClient, store: Store) -> None:
+    assert store.pulls.approve("o/r", 7, "a" * 40, "mia")
+    seen = read(browser.get("/certification/audit").text)
+    assert seen.problems == []
+    assert f"mia approve code of fork o/r#7 commit {'a' * 40}" in seen.text
+    assert "mia approve" not in read(browser.get("/certification/audit?user=bob").text).text
+
+
 def test_facts_are_json_and_csv_of_one_user(machine: TestClient, run: Run, logged: None) -> None:
     facts = machine.get("/certification/api/audit").json()
     assert [(entry["who"], entry["action"]) for entry in facts["entries"]] == [

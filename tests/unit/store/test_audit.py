@@ -39,6 +39,19 @@ def test_decisions_are_listed_newest_first(store: Store) -> None:
     assert [entry.at for entry in store.audit.entries(T0 + 35)] == [T0 + 40]
 
 
+def test_approvals_of_code_of_forks_are_listed(store: Store) -> None:
+    before = store.now()
+    assert store.pulls.approve("o/r", 7, "a" * 40, "mia")
+    assert not store.pulls.approve("o/r", 7, "a" * 40, "bob"), "the commit is already approved"
+    (entry,) = store.audit.entries(before)
+    assert before <= entry.at <= store.now()
+    assert (entry.who, entry.action, entry.about) == ("mia", "approve code of fork", "o/r#7")
+    assert (entry.run, entry.text) == ("", f"commit {'a' * 40}")
+    assert store.audit.entries(entry.at + 1) == []
+    store.pulls.forget(0)
+    assert store.audit.entries(before) == [entry], "approvals stay after their attempts are removed"
+
+
 def test_actions_of_tipcflow_are_not_listed(store: Store) -> None:
     store.runs.create(a_run())
     store.quarantines.add(quarantine(), per_day=3)

@@ -297,7 +297,7 @@ COMMANDS = (
         "audit",
         "tipcflow.cli.overview.audit:audit",
         _ADMINISTER,
-        "Show who accepted, quarantined and changed what.",
+        "Show who accepted, quarantined, approved and changed what.",
         "tipcflow audit --days 30",
     ),
     LazyCommand(

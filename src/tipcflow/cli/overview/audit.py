@@ -1,4 +1,4 @@
-"""`tipcflow audit`: who accepted, quarantined and changed what."""
+"""`tipcflow audit`: who accepted, quarantined, approved and changed what."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +20,7 @@ def audit(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show decisions about baselines, quarantines and alerts, newest first: time, user, action, reason.
+    """Show decisions about baselines, quarantines, alerts and code of forks, newest first.
 
     Who started, stopped and paused in Airflow is on the page Audit.
     """

@@ -12,7 +12,7 @@ class AuditEntry(Frozen):
     Attributes:
         at: seconds since the epoch.
         action: in words, for example `accept baseline`.
-        about: what it concerns: a chain, or a DAG run.
+        about: what it concerns: a chain, a DAG run, or a pull request as `owner/name#number`.
         run: the run that it concerns, '' for none.
         text: reason, or what was changed.
     """
