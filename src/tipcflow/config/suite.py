@@ -10,8 +10,12 @@ from tipcflow.config.base import AS_TEXT, ConfigModel
 from tipcflow.config.formats import PredictionRule, definition
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.needs import Case, Needs, merged
+from tipcflow.config.yaml_text.strict import read_yaml
 from tipcflow.domain.errors import ConfigError
 from tipcflow.domain.node import EnvName, Launch
+
+# How git names SSH in URLs.
+_SSH = ("ssh", "git+ssh", "ssh+git")
 
 
 class Deterministic(ConfigModel):
@@ -76,7 +80,7 @@ class Suite(Needs):
     Attributes:
         folder: the suite on the controller, absolute or relative to the folder that holds `configs/`; may be part
             of a git checkout.
-        git: URL that the controller clones.
+        git: URL that the controller clones, without a login (`refuse_login`).
         subfolder: the suite's root in the folder or the clone: commands run in it, and paths are relative to it.
         whole_repository: runs get the whole folder or clone instead of `subfolder` only, for scripts that use
             files outside of it (`../package/train.py`).
@@ -179,10 +183,11 @@ def load_suite(name: str, config_dir: Path) -> Suite:
     """The suite of that name (or of that YAML file), with `folder` made absolute.
 
     Raises:
-        ConfigError: no such suite (the known ones are listed), or its file is wrong.
+        ConfigError: no such suite (the known ones are listed), its file is wrong, or `git` contains a login.
     """
     path = find_config(name, config_dir / "suites", what="suite")
     suite = load_yaml(path, Suite)
+    refuse_login(suite.git, key="git", file=path)
     own = definition(suite.log_format, config_dir)
     if own:
         suite = suite.model_copy(update={"log_format": own})
@@ -190,6 +195,34 @@ def load_suite(name: str, config_dir: Path) -> Suite:
         base = path.resolve().parent.parent.parent
         suite = suite.model_copy(update={"folder": str((base / suite.folder).resolve())})
     return suite
+
+
+def refuse_login(url: str, *, key: str, file: Path | None = None) -> None:
+    """Check that the URL of a repository contains no login: runs store the suite, and commands print the URL.
+
+    `Suite` itself accepts a login, because runs of earlier versions have stored one. A user name alone is not
+    secret in `git@host:path` and `ssh://git@host/path`; before an https host, the name may be a token.
+
+    Args:
+        file: the suite file with the URL; None for a command-line argument.
+
+    Raises:
+        ConfigError: the URL contains a login, which the message omits.
+    """
+    scheme, is_url, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    login, at, host = authority.rpartition("@")
+    if not at or (scheme.lower() in _SSH and ":" not in login):
+        return
+    raise ConfigError(
+        "the URL contains a login, which each run would store",
+        file=str(file or ""),
+        line=read_yaml(file.read_text(encoding="utf-8"), file=str(file))[1][(key,)] if file else 0,
+        key=key,
+        found=f"{scheme}{is_url}***@{host}{slash}{path}",
+        expected="a URL without a login",
+        hint="git on this machine adds the login, for example from ~/.netrc (docs/reference/configuration.md)",
+    )
 
 
 def find_config(name: str, folder: Path, *, what: str) -> Path:

@@ -104,6 +104,48 @@ def test_invalid_suite_is_an_error(extra: str, words: str) -> None:
         parse_yaml("name: s\nfolder: x\ndialects: [d]\n" + extra, Suite, file="s.yaml")
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://bot:hidden@host/x.git", "https://***@host/x.git"),
+        ("https://hidden@host:8443/x.git", "https://***@host:8443/x.git"),
+        ("HTTPS://bot:hid@hidden@host/x.git", "HTTPS://***@host/x.git"),
+        ("ssh://git:hidden@host/x.git", "ssh://***@host/x.git"),
+    ],
+)
+def test_login_in_a_git_url_is_refused_without_its_secret(tmp_path: Path, url: str, shown: str) -> None:
+    configs = _suite(tmp_path, f"name: sample\ndialects: [models/template]\ngit: {url}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_suite("sample", configs)
+    file = configs / "suites" / "sample.yaml"
+    assert str(caught.value).splitlines() == [
+        f"{file}:3: git: the URL contains a login, which each run would store; found {shown!r};"
+        " expected a URL without a login",
+        "  hint: git on this machine adds the login, for example from ~/.netrc (docs/reference/configuration.md)",
+    ]
+    assert "hidden" not in repr(vars(caught.value))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "git@host:group/x.git",
+        "ssh://git@host:2222/group/x.git",
+        "https://host/group/x.git",
+        "https://host/@group/x.git",
+        "/srv/git/x.git",
+    ],
+)
+def test_git_url_without_a_secret_is_accepted(tmp_path: Path, url: str) -> None:
+    configs = _suite(tmp_path, f"name: sample\ngit: '{url}'\ndialects: [models/template]\n")
+    assert load_suite("sample", configs).git == url
+
+
+def test_suite_that_an_earlier_run_stored_with_a_login_is_read() -> None:
+    url = "https://bot:hidden@host/x.git"
+    assert Suite.model_validate({"name": "s", "git": url, "dialects": ["d"]}).git == url
+
+
 @pytest.mark.parametrize("model", [Policy, Floors, MetricRule, ParityRule, LossRule, AccuracyRule])
 def test_no_number_of_a_policy_may_be_infinite(model: type[BaseModel]) -> None:
     """No value exceeds an infinite limit, and NaN compares false with every value."""

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from tipcflow.cli.init.inspect import Value
 
 _URL = re.compile(r"^(?:[a-z+]+://|[\w.-]+@[\w.-]+:)")
+_SOURCE = "REPOSITORY|FOLDER"
 _SHOWN = 5
 _MODE = "lite_train_lite_infer"
 
 
 def init(
-    source: Annotated[str, typer.Argument(metavar="REPOSITORY|FOLDER", help="Git URL, or a checked-out suite.")],
+    source: Annotated[str, typer.Argument(metavar=_SOURCE, help="Git URL, or a checked-out suite.")],
     suite: Annotated[
         str, typer.Option("--suite", "-s", help="Name of the suite. Default: the source's name.")
     ] = "",
@@ -170,17 +171,18 @@ def _checkout(source: str, name: str, cache: Path) -> Path:
     """The folder of the sources; a URL is cloned to where runs expect the suite's clone.
 
     Raises:
-        ConfigError: no such folder.
+        ConfigError: no such folder, or the URL contains a login.
         InfraError: the repository cannot be cloned.
     """
-    from tipcflow.config.suite import Suite
+    from tipcflow.config.suite import Suite, refuse_login
     from tipcflow.execute.source.snapshot import checkout
 
+    refuse_login(source, key=_SOURCE)
     if not _URL.match(source):
         if not Path(source).is_dir():
             raise ConfigError(
                 "no such folder",
-                key="REPOSITORY|FOLDER",
+                key=_SOURCE,
                 found=source,
                 expected="a git URL, or a checked-out suite",
             )

@@ -227,3 +227,14 @@ def test_a_suite_file_for_another_folder_of_the_repository_is_not_used(
     described["subfolder"] = "."
     (tmp_path / "configs" / "suites" / "x.yaml").write_text(yaml.safe_dump(described))
     assert values(tipcflow("init", str(repo), "--json"))["packages"]["value"] == ["six"]
+
+
+def test_url_with_a_login_is_refused_before_its_clone(
+    tipcflow: Command, repo: Path, home: Path, tmp_path: Path
+) -> None:
+    result = tipcflow("init", "https://bot:hidden@localhost:1/MySuite.git")
+    assert (result.code, result.out) == (2, "")
+    assert "REPOSITORY|FOLDER: the URL contains a login, which each run would store" in result.err
+    assert "found 'https://***@localhost:1/MySuite.git'; expected a URL without a login" in result.err
+    assert "hidden" not in result.err
+    assert not (home / "suites").exists()
