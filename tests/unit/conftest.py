@@ -2,14 +2,15 @@
 tests without deadlines: the duration of an example has no meaning on a busy machine."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.support import postgres
 
-from tipcflow.store import migrate
+from tipcflow.store import Store, migrate
 from tipcflow.store.engine import normal_url
 
 settings.register_profile("untimed", deadline=None)
@@ -36,6 +37,29 @@ class Template:
 def migrated_database(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """The template of this process."""
     return Template(tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.Server]:
+    """A server of this process, started by the first test that needs it."""
+    with postgres.running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: postgres.Server) -> str:
+    """Name of a database with all tables and no rows."""
+    url = postgres_server.create()
+    Store.open(url).close()
+    return postgres.name_of(url)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: postgres.Server, postgres_template: str) -> Iterator[str]:
+    """A database with all tables and no rows."""
+    url = postgres_server.create(postgres_template)
+    yield url
+    postgres_server.drop(url)
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,6 @@ from tipcflow.store import Store
 TESTS = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[postgres.Server]:
-    with postgres.running() as server:
-        yield server
-
-
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.process)])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -43,13 +37,6 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "template.db"
     Store.open(f"sqlite:///{path}").close()
     return path
-
-
-@pytest.fixture(scope="session")
-def postgres_template(postgres_server: postgres.Server) -> str:
-    url = postgres_server.create()
-    Store.open(url).close()
-    return postgres.name_of(url)
 
 
 @pytest.fixture

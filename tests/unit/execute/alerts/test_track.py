@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.support.stories import T0, a_run, open_store
 
-from tipcflow.domain import CheckResult, Status
+from tipcflow.domain import CheckResult, InfraError, Status
 from tipcflow.domain.alert.entry import Alert, AlertEvent, AlertState, EventKind
 from tipcflow.domain.run_documents import MergeBaseDocument
+from tipcflow.execute.alerts import track
 from tipcflow.execute.alerts.decide import alerts_named, assign, comment, set_state
 from tipcflow.execute.alerts.track import track_alerts, track_alone
 from tipcflow.store import Baseline, Store
@@ -237,3 +238,42 @@ def test_runs_that_end_together_open_one_alert(tmp_path: Path) -> None:
     with open_store(database) as after:
         (alert,) = after.tracked_alerts.of_line(a_run("x").chain, a_run("x").mode, "cpu")
         assert alert.runs == 2
+
+
+@pytest.mark.process
+def test_runs_that_end_on_two_machines_open_one_alert(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock file does not suffice: each machine has its own TIPCFLOW_HOME."""
+    monkeypatch.setattr(track, "LOCK_S", 0.1)
+    result = CheckResult(check="speed.ips", status=WORSE, reason="slower", step="v/train", metric="ips")
+    first, second = (
+        a_run(name, created_at=T0, environment="cpu", status=WORSE, ended_at=T0 + 60) for name in ("a-01", "a-02")
+    )
+    with Store.open(postgres_url) as one, Store.open(postgres_url) as other:
+        for run in (first, second):
+            one.runs.create(run)
+        lookup, opened = one.tracked_alerts.of_line, one.tracked_alerts.open
+        tried: list[str] = []
+
+        def end_second(when: str) -> None:
+            tried.append(when)
+            with pytest.raises(InfraError, match="the database's lock 'alerts' was held by another process"):
+                track_alone(other, tmp_path / "two", second, [result])
+
+        def of_line(*line: str) -> list[Alert]:
+            found = list(lookup(*line))
+            end_second("alerts read")
+            return found
+
+        def open_alert(*arguments: Any, **fields: Any) -> Alert:
+            alert = opened(*arguments, **fields)
+            end_second("alert stored")
+            return alert
+
+        monkeypatch.setattr(one.tracked_alerts, "of_line", of_line)
+        monkeypatch.setattr(one.tracked_alerts, "open", open_alert)
+        track_alone(one, tmp_path / "one", first, [result])
+        assert tried == ["alerts read", "alert stored"]
+        (alert,) = track_alone(other, tmp_path / "two", second, [result])
+        assert (alert.number, alert.runs) == (1, 2)

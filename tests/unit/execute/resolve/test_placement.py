@@ -3,10 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+from tests.support.certify import Site
 from tests.support.stories import a_run, open_store
+from tests.support.tasks import Tasks
 
-from tipcflow.domain import Cluster, Node, Status
+from tipcflow.domain import Cluster, InfraError, Node, Status
 from tipcflow.domain.run_documents import ClusterDocument
+from tipcflow.execute.resolve import placement, resolve
 from tipcflow.execute.resolve.placement import doubtful_nodes, kept_part, load_of, place_nodes
 
 
@@ -87,3 +92,50 @@ def test_run_stores_its_nodes_and_some_more_of_a_large_cluster() -> None:
     assert names(kept_part(large, 1)) == [f"n{number}" for number in range(16)]
     assert len(kept_part(large, 20).nodes) == 40
     assert kept_part(cluster("cpu"), 1) == cluster("cpu")
+
+
+class TwoNodes:
+    """Nodes that no test contacts."""
+
+    def write_cluster_file(self, path: Path) -> Path:
+        common = {"python": "/p", "workspace": "/w"}
+        nodes = [{"name": name, "address": f"192.0.2.{number}", **common} for number, name in enumerate("ab", 1)]
+        path.write_text(yaml.safe_dump({"name": path.stem, "nodes": nodes}))
+        return path
+
+
+@pytest.mark.process
+def test_run_chooses_its_nodes_while_no_run_of_another_machine_does(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock file does not suffice: each machine has its own TIPCFLOW_HOME."""
+    sites = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        sites.append(Site(tmp_path / name, TwoNodes(), database_url=postgres_url))
+    run = Tasks(sites[0])
+    update = run.store.runs.update
+    tried: list[str] = []
+
+    def wait_in_vain(when: str) -> None:
+        tried.append(when)
+        with pytest.raises(InfraError, match="the database's lock 'placing' was held by another process"):
+            Tasks(sites[1]).resolve()
+
+    def load(*arguments: Any) -> Any:
+        found = load_of(*arguments)
+        if arguments[-1] == run.run:
+            wait_in_vain("load read")
+        return found
+
+    def store_choice(*arguments: Any, **fields: Any) -> None:
+        update(*arguments, **fields)
+        wait_in_vain("choice stored")
+
+    monkeypatch.setattr(placement, "_PLACING_S", 0.1)
+    monkeypatch.setattr(resolve, "load_of", load)
+    monkeypatch.setattr(run.store.runs, "update", store_choice)
+    with run.store:
+        assert run.resolve().nodes == ("a",)
+    assert tried == ["load read", "choice stored"]
+    assert Tasks(sites[1]).resolve().nodes == ("b",)
