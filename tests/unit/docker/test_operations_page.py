@@ -264,6 +264,22 @@ def test_archive_of_the_object_store_is_restored(tmp_path: Path) -> None:
     assert not (tmp_path / "other" / ".aside").exists()
 
 
+@pytest.mark.parametrize("heading", ["Back up and restore", "Major version of PostgreSQL"])
+def test_only_the_owner_reads_copies_of_databases(tmp_path: Path, heading: str) -> None:
+    """docker-compose prints a word instead of a copy."""
+    (tmp_path / "bin").mkdir()
+    for name in ("docker-compose", "sudo"):
+        program = tmp_path / "bin" / name
+        program.write_text("#!/bin/sh\necho copy\n")
+        program.chmod(0o755)
+    block = next(block for block in blocks(heading) if ">airflow.dump" in block)
+    env = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    shell(f"umask 022\n{block}\n[ $(umask) = 0022 ]", env, cwd=tmp_path)
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir() if path.is_file()}
+    assert "airflow.dump" in modes
+    assert set(modes.values()) == {"0o600"}, modes
+
+
 def test_rows_of_the_audit_log_stay_longer(tmp_path: Path) -> None:
     program = tmp_path / "airflow"
     program.write_text('#!/bin/sh\nshift 3\necho "$@" >>calls\n')
