@@ -1,6 +1,7 @@
 """Waiting for slots, `tipcflow nodes` and `tipcflow nodes reap` on real nodes."""
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -8,9 +9,13 @@ from pathlib import Path
 
 import pytest
 from tests.support.certify import DEADLINE_S, TIPCFLOW, Site, wait_for
+from tests.support.installed.operations_page import blocks, inline, shell
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
+from tipcflow.execute.sweeps.leftovers import leftovers
+from tipcflow.execute.sweeps.maintenance import Upkeep
+from tipcflow.transport.connect import connect
 
 pytestmark = pytest.mark.cluster
 HANG = ("norm_train:train.py", "norm_train:train.py --inject hang@3")
@@ -134,6 +139,46 @@ def test_runs_of_an_unknown_database_are_awaited_and_not_reaped(
     assert f"b: run {run.id}: ended norm_train" in ended.stdout, ended.stdout
     first.communicate(timeout=DEADLINE_S)
     assert site.left_behind() == []
+
+
+@pytest.mark.full
+def test_leftovers_of_runs_that_a_restored_backup_lacks_are_ended(
+    site: Site, tmp_path: Path, started: "list[subprocess.Popen[str]]"
+) -> None:
+    """By the steps of the page Operations."""
+    env = {**site.env, "PATH": f"{TIPCFLOW.parent}:{os.environ['PATH']}"}
+    site.store().close()
+    shell("tipcflow db backup metrics.backup", env, cwd=tmp_path)
+    site.edit_params(*HANG)
+    first = start(site)
+    started.append(first)
+    wait_for(lambda: site.training_runs_on("b"), what="the training", also=lambda: first.poll() is None)
+    run = site.latest().id
+    first.kill()
+    first.wait()
+    shell("tipcflow db restore --replace metrics.backup", env, cwd=tmp_path)
+    lines: list[str] = []
+    with site.store() as store:
+        swept = leftovers(Upkeep(store, site.home, site.configs, connect, lines.append, now=store.now()))
+    assert swept.startswith("2 nodes checked: leftovers of 0 runs ended")
+    assert len([line for line in lines if f"run {run}: unknown to this database" in line]) == 2, lines
+    site.edit_params(*reversed(HANG))
+    waiting = site.run("--wait-minutes", "0")
+    assert f"run {run} has no lease in this database" in waiting.run.reason, waiting.output
+
+    steps = next(block for block in blocks("Back up and restore") if "nodes reap" in block)
+    find, end = (line.replace("RUN", run) for line in steps.splitlines())
+    assert shell(find, env, cwd=tmp_path).count(f"run {run} of another controller (") == 2
+    shell(end, env, cwd=tmp_path)
+    assert site.left_behind() == []
+    folders = [Path(node.workspace) / "runs" / run for node in site.nodes.cluster.nodes]
+    assert [folder.exists() for folder in folders] == [True, True]
+    remove = inline("rm -rf runs/RUN").replace("RUN", run)
+    for node in site.nodes.cluster.nodes:
+        site.nodes.exec(node.name, ["sh", "-c", f"cd {node.workspace} && {remove}"])
+    assert [folder.exists() for folder in folders] == [False, False]
+    outcome = site.run()
+    assert outcome.run.status is Status.PASS, outcome.output
 
 
 @pytest.mark.full
