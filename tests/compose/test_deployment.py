@@ -12,6 +12,7 @@ import pytest
 from tests.compose.conftest import Note, Timed
 from tests.support.compose.deployment import AIRFLOW, FAST, LONG, PAUSED, SCALE, Deployment
 from tests.support.compose.engine import Engine
+from tests.support.installed.operations_page import inline
 
 from tipcflow.airflow_api import Airflow, RunState
 from tipcflow.github.webhook.delivery import signature
@@ -67,6 +68,18 @@ def test_cli_in_a_container_reaches_the_nodes(deployment: Deployment) -> None:
     assert shown.splitlines() == ["node-1: nothing to do", "node-2: nothing to do"]
 
 
+def test_cli_in_a_container_runs_a_chain(deployment: Deployment) -> None:
+    """With the connections of the nodes, in the home of a worker."""
+    params = f"test_tipc/configs/toy/{FAST}.txt"
+    words = ("run", params, "--suite", "toy", "--mode", "lite_train_lite_infer", "--cluster", "compose")
+    before = deployment.verdicts()
+    shown = deployment.tipcflow(*words, timeout=400)
+    ((run, *others), *earlier) = deployment.verdicts()
+    assert (others, earlier) == ([f"toy/toy/{FAST}", "pass"], before), shown
+    assert deployment.training_attempts(run) == 1
+    deployment.verify_everywhere(run)
+
+
 def test_all_instances_become_healthy(deployment: Deployment) -> None:
     deployment.until_healthy(*SERVICES)
     assert len(deployment.containers("worker")) == 2
@@ -101,7 +114,7 @@ def test_user_of_an_own_folder_logs_in_and_decides(deployment: Deployment) -> No
     subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
     with (deployment.folder / ".env").open("a") as file:
         file.write("ACCESS_FOLDER=./.secrets/access\n")
-    shown = deployment.compose("run", "--rm", "init", "tipcflow", "access", "apply")
+    shown = deployment.follow(inline("docker-compose run --rm init tipcflow access apply"))
     assert "alice" in shown
     run = deployment.verdicts()[0][0]
     with Airflow(f"http://127.0.0.1:{deployment.port}", user="alice", password="a-long-password-of-alice") as one:
