@@ -33,6 +33,7 @@ def test_new_passwords_of_databases_lose_no_run(deployment: Deployment, note: No
     *steps, restart = blocks("JWT secret and passwords")[1].splitlines()
     # The page's steps are those of one role.
     roles = {"tipcflow": "metrics_db_password", "airflow": "airflow_db_password", "results": "results_db_password"}
+    roles |= {"tipcflow_reader": "metrics_reader_password", "postgres": "postgres_password"}
     before = {name: deployment.secret(name) for name in roles.values()}
     texts = [
         "\n".join(steps).replace("ROLE tipcflow", f"ROLE {role}").replace("metrics_db_password", name)
@@ -41,10 +42,36 @@ def test_new_passwords_of_databases_lose_no_run(deployment: Deployment, note: No
     assert len(set(texts)) == len(roles)
     with deployment.in_training():
         deployment.follow("\n".join([*texts, restart]))
-    note("chain, passwords of three roles of PostgreSQL replaced in its training", deployment.last_s)
+    note("chain, passwords of five roles of PostgreSQL replaced in its training", deployment.last_s)
     assert not {name for name in before if deployment.secret(name) == before[name]}
     deployment.up(scale=SCALE)
     deployment.until_healthy()
+    # The api-server reads as tipcflow_reader. No service logs in as postgres, which needs its password by TCP.
+    with deployment.api("ci") as client:
+        client.get("/certification/api/runs").raise_for_status()
+    login = 'PGPASSWORD={} psql --host "$(cat /etc/hostname)" --username postgres --no-align --tuples-only 2>&1'
+    new, old = (
+        deployment.inside("postgres", "bash", "-c", f"echo SELECT 1 | {login.format(word)}", check=False)
+        for word in (deployment.secret("postgres_password"), before["postgres_password"])
+    )
+    assert new == "1"
+    assert "password authentication failed" in old
+
+
+def test_new_passwords_of_users_end_the_old_ones(deployment: Deployment) -> None:
+    users = ("admin", "ci")
+    before = {user: deployment.secret(f"airflow_{user}_password") for user in users}
+    _, *steps = blocks("JWT secret and passwords")[0].splitlines()
+    names = " ".join(f".secrets/airflow_{user}_password" for user in users)
+    deployment.follow("\n".join([f"rm -f {names}", *steps]))
+    deployment.up(scale=SCALE)
+    deployment.until_healthy()
+    for user, password in before.items():
+        with deployment.api(user) as client:
+            client.get("/certification/api/runs").raise_for_status()
+            refused = client.post("/auth/token", json={"username": user, "password": password})
+        assert refused.status_code == 401
+    deployment.certify()
 
 
 def test_cli_reads_connections_of_the_database(lab: Deployment) -> None:

@@ -3,6 +3,7 @@
 The steps are those of docs/operations.md. The deployment of the other files does not run.
 """
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -108,6 +109,10 @@ def test_upgrade_loses_no_run(versions: Versions, engine: Engine, note: Note) ->
     note("chain, upgrade in its training", versions.last_s)
     versions.until_healthy()
     assert head() in versions.schema()
+    # The other rows are about local nodes, which a container lacks.
+    shown = versions.inside("worker", "tipcflow", "doctor", check=False)
+    for row in ("database", "object store"):
+        assert re.search(rf"(?m)\b{row}\s+ok ", shown), shown
     versions.certify()
     assert versions.verdicts()[-len(before) :] == before
     assert engine.run("images", "--quiet", f"tipcflow-airflow:{OLD}")
