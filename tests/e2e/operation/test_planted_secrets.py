@@ -68,7 +68,9 @@ class Planted:
             words = self.own if self._is_log(path, logs, runs) else [*self.own, *self.logged]
             if path.name in ("id_ed25519", "local_nodes.json"):
                 words = [SITE_PASSWORD, self.connection, *self.logged]
-            found += [f"{path}: {word}" for word in words if any(word.encode() in part for part in contents(path))]
+            # Each part once: earlier tests may have left logs of 1 GB.
+            seen = {word for part in contents(path) for word in words if word.encode() in part}
+            found += [f"{path}: {word}" for word in sorted(seen)]
         return found
 
     def _logs(self, run: Run) -> Iterator[Path]:
