@@ -94,12 +94,12 @@ def test_run_stores_its_nodes_and_some_more_of_a_large_cluster() -> None:
     assert kept_part(cluster("cpu"), 1) == cluster("cpu")
 
 
-class TwoNodes:
+class FourNodes:
     """Nodes that no test contacts."""
 
     def write_cluster_file(self, path: Path) -> Path:
-        common = {"python": "/p", "workspace": "/w"}
-        nodes = [{"name": name, "address": f"192.0.2.{number}", **common} for number, name in enumerate("ab", 1)]
+        common = {"python": "/p", "workspace": "/w", "slots": 2}
+        nodes = [{"name": name, "address": f"192.0.2.{number}", **common} for number, name in enumerate("abcd", 1)]
         path.write_text(yaml.safe_dump({"name": path.stem, "nodes": nodes}))
         return path
 
@@ -112,7 +112,7 @@ def test_run_chooses_its_nodes_while_no_run_of_another_machine_does(
     sites = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        sites.append(Site(tmp_path / name, TwoNodes(), database_url=postgres_url))
+        sites.append(Site(tmp_path / name, FourNodes(), database_url=postgres_url))
     run = Tasks(sites[0])
     update = run.store.runs.update
     tried: list[str] = []
@@ -136,6 +136,6 @@ def test_run_chooses_its_nodes_while_no_run_of_another_machine_does(
     monkeypatch.setattr(resolve, "load_of", load)
     monkeypatch.setattr(run.store.runs, "update", store_choice)
     with run.store:
-        assert run.resolve().nodes == ("a",)
+        assert run.resolve().nodes == ("a", "b")
     assert tried == ["load read", "choice stored"]
-    assert Tasks(sites[1]).resolve().nodes == ("b",)
+    assert Tasks(sites[1]).resolve().nodes == ("c", "d")
