@@ -1,6 +1,6 @@
 """The result of one check of the doctor."""
 
-from tipcflow.domain import Frozen, InfraError
+from tipcflow.domain import Frozen, TipcflowError
 
 
 class Finding(Frozen):
@@ -31,6 +31,6 @@ class Finding(Frozen):
         return ": ".join(part for part in (self.found, self.fix) if part)
 
 
-def of_error(where: str, what: str, error: InfraError) -> Finding:
+def of_error(where: str, what: str, error: TipcflowError) -> Finding:
     """The finding of an error."""
     return Finding(where=where, what=what, ok=False, found=error.message, fix=error.hint)

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tipcflow.cli.doctor.findings import Finding, of_error
-from tipcflow.domain import Cluster, InfraError, Node, NodeFacts
+from tipcflow.domain import Cluster, ConfigError, InfraError, Node, NodeFacts
 from tipcflow.domain.numbers.units import counted, size
 from tipcflow.domain.run.names import FrameworkVersion
 
@@ -33,17 +33,18 @@ def check_nodes(name: str, config_dir: Path) -> list[Finding]:
 
 
 def _login(cluster: Cluster) -> Finding:
-    """Whether Slurm's commands work on the login node."""
+    """Whether Slurm's commands work on the login node, and its version is supported."""
     from tipcflow.execute.allocation.client import SlurmClient
     from tipcflow.transport.connect import connect
 
     where, what = "login node", "Slurm"
     try:
         with SlurmClient(cluster, connect) as client:
-            jobs = client.own()
-    except InfraError as error:
+            version, jobs = client.version(), client.own()
+    except (ConfigError, InfraError) as error:
         return of_error(where, what, error)
-    return Finding(where=where, what=what, ok=True, found=f"{counted(len(jobs), 'job')} of the user in the queue")
+    state = f"{version or 'unknown version'}, {counted(len(jobs), 'job')} of the user in the queue"
+    return Finding(where=where, what=what, ok=True, found=state)
 
 
 def _inspect(node: Node, cluster: Cluster) -> list[Finding]:

@@ -9,14 +9,17 @@ from tipcflow.domain.run.allocation_wait import SlurmPlace
 from tipcflow.execute.node.link import Connect
 from tipcflow.remote.slurm import commands
 from tipcflow.remote.slurm.output import (
+    OLDEST,
     SlurmJob,
     SlurmNode,
+    is_too_old,
     jobs_in,
     key_of,
     may_pass,
     nodes_in,
     position_in,
     submitted_job,
+    version_in,
 )
 from tipcflow.transport import Completed, Transport
 
@@ -60,6 +63,19 @@ class SlurmClient:
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+
+    def version(self) -> str:
+        """Return the version of Slurm's programs on the login node; '' if it is unknown.
+
+        Raises:
+            ConfigError: tipcflow does not support it.
+        """
+        done = self._run(commands.version(), timeout=commands.QUERY_S + LONGER_S)
+        version = version_in(done.stdout.decode(errors="replace"))
+        if is_too_old(version):
+            message, expected = "Slurm on the login node is too old", f"{OLDEST} or newer"
+            raise ConfigError(message, file=self._cluster.name, key="login", found=version, expected=expected)
+        return version
 
     def find(self, name: str) -> list[SlurmJob]:
         """Return the user's jobs of that name, in the order of their submission, with ended ones that slurmctld

@@ -110,7 +110,7 @@ class Allocation:
         """Request the allocation if there is no request; return (the running job or None, the reason for waiting).
 
         Raises:
-            ConfigError: Slurm refuses a value of the cluster file.
+            ConfigError: Slurm refuses a value of the cluster file, or is too old.
             InfraError: Slurm refuses the request or has ended the job (`passing` is false), or does not respond.
         """
         job = self._job()
@@ -177,6 +177,7 @@ class Allocation:
         """Return the job of the allocation: that of an earlier request, or of a new one."""
         document = self._store.documents.get(self._run, AllocationDocument)
         if document is None:
+            self._client.version()  # before anything is stored: an older Slurm could not end the allocation
             document = AllocationDocument(name=job_name(self._run, 1))
         jobs = self._client.find(document.name)
         active = [job for job in jobs if job.is_active]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from tipcflow.domain import Cluster, Node, SlurmSource
+from tipcflow.remote.slurm.output import NEXT
 
 # Exit code of `srun` if Slurm failed, not the command.
 SLURM_FAILED = 251
@@ -109,6 +110,11 @@ def _starter() -> str:
     return (resources.files("tipcflow.remote.slurm") / "starter.py").read_text("utf-8").strip()
 
 
+def version() -> str:
+    """Print the version of Slurm's programs on the login node: see `output.version_in`."""
+    return _query("scancel", "--version")
+
+
 def find(name: str) -> str:
     """Print the user's jobs of that name, also ended ones that slurmctld still knows: see `output.jobs_in`."""
     return _query("squeue", "--me", "--noheader", "--states=all", f"--name={name}", f"--format={_FORMAT}")
@@ -127,18 +133,13 @@ def pending(cluster: Cluster) -> str:
     return _query(*words, *([f"--partition={partition}"] if partition else []))
 
 
-_NODES = """
-names=$(scontrol show hostnames "$1") || exit 1
-for name in $names; do
-    line=$(scontrol -o show node "$name") || exit 1
-    printf 'node %s %s\\n' "$name" "$line"
-    address=$(printf '%s\\n' "$line" | sed -n 's/.* NodeAddr=\\([^ ]*\\).*/\\1/p')
-    address=${address:-$name}
-    case $address in
-    *[!0-9.]*) address=$(getent ahostsv4 "$address" | sed -n '1s/ .*//p') ;;
-    esac
-    printf 'address %s %s\\n' "$name" "$address"
-done
+# One command of Slurm and one of the resolver, also for an allocation of a thousand nodes. getent does not repeat
+# the names that it resolves: before each, it prints the address NEXT.
+_NODES = f"""
+nodes=$(scontrol -o show node "$1") || exit 1
+printf '%s\\n' "$nodes"
+names=$(printf '%s\\n' "$nodes" | sed -n 's/.* NodeAddr=\\([^ ]*[^ 0-9.][^ ]*\\).*/{NEXT} \\1/p')
+[ -z "$names" ] || getent ahostsv4 $names || :
 """
 
 

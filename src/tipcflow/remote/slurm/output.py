@@ -5,6 +5,10 @@ import re
 import time
 from dataclasses import dataclass
 
+# The oldest version with `scancel --me`, and with steps that share memory and GRES by `srun --overlap`.
+OLDEST = "22.05"
+# An address that no node has, see `commands.nodes`.
+NEXT = "255.255.255.255"
 WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"})
 RUNNING = frozenset({"RUNNING", "SUSPENDED"})
 
@@ -103,6 +107,18 @@ def time_in(text: str) -> float | None:
         return None
 
 
+def version_in(text: str) -> str:
+    """Return the version of Slurm that `commands.version` printed, such as `22.05.8`; '' if there is none."""
+    line = re.search(r"(?m)^slurm\S* (\d+\.\d+\S*)", text)
+    return line[1] if line else ""
+
+
+def is_too_old(version: str) -> bool:
+    """Whether a version is older than `OLDEST`; an unknown one is not."""
+    numbers = [[int(part) for part in text.split(".")[:2]] for text in (version, OLDEST) if text]
+    return len(numbers) == 2 and numbers[0] < numbers[1]
+
+
 def submitted_job(text: str) -> str:
     """Return the ID that `sbatch --parsable` printed; '' if there is none."""
     lines = text.strip().splitlines()
@@ -133,19 +149,24 @@ class SlurmNode:
 
 def nodes_in(text: str) -> list[SlurmNode]:
     """Return the nodes printed by `commands.nodes`, in the order of the allocation."""
-    addresses: dict[str, str] = {}
-    facts: dict[str, dict[str, str]] = {}
+    facts: list[dict[str, str]] = []
+    resolved: list[str] = []
     for line in text.splitlines():
-        what, _, rest = line.partition(" ")
-        name, _, rest = rest.partition(" ")
-        if what == "node":
-            facts[name] = dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", rest))
-        elif what == "address":
-            addresses[name] = rest.strip()
-    return [
-        SlurmNode(name, addresses.get(name, ""), int(fields.get("Port") or 0), fields.get("State", ""))
-        for name, fields in facts.items()
-    ]
+        if line.startswith("NodeName="):
+            facts.append(dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line)))
+        elif address := re.match(r"([\d.]+) +STREAM\b", line):
+            if address[1] == NEXT:
+                resolved.append("")
+            elif resolved:
+                resolved[-1] = resolved[-1] or address[1]
+    addresses = iter(resolved)
+    nodes = []
+    for fields in facts:
+        host = fields.get("NodeAddr", "")
+        if re.search(r"[^\d.]", host):
+            host = next(addresses, "")
+        nodes.append(SlurmNode(fields["NodeName"], host, int(fields.get("Port") or 0), fields.get("State", "")))
+    return nodes
 
 
 def key_of(message: str) -> str:

@@ -37,9 +37,10 @@ esac
 """
 SCONTROL = """
 case "$*" in
-    *hostnames*) printf 'n3\\nn4\\n' ;;
-    *) for last; do :; done; echo "NodeName=$last Arch=x NodeAddr=127.0.0.${last#n} Port=6818 State=ALLOCATED" ;;
+    *'-o show node n[3-4]') ;;
+    *) exit 1 ;;
 esac
+for n in 3 4; do echo "NodeName=n$n Arch=x NodeAddr=127.0.0.$n Port=6818 State=ALLOCATED"; done
 """
 
 

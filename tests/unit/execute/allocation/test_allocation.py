@@ -165,7 +165,7 @@ def test_node_without_an_address_is_named(login: Login, allocation: Make) -> Non
     allocation().try_once()
     login.become("1", "RUNNING", "n[3-4]")
     job, _ = allocation().try_once()
-    login.program("scontrol", SCONTROL.replace("127.0.0.${last#n}", "$last"))
+    login.program("scontrol", SCONTROL.replace("127.0.0.$n", "n$n"))
     login.program("getent", "exit 2")
     assert job is not None
     with pytest.raises(InfraError, match="node n3: its address is unknown on the login node"):

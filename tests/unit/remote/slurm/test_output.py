@@ -6,6 +6,7 @@ import pytest
 
 from tipcflow.remote.slurm.output import (
     is_over,
+    is_too_old,
     jobs_in,
     key_of,
     may_pass,
@@ -13,6 +14,7 @@ from tipcflow.remote.slurm.output import (
     position_in,
     submitted_job,
     time_in,
+    version_in,
 )
 
 RECORDED = Path(__file__).parents[3] / "golden" / "remote" / "slurm" / "recorded"
@@ -44,6 +46,22 @@ def test_nodes_have_addresses_and_ports() -> None:
     first, second = nodes_in((RECORDED / "nodes.txt").read_text())
     assert (first.name, first.address, first.port, first.state) == ("n1", "127.0.0.11", 17001, "ALLOCATED")
     assert (second.name, second.address, second.port, second.state) == ("n2", "", 17002, "DOWN*")
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "too_old"),
+    [
+        ("slurm-wlm 22.05.8\n", "22.05.8", False),
+        ("Welcome to hpc!\nslurm 21.08.8-2\n", "21.08.8-2", True),
+        ("slurm 20.11.9\n", "20.11.9", True),
+        ("slurm 22.05.0-0rc1\n", "22.05.0-0rc1", False),
+        ("slurm 25.11.0\n", "25.11.0", False),
+        ("scancel: fatal: Could not establish a configuration source\n", "", False),
+    ],
+)
+def test_version_is_too_old_before_22_05(text: str, version: str, too_old: bool) -> None:
+    assert version_in(text) == version
+    assert is_too_old(version) == too_old
 
 
 def test_submission_prints_the_job_and_perhaps_the_cluster() -> None:

@@ -8,6 +8,7 @@ import pytest
 from tipcflow.domain import Cluster, Node, SlurmSource, SlurmStep
 from tipcflow.remote import commands
 from tipcflow.remote.slurm import commands as slurm
+from tipcflow.remote.slurm.output import SlurmNode, nodes_in
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "remote" / "slurm"
 FULL = SlurmSource(
@@ -45,6 +46,7 @@ EVERY = {
     "batch_script": lambda: slurm.batch_script(cluster(FULL)).rstrip("\n"),
     "on_node": lambda: slurm.on_node(node("n1", gres="gpu:8"), "echo it\\'s"),
     "contact": lambda: slurm.contact([node("n1"), node("n2")]),
+    "version": slurm.version,
     "find": lambda: slurm.find("tipc-r1-1"),
     "own": slurm.own,
     "pending": lambda: slurm.pending(cluster(FULL)),
@@ -101,26 +103,54 @@ def _quoted(word: str) -> str:
     return shlex.quote(word)
 
 
-def test_addresses_of_nodes_come_from_scontrol_and_the_resolver(tmp_path: Path) -> None:
-    """The script that a login node runs, with recorded output of scontrol."""
-    recorded = {
-        line.split()[1]: line.partition(" NodeName")[2] for line in _recorded().splitlines() if "NodeName" in line
-    }
-    for name, line in recorded.items():
-        (tmp_path / f"{name}.txt").write_text(f"NodeName{line}\n")
-    scontrol = (
-        f'case "$*" in *hostnames*) printf "n1\\nn2\\n";; *) for last; do :; done; cat {tmp_path}/$last.txt;; esac'
-    )
-    getent = 'case "$2" in 127.*) echo "$2 STREAM";; *) exit 2;; esac'
-    for name, script in (("scontrol", scontrol), ("getent", getent)):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+# Without a query to a resolver: a label of a name has at most 63 characters.
+UNKNOWN = "x" * 70
+
+
+def listed(tmp_path: Path, addresses: list[str]) -> list[SlurmNode]:
+    """The nodes n1, n2, ... that a login node lists, with recorded output of scontrol and a real resolver."""
+    first = (GOLDEN / "recorded" / "nodes.txt").read_text().splitlines()[0]
+    lines = [
+        first.replace("NodeName=n1 ", f"NodeName=n{number} ").replace(
+            "NodeAddr=127.0.0.11 ", f"NodeAddr={address} "
+        )
+        for number, address in enumerate(addresses, 1)
+    ]
+    (tmp_path / "nodes").write_text("".join(f"{line}\n" for line in lines))
+    for name, script in (("scontrol", f"exec cat {tmp_path}/nodes"), ("getent", 'exec /usr/bin/getent "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} >>{tmp_path}/calls\n{script}\n")
         (tmp_path / name).chmod(0o755)
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    done = subprocess.run(
-        slurm.nodes("n[1-2]"), shell=True, env=env, capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == _recorded()
+    command = slurm.nodes(f"n[1-{len(addresses)}]")
+    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, check=True, timeout=60)
+    return nodes_in(done.stdout)
 
 
-def _recorded() -> str:
-    return (GOLDEN / "recorded" / "nodes.txt").read_text()
+def test_addresses_of_nodes_come_from_scontrol_and_the_resolver(tmp_path: Path) -> None:
+    made = listed(tmp_path, [UNKNOWN, "localhost", "127.0.0.13", UNKNOWN, UNKNOWN, "localhost"])
+    assert [(each.name, each.address) for each in made] == [
+        ("n1", ""),
+        ("n2", "127.0.0.1"),
+        ("n3", "127.0.0.13"),
+        ("n4", ""),
+        ("n5", ""),
+        ("n6", "127.0.0.1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("address", "programs"), [("localhost", ["getent", "scontrol"]), ("127.0.0.1", ["scontrol"])]
+)
+def test_nodes_of_a_large_allocation_need_one_query(tmp_path: Path, address: str, programs: list[str]) -> None:
+    made = listed(tmp_path, [address] * 1024)
+    assert [each.name for each in made] == [f"n{number}" for number in range(1, 1025)]
+    assert {each.address for each in made} == {"127.0.0.1"}
+    assert sorted((tmp_path / "calls").read_text().split()) == programs
+
+
+def test_failed_list_of_nodes_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho 'slurm_load_node error' >&2\nexit 1\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(slurm.nodes("n1"), shell=True, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
