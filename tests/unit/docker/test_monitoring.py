@@ -119,6 +119,35 @@ def test_every_panel_shows_the_exported_values(
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def scraped(exported: list[Metric], server: str, prefix: str = "tipcflow_") -> list[dict[str, str]]:
+    """The series that Prometheus has of an api-server."""
+    series = [{"series": f'up{{job="tipcflow", instance="{server}"}}', "values": "1x5"}]
+    for sample in (sample for family in exported for sample in family.samples):
+        labels = {**sample.labels, "job": "tipcflow", "instance": server, "pod": f"pod-{server}"}
+        text = ", ".join(f'{name}="{value}"' for name, value in labels.items())
+        name = sample.name.replace("tipcflow_", prefix)
+        series.append({"series": f"{name}{{{text}}}", "values": f"{sample.value:.3f}x5"})
+    return series
+
+
+@pytest.mark.process
+def test_panels_count_the_numbers_of_two_servers_once(
+    dashboard: dict[str, Any], exported: list[Metric], tmp_path: Path
+) -> None:
+    """Each panel has as many results as with one server, and the same."""
+    cases = []
+    for query in (each["expr"] for each in targets_of(dashboard).values()):
+        single = query.replace("tipcflow_", "single_")
+        compared = f"count(({query}) == ({single})) / count({query})"
+        cases.append({"expr": compared, "eval_time": "2m", "exp_samples": [{"labels": "{}", "value": 1}]})
+    series = [*scraped(exported, "a"), *scraped(exported, "b"), *scraped(exported, "a", "single_")[1:]]
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": cases}
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"evaluation_interval": "1m", "tests": [test]}))
+    command = [program(), "test", "rules", "tests.yaml"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_labels_of_alerts_and_dashboard_exist(
     rules: list[dict[str, Any]], dashboard: dict[str, Any], exported: list[Metric]
 ) -> None:
@@ -127,8 +156,8 @@ def test_labels_of_alerts_and_dashboard_exist(
     texts |= {name: (query["expr"], query["legendFormat"]) for name, query in targets_of(dashboard).items()}
     for where, (expression, *others) in texts.items():
         labels: set[str] = set().union(*(names[name] for name in names_of(expression)))
-        # Prometheus adds two.
-        assert labels_of(expression, *others) <= labels | {"job", "instance"}, where
+        # Those of the target; `pod` comes from the discovery of Kubernetes.
+        assert labels_of(expression, *others) <= labels | {"job", "instance", "pod"}, where
     assert len(set().union(*(labels_of(*each) for each in texts.values()))) > 5
 
 
