@@ -15,11 +15,12 @@ RUN if [ -n "$APT_MIRROR" ]; then \
         && printf '[global]\ncert = /etc/ssl/certs/ca-certificates.crt\n' >/etc/pip.conf; \
     fi
 
-# libgomp1 for Paddle, ping for connectivity checks between nodes, the rest for suites' prepare scripts.
+# libgomp1 for Paddle, ping for connectivity checks between nodes, tini for pods (docker/kubernetes), where no engine adds a
+# first process that adopts orphans; the rest for suites' prepare scripts.
 ARG APT_PACKAGES
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
-        bash ca-certificates curl git iputils-ping libgomp1 openssh-server procps tar unzip util-linux wget $APT_PACKAGES \
+        bash ca-certificates curl git iputils-ping libgomp1 openssh-server procps tar tini unzip util-linux wget $APT_PACKAGES \
     && rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_*
 
 ARG PIP_INDEX_URL
@@ -28,8 +29,8 @@ RUN python -m venv /opt/tipcflow/node-cpu \
     && /opt/tipcflow/node-cpu/bin/pip install --no-cache-dir --require-hashes \
         -r /opt/tipcflow/requirements/node-cpu.txt
 
-# `*` matches no password; `!`, which useradd sets, would also lock the account for keys.
-RUN useradd --create-home --shell /bin/bash tipcflow \
+# `*` matches no password; `!`, which useradd sets, would also lock the account for keys. Pods name the user by its ID.
+RUN useradd --uid 1000 --user-group --create-home --shell /bin/bash tipcflow \
     && usermod --password '*' tipcflow \
     && install --directory --owner tipcflow --group tipcflow /var/lib/tipcflow \
     && install --directory --mode 0755 /run/sshd /etc/tipcflow
