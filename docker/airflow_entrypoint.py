@@ -80,7 +80,7 @@ def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRET
     # Without a file, Airflow would write one with keys of its own.
     if text or not (home / CONFIG_FILE).exists():
         _keep(environ, home / CONFIG_FILE, text, "AIRFLOW_CONFIG")
-    roles = [f"*:*:*:{role}:{environ.pop(name)}\n" for role, name in ROLES.items() if name in environ]
+    roles = [f"*:*:*:{role}:{_escaped(environ.pop(name))}\n" for role, name in ROLES.items() if name in environ]
     if roles:
         environ.setdefault("PGPASSFILE", str(home / POSTGRES_FILE))
         _keep(environ, home / POSTGRES_FILE, "".join(roles), "PGPASSFILE")
@@ -131,6 +131,11 @@ def read_secrets(folder: Path) -> dict[str, str]:
         if not found[path.name.upper()]:
             sys.exit(f"error: secret {path.name} is missing or empty; run docker/env.sh")
     return found
+
+
+def _escaped(password: str) -> str:
+    """A field of PostgreSQL's password file, whose separator is a colon."""
+    return re.sub(r"([\\:])", r"\\\1", password)
 
 
 def _filled(value: str, files: MutableMapping[str, str]) -> str:

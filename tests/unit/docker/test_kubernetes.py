@@ -9,7 +9,9 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -112,6 +114,53 @@ def test_pods_share_an_object_store_and_no_folder() -> None:
     assert objects.keys() <= env.keys()
 
 
+# Component of the chart -> service of docker-compose.yaml.
+SERVICES = {
+    "apiServer": "api-server",
+    "dagProcessor": "dag-processor",
+    "migrateDatabaseJob": "init",
+    "scheduler": "scheduler",
+    "triggerer": "triggerer",
+    "workers": "worker",
+}
+# Secret file of docker-compose.yaml -> variable of the chart; the others are files here, too.
+VARIABLES = {
+    "airflow_db_password": "AIRFLOW_DB_URL",
+    "airflow_fernet_key": "AIRFLOW_FERNET_KEY",
+    "airflow_jwt_secret": "AIRFLOW_JWT_SECRET",
+    "airflow_secret_key": "AIRFLOW_SECRET_KEY",
+    "metrics_db_password": "METRICS_DB_PASSWORD",
+    "metrics_reader_password": "METRICS_READER_PASSWORD",
+    "redis_password": "AIRFLOW_BROKER_URL",
+    "results_db_password": "AIRFLOW_RESULTS_URL",
+}
+
+
+@pytest.mark.parametrize("part", SERVICES)
+def test_components_have_the_secrets_of_docker_compose(part: str) -> None:
+    service = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["services"][SERVICES[part]]
+    given = {each["name"] for each in documents("values.yaml")[0][part]["env"] if "valueFrom" in each}
+    assert given == {VARIABLES[name] for name in service["secrets"] if name in VARIABLES}
+
+
+@pytest.mark.parametrize("part", [*SERVICES, "databaseCleanup"])
+def test_environment_of_a_component_has_no_secret(part: str, entrypoint: ModuleType, tmp_path: Path) -> None:
+    """A task can read the environment of its component, and of the first process of the container."""
+    values = documents("values.yaml")[0]
+    environ = {each["name"]: each["value"] for each in values["env"]}
+    home = environ.pop("PGPASSFILE")
+    assert home == f"{values['airflowHome']}/{entrypoint.POSTGRES_FILE}"
+    environ |= {each["name"]: each.get("value", f"word of {each['name']}") for each in values[part]["env"]}
+    url = environ.get("TIPCFLOW_DATABASE_URL", "")
+    entrypoint.prepare(environ, tmp_path, tmp_path / "none")
+    assert not [name for name, value in environ.items() if value.startswith("word of ")]
+    assert urlsplit(url).password is None
+    if any(each["name"].startswith("METRICS_") for each in values[part]["env"]):
+        role = urlsplit(url).username
+        variable = entrypoint.ROLES[role]
+        assert (tmp_path / "pgpass").read_text() == f"*:*:*:{role}:word of {variable}\n"
+
+
 def test_only_workers_have_the_signing_key() -> None:
     values = documents("values.yaml")[0]
     (key,) = [each["value"] for each in values["workers"]["env"] if each["name"] == "TIPCFLOW_SIGNING_KEY"]
@@ -153,6 +202,14 @@ def pods(document: Any) -> dict[str, Any]:
     }
 
 
+DOCKERFILE = (ROOT / "docker" / "node.Dockerfile").read_text()
+
+
+def test_image_of_nodes_has_the_program_of_the_manifests() -> None:
+    (packages,) = re.findall(r"apt-get install [^&]*", DOCKERFILE.replace("\\\n", " "))
+    assert "tini" in packages.split()
+
+
 @pytest.mark.parametrize("name", ["nodes.yaml", "nodes-volcano.yaml", "nodes-jobset.yaml"])
 def test_nodes_are_two_pods_that_adopt_jobs_and_hold_no_credentials(name: str) -> None:
     made = pods(documents(name)[-1])
@@ -161,6 +218,21 @@ def test_nodes_are_two_pods_that_adopt_jobs_and_hold_no_credentials(name: str) -
         spec = template["spec"]
         assert spec["automountServiceAccountToken"] is False
         assert spec["containers"][0]["command"][0] == "tini"
+        # Two nodes on a host would share its address and ports.
+        (rule,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert rule["topologyKey"] == "kubernetes.io/hostname"
+        assert rule["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+        assert spec["hostNetwork"]
+        # The rights of the nodes of docker-compose.yaml, without those of their sshd.
+        container = spec["containers"][0]["securityContext"]
+        assert container == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"], "add": ["NET_RAW"]},
+        }
+        user = spec["securityContext"]
+        assert user["runAsNonRoot"]
+        assert f"useradd --uid {user['runAsUser']} " in DOCKERFILE
+        assert user["runAsUser"] == user["runAsGroup"] == user["fsGroup"]
         target = KubernetesExec(kind="kubernetes", pod=pod, namespace="tipcflow-nodes", container="node")
         workspace = spec["containers"][0]["volumeMounts"][0]["mountPath"]
         Node(name="a", address="10.0.0.1", python="/usr/bin/python3", workspace=workspace, exec=target)

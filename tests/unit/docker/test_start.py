@@ -65,6 +65,13 @@ def test_secrets_are_read_from_files(
     assert len(list(home.iterdir())) == 3
 
 
+def test_password_with_separators_is_escaped_in_the_password_file(entrypoint: ModuleType, tmp_path: Path) -> None:
+    entrypoint.prepare(
+        {"METRICS_DB_PASSWORD": r"a:b\c", "METRICS_READER_PASSWORD": "word"}, tmp_path, tmp_path / "none"
+    )
+    assert (tmp_path / "pgpass").read_text() == "*:*:*:tipcflow:a\\:b\\\\c\n*:*:*:tipcflow_reader:word\n"
+
+
 def test_missing_secret_ends_the_start_with_a_remedy(entrypoint: ModuleType, tmp_path: Path) -> None:
     # Docker makes a folder in the place of a missing file.
     (tmp_path / "redis_password").mkdir()
