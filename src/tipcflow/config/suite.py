@@ -16,6 +16,9 @@ from tipcflow.domain.node import EnvName, Launch
 
 # How git names SSH in URLs.
 _SSH = ("ssh", "git+ssh", "ssh+git")
+_GIT_HINT = "git on this machine adds the login, for example from ~/.netrc (docs/reference/configuration.md)"
+_DATA_HINT = "download the data to the nodes and give path instead of url"
+_PACKAGES_HINT = "set PIP_INDEX_URL in env of the node, or ~/.netrc of the node's account, which pip reads"
 
 
 class Deterministic(ConfigModel):
@@ -183,11 +186,11 @@ def load_suite(name: str, config_dir: Path) -> Suite:
     """The suite of that name (or of that YAML file), with `folder` made absolute.
 
     Raises:
-        ConfigError: no such suite (the known ones are listed), its file is wrong, or `git` contains a login.
+        ConfigError: no such suite (the known ones are listed), its file is wrong, or a URL in it contains a login.
     """
     path = find_config(name, config_dir / "suites", what="suite")
     suite = load_yaml(path, Suite)
-    refuse_login(suite.git, key="git", file=path)
+    _refuse_logins(suite, path)
     own = definition(suite.log_format, config_dir)
     if own:
         suite = suite.model_copy(update={"log_format": own})
@@ -197,31 +200,46 @@ def load_suite(name: str, config_dir: Path) -> Suite:
     return suite
 
 
-def refuse_login(url: str, *, key: str, file: Path | None = None) -> None:
-    """Check that the URL of a repository contains no login: runs store the suite, and commands print the URL.
+def _refuse_logins(suite: Suite, file: Path) -> None:
+    """Check the URLs of a suite file: the repository, data and packages."""
+    refuse_login(suite.git, "git", file=file)
+    places: list[tuple[tuple[str | int, ...], Needs]] = [((), suite)]
+    for start, needs in places + [(("cases", number), case) for number, case in enumerate(suite.cases)]:
+        for number, data in enumerate(needs.data):
+            refuse_login(data.url, *start, "data", number, "url", file=file, hint=_DATA_HINT)
+        for number, package in enumerate(needs.packages):
+            refuse_login(package, *start, "packages", number, file=file, hint=_PACKAGES_HINT)
+
+
+def refuse_login(url: str, *key: str | int, file: Path | None = None, hint: str = _GIT_HINT) -> None:
+    """Check that a URL contains no login: runs store the suite, and commands print the URL.
 
     `Suite` itself accepts a login, because runs of earlier versions have stored one. A user name alone is not
     secret in `git@host:path` and `ssh://git@host/path`; before an https host, the name may be a token.
 
     Args:
+        key: path of the key in the file.
         file: the suite file with the URL; None for a command-line argument.
+        hint: where the login may be instead.
 
     Raises:
         ConfigError: the URL contains a login, which the message omits.
     """
-    scheme, is_url, rest = url.partition("://")
+    start, is_url, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     login, at, host = authority.rpartition("@")
-    if not at or (scheme.lower() in _SSH and ":" not in login):
+    # The URL of a package follows its name: `name @ git+ssh://git@host/path`.
+    scheme = start.lower().split()[-1] if start.strip() else ""
+    if not at or (scheme in _SSH and ":" not in login):
         return
     raise ConfigError(
         "the URL contains a login, which each run would store",
         file=str(file or ""),
-        line=read_yaml(file.read_text(encoding="utf-8"), file=str(file))[1][(key,)] if file else 0,
-        key=key,
-        found=f"{scheme}{is_url}***@{host}{slash}{path}",
+        line=read_yaml(file.read_text(encoding="utf-8"), file=str(file))[1][key] if file else 0,
+        key=".".join(str(part) for part in key),
+        found=f"{start}{is_url}***@{host}{slash}{path}",
         expected="a URL without a login",
-        hint="git on this machine adds the login, for example from ~/.netrc (docs/reference/configuration.md)",
+        hint=hint,
     )
 
 

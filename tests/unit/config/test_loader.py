@@ -127,6 +127,38 @@ def test_login_in_a_git_url_is_refused_without_its_secret(tmp_path: Path, url: s
 
 
 @pytest.mark.parametrize(
+    ("line", "key", "shown"),
+    [
+        (
+            "data: [{to: d, url: 'https://bot:hidden@host/d.tar', sha256: '%s'}]",
+            "data.0.url",
+            "https://***@host/d.tar",
+        ),
+        ("packages: [numpy, 'x @ git+https://hidden@host/x']", "packages.1", "x @ git+https://***@host/x"),
+        (
+            "cases: [{device: cpu, packages: ['x @ https://a:hidden@host/x.whl']}]",
+            "cases.0.packages.0",
+            "x @ https://***@host/x.whl",
+        ),
+    ],
+)
+def test_login_in_a_url_of_data_or_packages_is_refused(tmp_path: Path, line: str, key: str, shown: str) -> None:
+    text = f"name: sample\nfolder: .\ndialects: [models/template]\n{line.replace('%s', '0' * 64)}\n"
+    configs = _suite(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_suite("sample", configs)
+    start = f"{configs / 'suites' / 'sample.yaml'}:4: {key}: the URL contains a login, which each run would store"
+    assert str(caught.value).startswith(f"{start}; found {shown!r};")
+    assert "hidden" not in repr(vars(caught.value))
+
+
+def test_package_of_a_repository_over_ssh_is_accepted(tmp_path: Path) -> None:
+    package = "x @ git+ssh://git@host/x.git"
+    configs = _suite(tmp_path, f"name: s\nfolder: .\ndialects: [models/template]\npackages: ['{package}']\n")
+    assert load_suite("sample", configs).packages == (package,)
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "git@host:group/x.git",

@@ -177,7 +177,7 @@ def _checkout(source: str, name: str, cache: Path) -> Path:
     from tipcflow.config.suite import Suite, refuse_login
     from tipcflow.execute.source.snapshot import checkout
 
-    refuse_login(source, key=_SOURCE)
+    refuse_login(source, _SOURCE)
     if not _URL.match(source):
         if not Path(source).is_dir():
             raise ConfigError(
