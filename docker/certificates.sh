@@ -13,7 +13,8 @@ authority_days=3650 days=397 renew_s=$((30 * 24 * 3600))
 # Other secrets of a worker: no Fernet key, no JWT secret.
 shared=(airflow_secret_key metrics_db_password object_store redis_password results_db_password signing_key signing_key_pub)
 # Settings in .env of the main machine that a worker needs with the same value.
-same=(AIRFLOW_URL POSTGRES_PORT REDIS_PORT TIPCFLOW_STORE TIPCFLOW_TAG TIPCFLOW_WHEEL_HOSTS TLS_PORT)
+same=(AIRFLOW_URL POSTGRES_PORT REDIS_PORT TIPCFLOW_LOG_LIMIT_MB TIPCFLOW_QUEUE_RISE_S TIPCFLOW_STORE TIPCFLOW_TAG
+    TIPCFLOW_WEEKLY_AT_ONCE TIPCFLOW_WEEKLY_CRON TIPCFLOW_WHEEL_HOSTS TLS_PORT)
 
 fail() { echo "error: $*" >&2; exit 2; }
 usage() { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }

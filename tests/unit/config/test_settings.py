@@ -127,6 +127,12 @@ def test_limit_of_logs_is_configurable(settings: Callable[..., Settings], tmp_pa
         settings({"HOME": "/me", "TIPCFLOW_LOG_LIMIT_MB": "none"}, tmp_path)
 
 
+@pytest.mark.parametrize("field", sorted(Settings.model_fields))
+def test_every_empty_variable_is_unset(settings: Callable[..., Settings], tmp_path: Path, field: str) -> None:
+    unset = settings({"HOME": "/me"}, tmp_path)
+    assert settings({"HOME": "/me", f"TIPCFLOW_{field.upper()}": ""}, tmp_path) == unset
+
+
 def test_numbers_of_the_queue_are_configurable(settings: Callable[..., Settings], tmp_path: Path) -> None:
     found = settings({"HOME": "/me"}, tmp_path)
     assert (found.weekly_at_once, found.queue_rise_s) == (16, 1800.0)

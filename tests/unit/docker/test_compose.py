@@ -6,19 +6,21 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
+from opentelemetry.sdk.trace import TracerProvider
 from tests.unit.docker.conftest import AIRFLOW, compose
 from typer.main import get_command
 
 from tipcflow.cli.main import app
 from tipcflow.config.access.users import load_users
 from tipcflow.config.cluster import load_cluster
+from tipcflow.config.settings import Settings
 
 pytestmark = pytest.mark.process
 
@@ -28,6 +30,23 @@ OWN = {"AIRFLOW__CORE__EXECUTOR", "AIRFLOW__CORE__PARALLELISM"}
 UNDOCUMENTED = {("scheduler", "num_stuck_in_queued_retries")}
 SETTING = re.compile(r"^AIRFLOW__([A-Z_]+?)__([A-Z0-9_]+)$")
 SECRET = re.compile(r"PASSWORD|SECRET|KEY")
+# Variables of docs/reference/configuration.md that .env does not set, each with its reason.
+NOT_IN_ENV = {
+    "TIPCFLOW_HOME": "a folder of the image, where volumes are mounted",
+    "TIPCFLOW_CONFIG_DIR": "a folder of the image, where configs/ is mounted",
+    "TIPCFLOW_DATABASE_URL": "the service postgres, with the role of the component",
+    "TIPCFLOW_ROLES": "a file of ACCESS_FOLDER, in init alone",
+    "TIPCFLOW_SIGNING_KEY": "a secret of workers",
+    "TIPCFLOW_CONNECTIONS_FILE": "written by the entrypoint, in memory",
+    "TIPCFLOW_JSON_LOGS": "of the CLI; JSON_LOGS is the switch of containers",
+    "TIPCFLOW_AIRFLOW_URL": "of a CI host's CLI",
+    "TIPCFLOW_AIRFLOW_USER": "of a CI host's CLI",
+    "TIPCFLOW_AIRFLOW_PASSWORD": "of a CI host's CLI",
+    "TIPCFLOW_AIRFLOW_TOKEN": "of a CI host's CLI",
+    "TIPCFLOW_WHEEL_URL": "of environments that tipcflow installs on nodes of this machine",
+}
+OF_OBJECTS = {"TIPCFLOW_STORE", "TIPCFLOW_STORE_CACHE_MB"}
+SAMPLER = ("OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG")
 
 
 def _folder_of(package: str) -> Path:
@@ -166,6 +185,70 @@ def test_every_component_has_the_shared_settings_and_the_same_executor(
         environment = services[name]["environment"]
         assert {key for key in shipped if shipped[key] != environment[key]} == OWN, name
         assert environment["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor"
+
+
+@pytest.fixture
+def from_env(root: Path, env_file: Path, tmp_path: Path) -> Callable[[Mapping[str, str]], dict[str, Any]]:
+    """Environments of Airflow's services and of a worker on another machine, with these lines in .env."""
+
+    def from_env(lines: Mapping[str, str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        chosen = tmp_path / "env"
+        more = {"MAIN_HOST": "main", "WORKER_HOST": "gpu-1", **lines}
+        chosen.write_text(env_file.read_text() + "".join(f"{name}={value}\n" for name, value in more.items()))
+        for file in ("docker-compose.yaml", "compose.worker.yaml"):
+            done = compose(root, None, "--env-file", str(chosen), "--file", file, "config")
+            assert done.returncode == 0, done.stderr
+            services = yaml.safe_load(done.stdout)["services"]
+            found |= {f"{file} {name}": services[name]["environment"] for name in services if name in AIRFLOW}
+        assert len(found) == len(AIRFLOW) + 1
+        return found
+
+    return from_env
+
+
+def test_env_sets_every_setting(root: Path, from_env: Callable[[Mapping[str, str]], dict[str, Any]]) -> None:
+    page = (root / "docs/reference/configuration.md").read_text()
+    documented = {
+        name for row in re.findall("(?m)^[|]([^|]+)[|]", page) for name in re.findall(r"`(TIPCFLOW_\w+)`", row)
+    }
+    known = {f"TIPCFLOW_{field.upper()}" for field in Settings.model_fields}
+    assert known <= documented
+    assert NOT_IN_ENV.keys() <= documented
+    # With spaces, as in a schedule.
+    chosen = {name: f"0 20 * * 6 {name}" for name in {*documented, *SAMPLER} - NOT_IN_ENV.keys()}
+    for place, environment in from_env(chosen).items():
+        has_objects = "AWS_CONFIG_FILE" in environment
+        expected = {name: value for name, value in chosen.items() if has_objects or name not in OF_OBJECTS}
+        assert {name: environment[name] for name in chosen if name in environment} == expected, place
+
+
+def test_env_without_settings_keeps_the_defaults(
+    from_env: Callable[[Mapping[str, str]], dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith(("TIPCFLOW_", "OTEL_"))]:
+        monkeypatch.delenv(name)
+    defaults, sampler = Settings(), TracerProvider().sampler.get_description()
+    names = {f"TIPCFLOW_{field.upper()}" for field in Settings.model_fields} - {"TIPCFLOW_STORE"}
+    for place, environment in from_env({}).items():
+        for name in {*names, *SAMPLER} & environment.keys() - NOT_IN_ENV.keys():
+            monkeypatch.setenv(name, environment[name])
+        assert Settings() == defaults, place
+        assert TracerProvider().sampler.get_description() == sampler, place
+
+
+def test_number_of_tasks_and_share_of_traces_are_settings(
+    from_env: Callable[[Mapping[str, str]], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = {"AIRFLOW_PARALLELISM": "200", SAMPLER[0]: "parentbased_traceidratio", SAMPLER[1]: "0.25"}
+    for place, environment in from_env(lines).items():
+        for name in SAMPLER:
+            monkeypatch.setenv(name, environment[name])
+        assert "TraceIdRatioBased{0.25}" in TracerProvider().sampler.get_description(), place
+        # The scheduler's limit; a worker has WORKER_CONCURRENCY.
+        if place.startswith("docker-compose.yaml"):
+            assert environment["AIRFLOW__CORE__PARALLELISM"] == "200", place
 
 
 def test_users_come_from_a_folder_that_init_mounts(services: Mapping[str, Any], root: Path) -> None:
