@@ -3,12 +3,22 @@
 # per worker. Usage:
 #   docker/certificates.sh server NAME...    NAME: host names and IP addresses under which workers reach the main machine
 #   docker/certificates.sh worker NAME       NAME: the worker's host name; writes .certificates/NAME, for that machine
-# Certificates that are valid for another 30 days are kept. The folder is TIPCFLOW_CERTIFICATES, by default .certificates.
+# Certificates that are valid for another 30 days are kept. The folder is TIPCFLOW_CERTIFICATES, by default .certificates;
+# secrets are read from TIPCFLOW_SECRETS, by default .secrets. Both are variables of the environment or lines of .env.
 set -euo pipefail
 umask 077
 checkout=$(cd "$(dirname "$0")/.." && pwd)
-folder=${TIPCFLOW_CERTIFICATES:-"$checkout/.certificates"}
-secrets=${TIPCFLOW_SECRETS:-"$checkout/.secrets"}
+# line NAME: the line of .env with a value. The last one counts, as for docker-compose.
+line() { sed -n "/^$1=./p" "$checkout/.env" 2>/dev/null | tail -n 1 || true; }
+# chosen NAME DEFAULT: a folder. As for docker-compose, the environment has priority, and relative paths start at the checkout.
+chosen() {
+    local path
+    path=${!1:-$(line "$1" | cut -d= -f2- | tr -d "\"'")}
+    path=${path:-$2}
+    case $path in /*) echo "$path" ;; *) echo "$checkout/${path#./}" ;; esac
+}
+folder=$(chosen TIPCFLOW_CERTIFICATES .certificates)
+secrets=$(chosen TIPCFLOW_SECRETS .secrets)
 authority_days=3650 days=397 renew_s=$((30 * 24 * 3600))
 # Other secrets of a worker: no Fernet key, no JWT secret.
 shared=(airflow_secret_key metrics_db_password object_store redis_password results_db_password signing_key signing_key_pub)
@@ -17,7 +27,7 @@ same=(AIRFLOW_URL POSTGRES_PORT REDIS_PORT TIPCFLOW_LOG_LIMIT_MB TIPCFLOW_QUEUE_
     TIPCFLOW_WEEKLY_AT_ONCE TIPCFLOW_WEEKLY_CRON TIPCFLOW_WHEEL_HOSTS TLS_PORT)
 
 fail() { echo "error: $*" >&2; exit 2; }
-usage() { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
+usage() { sed -n '2,7s/^# //p' "$0" >&2; exit 2; }
 command -v openssl >/dev/null || fail "openssl is needed"
 [ $# -ge 2 ] || usage
 kind=$1
@@ -104,12 +114,17 @@ worker)
         printf 'MAIN_HOST=%s\nWORKER_HOST=%s\nCOMPOSE_FILE=compose.worker.yaml\nTIPCFLOW_SECRETS=./.secrets\n' \
             "$main" "$1" >"$bundle/.env"
     fi
-    for name in "${same[@]}"; do
-        # The last line counts, as for docker-compose.
-        line=$(sed -n "/^$name=./p" "$checkout/.env" 2>/dev/null | tail -n 1) || true
-        [ -n "$line" ] || continue
-        { sed "/^$name=/d" "$bundle/.env"; echo "$line"; } >"$work/env"
+    # set_line LINE: replaces the lines of this variable in the worker's .env.
+    set_line() {
+        { sed "/^${1%%=*}=/d" "$bundle/.env"; echo "$1"; } >"$work/env"
         mv -f "$work/env" "$bundle/.env"
+    }
+    # A name that the certificate of the main machine no longer has.
+    [[ " $(cat "$folder/server.names") " == *" $(sed -n 's/^MAIN_HOST=//p' "$bundle/.env" | tail -n 1) "* ]] ||
+        set_line "MAIN_HOST=$main"
+    for name in "${same[@]}"; do
+        given=$(line "$name")
+        [ -z "$given" ] || set_line "$given"
     done
     echo "copy $bundle/.env and $bundle/.secrets to the checkout on $1"
     ;;

@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # Generates the secrets and keys of docker-compose.yaml: a file per secret in .secrets (mode 0700), settings in .env.
 # Existing values are kept. Secrets that .env contains are moved to files.
-# Usage: docker/env.sh [FILE]      FILE: .env by default; the folder .secrets is next to it
+# Usage: docker/env.sh [FILE]      FILE: .env by default. TIPCFLOW_SECRETS, in the environment or in FILE, is another folder
+# than .secrets next to FILE.
 set -euo pipefail
 umask 077
 checkout=$(dirname "$0")/..
 file=${1:-"$checkout/.env"}
-folder=$(dirname "$file")/.secrets
+# As for docker-compose: the environment has priority, the last line counts, relative paths start at docker-compose.yaml.
+chosen=${TIPCFLOW_SECRETS:-$(sed -n "s/^TIPCFLOW_SECRETS=//p" "$file" 2>/dev/null | tail -n 1 | tr -d "\"'" || true)}
+case $chosen in
+"") folder=$(dirname "$file")/.secrets ;;
+/*) folder=$chosen ;;
+*) folder=$checkout/${chosen#./} ;;
+esac
 
 for tool in ssh-keygen openssl base64 od; do
     command -v "$tool" >/dev/null || { echo "error: $tool is needed" >&2; exit 2; }
@@ -104,7 +111,9 @@ key_pair NODE_1_HOST_KEY node-1
 key_pair NODE_2_HOST_KEY node-2
 signing_key
 # docker-compose takes relative paths from the folder of docker-compose.yaml.
-if [ "$(cd "$checkout" && pwd -P)" = "$(cd "$(dirname "$file")" && pwd -P)" ]; then
+if [ -n "$chosen" ]; then
+    set_value TIPCFLOW_SECRETS "$chosen"
+elif [ "$(cd "$checkout" && pwd -P)" = "$(cd "$(dirname "$file")" && pwd -P)" ]; then
     set_value TIPCFLOW_SECRETS ./.secrets
 else
     set_value TIPCFLOW_SECRETS "$(cd "$folder" && pwd -P)"

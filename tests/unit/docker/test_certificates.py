@@ -103,6 +103,33 @@ def test_worker_has_the_ports_and_the_version_of_the_main_machine(
     assert env.stat().st_mode & 0o777 == 0o600
 
 
+def test_folders_come_from_the_settings(root: Path, secrets: Path, tmp_path: Path) -> None:
+    checkout = tmp_path / "main"
+    (checkout / "docker").mkdir(parents=True)
+    script = shutil.copy(root / "docker/certificates.sh", checkout / "docker")
+    shutil.copytree(secrets, checkout / "private")
+    (checkout / ".env").write_text(f'TIPCFLOW_SECRETS=./private\nTIPCFLOW_CERTIFICATES="{tmp_path}/made"\n')
+    for words in (("server", "localhost"), ("worker", "gpu-1")):
+        done = subprocess.run([script, *words], env={"PATH": os.environ["PATH"]}, cwd=tmp_path, timeout=60)
+        assert done.returncode == 0
+    given = tmp_path / "made/gpu-1/.secrets/redis_password"
+    assert given.read_text() == (secrets / "redis_password").read_text()
+    assert not (checkout / ".certificates").exists()
+
+
+def test_worker_connects_to_a_name_of_the_certificate(certificates: Certificates) -> None:
+    env = certificates.folder / "gpu-1/.env"
+    text = env.read_text()
+    assert "MAIN_HOST=localhost\n" in text
+    # A name that the user chose.
+    env.write_text(text.replace("MAIN_HOST=localhost", "MAIN_HOST=127.0.0.1"))
+    assert certificates.make("worker", "gpu-1").returncode == 0
+    assert env.read_text() == text.replace("MAIN_HOST=localhost", "MAIN_HOST=127.0.0.1")
+    for words in (("server", "tipc.example.com", "192.0.2.1"), ("worker", "gpu-1")):
+        assert certificates.make(*words).returncode == 0
+    assert env.read_text() == text.replace("MAIN_HOST=localhost\n", "") + "MAIN_HOST=tipc.example.com\n"
+
+
 def test_second_call_keeps_valid_certificates(certificates: Certificates) -> None:
     before = {path: path.read_bytes() for path in certificates.folder.rglob("*") if path.is_file()}
     for words in (("server", "localhost", "127.0.0.1"), ("worker", "gpu-1")):

@@ -135,6 +135,32 @@ def test_files_of_any_umask_are_opened_for_containers(checkout: Path) -> None:
     assert "chmod" not in make(checkout, checkout / ".env").stdout
 
 
+@pytest.mark.parametrize("line", ["{}/private", '"{}/private"', "./private", "private"])
+def test_secrets_are_in_the_folder_of_the_settings(checkout: Path, line: str) -> None:
+    path, folder = checkout / ".env", checkout / "private"
+    path.touch(mode=0o600)
+    path.write_text(f"TIPCFLOW_SECRETS=none\nTIPCFLOW_SECRETS={line.format(checkout)}\n")
+    assert make(checkout, path).returncode == 0
+    before = {file.name: file.read_text() for file in folder.iterdir()}
+    (folder / "redis_password").unlink()
+    assert make(checkout, path).returncode == 0
+    after = {file.name: file.read_text() for file in folder.iterdir()}
+    assert {name for name in before if after[name] != before[name]} == {"redis_password"}
+    assert not [name for name in ("none", ".secrets") if (checkout / name).exists()]
+    assert path.read_text().count("TIPCFLOW_SECRETS=") == 2
+
+
+def test_folder_of_the_environment_is_written_to_the_settings(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, folder = checkout / ".env", checkout / "private"
+    monkeypatch.setenv("TIPCFLOW_SECRETS", str(folder))
+    assert make(checkout, path).returncode == 0
+    assert f"\nTIPCFLOW_SECRETS={folder}\n" in path.read_text()
+    assert (folder / "redis_password").is_file()
+    assert not (checkout / ".secrets").exists()
+
+
 def test_files_of_another_owner_are_an_error_with_a_remedy(
     checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
