@@ -4,8 +4,12 @@ FROM ${PYTHON_IMAGE}
 
 ARG APT_MIRROR
 ARG CA_CERTIFICATE
-# A package mirror and a certificate authority of your network, if any (docs/tutorial/compose.md).
-RUN if [ -n "$APT_MIRROR" ]; then \
+# A package mirror and a certificate authority of your network, if any (docs/tutorial/compose.md). `docker history` shows build
+# arguments, so addresses with a login are refused.
+RUN rest=${APT_MIRROR#*://}; case "${rest%%/*}" in *@*) \
+        echo "error: APT_MIRROR contains a login, which the image would store; use a mirror without a login" >&2; exit 2 ;; \
+    esac; \
+    if [ -n "$APT_MIRROR" ]; then \
         find /etc/apt -name '*.sources' -o -name '*.list' | xargs sed -i "s#https\?://deb.debian.org#$APT_MIRROR#"; \
     fi \
     && if [ -n "$CA_CERTIFICATE" ]; then \
@@ -23,10 +27,12 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/tipcflow
-# A build argument only, so a private index URL is not stored in the image.
 ARG PIP_INDEX_URL
 COPY requirements/build.txt requirements/scheduler.txt requirements/
-RUN pip install --no-cache-dir --require-hashes -r requirements/build.txt \
+RUN rest=${PIP_INDEX_URL#*://}; case "${rest%%/*}" in *@*) \
+        echo "error: PIP_INDEX_URL contains a login, which the image would store; use an index without a login" >&2; exit 2 ;; \
+    esac; \
+    pip install --no-cache-dir --require-hashes -r requirements/build.txt \
     && pip install --no-cache-dir --require-hashes -r requirements/scheduler.txt
 
 COPY pyproject.toml README.md LICENSE ./

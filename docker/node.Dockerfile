@@ -4,8 +4,12 @@ FROM ${PYTHON_IMAGE}
 
 ARG APT_MIRROR
 ARG CA_CERTIFICATE
-# A package mirror and a certificate authority of your network, if any (docs/tutorial/compose.md).
-RUN if [ -n "$APT_MIRROR" ]; then \
+# A package mirror and a certificate authority of your network, if any (docs/tutorial/compose.md). `docker history` shows build
+# arguments, so addresses with a login are refused.
+RUN rest=${APT_MIRROR#*://}; case "${rest%%/*}" in *@*) \
+        echo "error: APT_MIRROR contains a login, which the image would store; use a mirror without a login" >&2; exit 2 ;; \
+    esac; \
+    if [ -n "$APT_MIRROR" ]; then \
         find /etc/apt -name '*.sources' -o -name '*.list' | xargs sed -i "s#https\?://deb.debian.org#$APT_MIRROR#"; \
     fi \
     && if [ -n "$CA_CERTIFICATE" ]; then \
@@ -25,7 +29,10 @@ RUN apt-get update \
 
 ARG PIP_INDEX_URL
 COPY requirements/node-cpu.txt /opt/tipcflow/requirements/
-RUN python -m venv /opt/tipcflow/node-cpu \
+RUN rest=${PIP_INDEX_URL#*://}; case "${rest%%/*}" in *@*) \
+        echo "error: PIP_INDEX_URL contains a login, which the image would store; use an index without a login" >&2; exit 2 ;; \
+    esac; \
+    python -m venv /opt/tipcflow/node-cpu \
     && /opt/tipcflow/node-cpu/bin/pip install --no-cache-dir --require-hashes \
         -r /opt/tipcflow/requirements/node-cpu.txt
 

@@ -131,3 +131,30 @@ def test_airflow_writes_only_to_volumes_and_memory(services: Mapping[str, Any], 
             "/tmp:exec",
             f"/var/lib/airflow:mode=0700,uid={user[1]},gid={user[1]}",
         ]
+
+
+def step_after(dockerfile: str, argument: str) -> str:
+    """The shell command of the first RUN that has the build argument in its environment."""
+    _, _, rest = dockerfile.partition(f"\nARG {argument}\n")
+    found = re.search(r"(?m)^RUN ((?:.*\\\n)*.*)$", rest)
+    assert found
+    return found[1]
+
+
+@pytest.mark.parametrize("argument", ["APT_MIRROR", "PIP_INDEX_URL"])
+@pytest.mark.parametrize("image", ["airflow", "node"])
+def test_build_argument_with_a_login_is_refused(root: Path, tmp_path: Path, image: str, argument: str) -> None:
+    step = step_after((root / f"docker/{image}.Dockerfile").read_text(), argument)
+
+    def run(address: str) -> "subprocess.CompletedProcess[str]":
+        # No program is found: the step neither installs nor changes anything on this machine.
+        env = {"PATH": str(tmp_path), argument: address}
+        return subprocess.run(["/bin/sh", "-c", step], env=env, capture_output=True, text=True, timeout=20)
+
+    for address in ("https://bot:word@pypi.example.com/simple", "http://word@192.0.2.1:8080"):
+        refused = run(address)
+        assert refused.returncode == 2
+        assert refused.stderr.startswith(f"error: {argument} contains a login")
+        assert "word" not in refused.stderr
+    for address in ("", "https://pypi.example.com/simple", "https://pypi.example.com/@team/simple"):
+        assert "login" not in run(address).stderr
