@@ -30,6 +30,8 @@ SECRETS = {
     "AIRFLOW_SECRET_KEY": ("api", "secret_key"),
     "AIRFLOW_JWT_SECRET": ("api_auth", "jwt_secret"),
 }
+# Variables with the address that users open, to which logins return; the first that is not empty.
+ADDRESSES = ("AIRFLOW_URL", "AIRFLOW_LOCAL_URL")
 CONFIG_FILE = "airflow.cfg"
 # Folder of AIRFLOW_HOME for files whose place is not writable.
 PRIVATE = "private"
@@ -76,6 +78,8 @@ def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRET
     for name, (section, option) in SECRETS.items():
         if value := environ.pop(name, ""):
             config.setdefault(section, []).append(f"{option} = {_filled(value, files)}")
+    if address := next(filter(None, [environ.pop(name, "") for name in ADDRESSES]), ""):
+        config.setdefault("api", []).append(f"base_url = {address}")
     text = "".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in config.items())
     # Without a file, Airflow would write one with keys of its own.
     if text or not (home / CONFIG_FILE).exists():

@@ -356,12 +356,11 @@ def test_network_and_ports_are_settings(root: Path, env_file: Path, tmp_path: Pa
     assert "127.0.0.1:8081:8080" in str(config["services"]["api-server"]["ports"])
 
 
-def test_address_of_users_and_trusted_proxies_are_settings(root: Path, env_file: Path, tmp_path: Path) -> None:
+def test_trusted_proxies_are_settings(root: Path, env_file: Path, tmp_path: Path) -> None:
     other = tmp_path / "env"
-    other.write_text(f"{env_file.read_text()}\nAIRFLOW_PROXIES=172.18.0.1\nAIRFLOW_URL=https://tipc.example.com\n")
+    other.write_text(f"{env_file.read_text()}\nAIRFLOW_PROXIES=172.18.0.1\n")
     server = yaml.safe_load(compose(root, other, "config").stdout)["services"]["api-server"]
     assert server["environment"]["FORWARDED_ALLOW_IPS"] == "172.18.0.1"
-    assert server["environment"]["AIRFLOW__API__BASE_URL"] == "https://tipc.example.com"
     assert "--proxy-headers" in server["command"]
 
 

@@ -1,4 +1,4 @@
-"""airflow_entrypoint.py with an airflow.cfg of Airflow's Helm chart: secrets are merged into a private copy."""
+"""airflow.cfg of airflow_entrypoint.py: with docker-compose, and in a private copy of the Helm chart's file."""
 
 import configparser
 import errno
@@ -9,6 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
+from tests.unit.docker.conftest import AIRFLOW, compose
 
 
 def test_mounted_configuration_without_secrets_to_add_is_kept(entrypoint: ModuleType, tmp_path: Path) -> None:
@@ -92,3 +94,25 @@ def test_other_errors_of_the_home_end_the_start(
 ) -> None:
     with pytest.raises(FileNotFoundError):
         entrypoint.prepare(given, tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("lines", "address"),
+    [
+        ("", "http://localhost:8080"),
+        ("AIRFLOW_PORT=8081", "http://localhost:8081"),
+        ("AIRFLOW_PORT=8081\nAIRFLOW_URL=https://tipc.example.com", "https://tipc.example.com"),
+    ],
+)
+def test_logins_return_to_the_address_of_this_deployment(
+    root: Path, env_file: Path, entrypoint: ModuleType, tmp_path: Path, lines: str, address: str
+) -> None:
+    (tmp_path / "env").write_text(env_file.read_text() + lines)
+    services = yaml.safe_load(compose(root, tmp_path / "env", "config").stdout)["services"]
+    for name in AIRFLOW:
+        left = dict(services[name]["environment"])
+        # The environment would have priority.
+        assert "AIRFLOW__API__BASE_URL" not in left
+        entrypoint.prepare(left, tmp_path, tmp_path / "none")
+        assert f"\nbase_url = {address}\n" in (tmp_path / "airflow.cfg").read_text(), name
+        assert not {*entrypoint.ADDRESSES} & left.keys(), name
