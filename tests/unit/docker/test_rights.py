@@ -18,7 +18,9 @@ pytestmark = pytest.mark.process
 SERVERS, NODES = (*AIRFLOW, "postgres", "redis"), ("node-1", "node-2")
 # Components that schedule, show or decrypt. Workers never get these variables.
 CONTROL = ("init", "api-server", "scheduler", "dag-processor", "triggerer")
-CONTROL_SECRETS = {"airflow_db_password", "airflow_fernet_key", "airflow_jwt_secret"}
+CONTROL_SECRETS = {"airflow_db_password", "airflow_fernet_key"}
+# Of components that make or check tokens, and of `init`, which stores users.
+WITH_TOKENS = ("init", "api-server", "scheduler")
 # In addition to airflow_secret_key, which signs requests for logs.
 SECRETS = {
     "init": {"airflow_admin_password", "airflow_ci_password", "metrics_db_password"},
@@ -46,7 +48,8 @@ def test_services_get_only_the_secrets_that_the_entrypoint_removes(
         environment = services[name]["environment"]
         given = {secret["source"] for secret in services[name]["secrets"]}
         control = CONTROL_SECRETS if name in CONTROL else set()
-        assert given == {"airflow_secret_key", *SECRETS[name], *control}, name
+        tokens = {"airflow_jwt_secret"} if name in WITH_TOKENS else set()
+        assert given == {"airflow_secret_key", *SECRETS[name], *control, *tokens}, name
         assert ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in environment) == (name in CONTROL)
         assert environment["AIRFLOW__CORE__AUTH_MANAGER"] == AUTH_MANAGER
         assert environment["PGPASSFILE"] == f"/var/lib/airflow/{entrypoint.POSTGRES_FILE}"
