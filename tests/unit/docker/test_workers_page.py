@@ -1,6 +1,7 @@
 """Commands of docs/tutorial/workers.md, as they are written there; ssh and docker-compose stay on this machine."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -54,6 +55,40 @@ class Machines:
 def machines(secrets: Path, tmp_path: Path) -> Machines:
     need("openssl")
     return Machines(tmp_path, secrets)
+
+
+@pytest.mark.parametrize(
+    ("files", "pages"),
+    [
+        (["docker-compose.yaml", "compose.tls.yaml"], ["compose.md", "workers.md"]),
+        (["compose.worker.yaml"], ["workers.md"]),
+    ],
+)
+def test_every_variable_is_documented(env_file: Path, files: list[str], pages: list[str]) -> None:
+    used = {name for file in files for name in re.findall(r"(?<!\$)\$\{(\w+)", (ROOT / file).read_text())}
+    text = "".join((ROOT / "docs/tutorial" / page).read_text() for page in pages)
+    generated = {line.partition("=")[0] for line in env_file.read_text().splitlines()}
+    assert len(used) > 20
+    assert used - generated - set(re.findall(r"\w+", "".join(re.findall(r"`[A-Z_]+`", text)))) == set()
+
+
+def test_machines_may_share_a_folder_of_objects(env_file: Path, tmp_path: Path) -> None:
+    chosen = tmp_path / "env"
+    names = "MAIN_HOST=main\nWORKER_HOST=gpu-1\nOBJECTS_FOLDER=/srv/objects\nWORKER_OBJECTS=/srv/objects\n"
+    chosen.write_text(env_file.read_text() + names)
+    mounts = {}
+    for file in ("docker-compose.yaml", "compose.worker.yaml"):
+        shown = compose(ROOT, None, "--env-file", str(chosen), "--file", file, "config")
+        for name, service in yaml.safe_load(shown.stdout)["services"].items():
+            at = [str(each) for each in service.get("volumes", ()) if ":/var/lib/tipcflow-objects" in str(each)]
+            mounts |= {f"{file} {name}": each for each in at}
+    mount = "/srv/objects:/var/lib/tipcflow-objects"
+    assert mounts == {
+        "docker-compose.yaml api-server": f"{mount}:ro",
+        "docker-compose.yaml triggerer": f"{mount}:rw",
+        "docker-compose.yaml worker": f"{mount}:rw",
+        "compose.worker.yaml worker": f"{mount}:rw",
+    }
 
 
 def is_valid_for_a_month(certificate: Path) -> bool:
