@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 left=$1
 # Seconds that the tests take (docs/measured.md), of docker-compose.yaml from an empty cache, and their deadlines.
 compose_s=700 compose_limit_s=1200 slurm_s=250 slurm_limit_s=600 unavailable=75
-compose=(docker docker-compose.yaml 'compose.*.yaml' requirements operators)
+compose=(docker docker-compose.yaml 'compose.*.yaml' requirements operators tests/compose tests/support/compose)
 slurm=(src/tipcflow/remote src/tipcflow/execute/allocation operators/tipcflow_operators/triggers
     src/tipcflow/transport/command_transport.py tests/slurm tests/support/slurm.py)
 

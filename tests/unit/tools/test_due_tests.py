@@ -84,7 +84,10 @@ def test_no_test_is_due_without_a_change(repository: Path) -> None:
 @pytest.mark.parametrize("status", [0, 1])
 @pytest.mark.parametrize(
     "name",
-    ["docker/redis.sh", "docker-compose.yaml", "compose.tls.yaml", "requirements/dev.txt", "operators/a.py"],
+    [
+        *("docker/redis.sh", "docker-compose.yaml", "compose.tls.yaml", "requirements/dev.txt", "operators/a.py"),
+        *("tests/compose/test_secrets.py", "tests/support/compose/engine.py"),
+    ],
 )
 def test_status_of_the_compose_tests_is_that_of_the_script(repository: Path, name: str, status: int) -> None:
     commit(repository, name)
