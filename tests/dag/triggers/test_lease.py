@@ -75,6 +75,11 @@ def test_lease_trigger_keeps_the_queue_place_and_fires_in_turn(store: Store, tmp
     assert (place.request.run, place.request.owner, place.free) == ("mine", "airflow d r", True)
 
 
+def test_lease_trigger_fires_if_a_restored_database_lacks_the_run(store: Store) -> None:
+    assert fired(a_trigger(run="later"), lambda: pytest.fail("the trigger waits"))["since"] == 5.0
+    assert store.queue.places() == []
+
+
 def test_lease_trigger_moves_to_a_free_node_and_fires(store: Store) -> None:
     hold(store, "holder")
     c0 = ("192.0.2.3", 0)

@@ -6,7 +6,7 @@ for the first request that wants them, and slots that no earlier request wants a
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import Frozen, priority_of
@@ -28,6 +28,7 @@ from tipcflow.store.leases.rows import (
     slots_held_by_others,
     waiting_since,
 )
+from tipcflow.store.run.plans import unknown_run
 from tipcflow.store.schema import lease_requests, runs
 
 # A waiter that returns within this time after its request expired keeps its place.
@@ -105,6 +106,7 @@ class LeaseQueue(Part):
 
         Raises:
             ValueError: when no slot is named.
+            ConfigError: no such run.
         """
         if not slots:
             raise ValueError("no slots to wait for")
@@ -116,26 +118,27 @@ class LeaseQueue(Part):
             candidates = candidate_slots(slots, groups)
             requests = {request.run: request for request in requests_on(connection, run_id, candidates)}
             held = leases_on(connection, slots)
-            trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar_one()
+            trigger = _trigger_of(connection, run_id)
+            known = requests.get(run_id)
             request = LeaseRequest(
                 run=run_id,
                 slots=tuple(sorted(set(slots))),
                 owner=owner,
                 priority=priority_of(trigger),
-                created_at=requests[run_id].created_at if run_id in requests else now,
+                created_at=known.created_at if known else now,
                 expires_at=now + ttl_s,
             )
             place = _place(request, held, list(requests.values()), now, rise_s)
             if groups and not place.free:
                 taken = slots_held_by_others(connection, run_id, candidates)
                 moved = moves(request, groups, taken, requests.values(), now, rise_s)
-                slots = sorted((moved.get(node, node), slot) for node, slot in request.slots)
-                request = request.model_copy(update={"slots": tuple(slots)})
+                to = tuple(sorted((moved.get(node, node), slot) for node, slot in request.slots))
+                request = request.model_copy(update={"slots": to})
                 place = _place(request, held, list(requests.values()), now, rise_s)
                 place = place.model_copy(update={"moved": moved})
-            if run_id in requests:
-                same = lease_requests.c.run == run_id
-                connection.execute(update(lease_requests).where(same).values(**request.model_dump()))
+            if known:
+                same = update(lease_requests).where(lease_requests.c.run == run_id)
+                connection.execute(same.values(**request.model_dump()))
             else:
                 connection.execute(insert(lease_requests), request.model_dump())
             return place
@@ -187,6 +190,13 @@ class LeaseQueue(Part):
             dead = sorted(request.run for request in all_requests(connection) if not request.live(now))
             connection.execute(delete(lease_requests).where(lease_requests.c.run.in_(dead)))
         return dead
+
+
+def _trigger_of(connection: Connection, run_id: str) -> str:
+    trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar_one_or_none()
+    if trigger is None:
+        raise unknown_run(connection, run_id)
+    return str(trigger)
 
 
 def _place(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.support.stories import a_run
 
+from tipcflow.domain import ConfigError
 from tipcflow.store import Place, Store
 from tipcflow.store.leases import rows
 
@@ -53,6 +54,12 @@ def test_a_free_slot_is_granted_at_once_and_the_request_ends(queue: Queue) -> No
     place = queue.wait("first", A0, B0)
     assert (place.free, place.position, place.of) == (True, 1, 1)
     assert queue.take("first", A0, B0)
+    assert queue.order == []
+
+
+def test_unknown_run_does_not_join(queue: Queue) -> None:
+    with pytest.raises(ConfigError, match="no such run"):
+        queue.wait("later", A0)
     assert queue.order == []
 
 
