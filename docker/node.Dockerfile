@@ -36,8 +36,9 @@ RUN rest=${PIP_INDEX_URL#*://}; case "${rest%%/*}" in *@*) \
     && /opt/tipcflow/node-cpu/bin/pip install --no-cache-dir --require-hashes \
         -r /opt/tipcflow/requirements/node-cpu.txt
 
-# `*` matches no password; `!`, which useradd sets, would also lock the account for keys. Pods name the user by its ID.
-RUN useradd --uid 1000 --user-group --create-home --shell /bin/bash tipcflow \
+# `*` matches no password; `!`, which useradd sets, would also lock the account for keys. Pods name the user by its
+# ID, which some base images have already: the user then gets the next one.
+RUN useradd $(getent passwd 1000 >/dev/null || echo --uid 1000) --user-group --create-home --shell /bin/bash tipcflow \
     && usermod --password '*' tipcflow \
     && install --directory --owner tipcflow --group tipcflow /var/lib/tipcflow \
     && install --directory --mode 0755 /run/sshd /etc/tipcflow
