@@ -134,12 +134,13 @@ def pending(cluster: Cluster) -> str:
 
 
 # One command of Slurm and one of the resolver, also for an allocation of a thousand nodes. getent does not repeat
-# the names that it resolves: before each, it prints the address NEXT.
+# the names that it resolves: before each, it prints the address NEXT. ahostsv4 would resolve nothing on a host
+# whose only address is 127.0.0.1 (AI_ADDRCONFIG); `output.nodes_in` ignores the IPv6 addresses of ahosts.
 _NODES = f"""
 nodes=$(scontrol -o show node "$1") || exit 1
 printf '%s\\n' "$nodes"
 names=$(printf '%s\\n' "$nodes" | sed -n 's/.* NodeAddr=\\([^ ]*[^ 0-9.][^ ]*\\).*/{NEXT} \\1/p')
-[ -z "$names" ] || getent ahostsv4 $names || :
+[ -z "$names" ] || getent ahosts $names || :
 """
 
 

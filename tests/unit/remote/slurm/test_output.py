@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tipcflow.remote.slurm.output import (
+    NEXT,
     is_over,
     is_too_old,
     jobs_in,
@@ -59,6 +60,19 @@ def test_nodes_have_addresses_and_ports() -> None:
         ("scancel: fatal: Could not establish a configuration source\n", "", False),
     ],
 )
+def test_ipv6_addresses_of_a_node_are_ignored() -> None:
+    printed = [
+        "NodeName=n1 NodeAddr=first Port=17001 State=IDLE",
+        "NodeName=n2 NodeAddr=second Port=17002 State=IDLE",
+        f"{NEXT} STREAM {NEXT}",
+        "2001:db8::1     STREAM first",
+        "192.0.2.11      STREAM ",
+        f"{NEXT} STREAM {NEXT}",
+        "2001:db8::2     STREAM second",
+    ]
+    assert [each.address for each in nodes_in("\n".join(printed))] == ["192.0.2.11", ""]
+
+
 def test_version_is_too_old_before_22_05(text: str, version: str, too_old: bool) -> None:
     assert version_in(text) == version
     assert is_too_old(version) == too_old
