@@ -49,17 +49,6 @@ def test_nodes_have_addresses_and_ports() -> None:
     assert (second.name, second.address, second.port, second.state) == ("n2", "", 17002, "DOWN*")
 
 
-@pytest.mark.parametrize(
-    ("text", "version", "too_old"),
-    [
-        ("slurm-wlm 22.05.8\n", "22.05.8", False),
-        ("Welcome to hpc!\nslurm 21.08.8-2\n", "21.08.8-2", True),
-        ("slurm 20.11.9\n", "20.11.9", True),
-        ("slurm 22.05.0-0rc1\n", "22.05.0-0rc1", False),
-        ("slurm 25.11.0\n", "25.11.0", False),
-        ("scancel: fatal: Could not establish a configuration source\n", "", False),
-    ],
-)
 def test_ipv6_addresses_of_a_node_are_ignored() -> None:
     printed = [
         "NodeName=n1 NodeAddr=first Port=17001 State=IDLE",
@@ -73,6 +62,17 @@ def test_ipv6_addresses_of_a_node_are_ignored() -> None:
     assert [each.address for each in nodes_in("\n".join(printed))] == ["192.0.2.11", ""]
 
 
+@pytest.mark.parametrize(
+    ("text", "version", "too_old"),
+    [
+        ("slurm-wlm 22.05.8\n", "22.05.8", False),
+        ("Welcome to hpc!\nslurm 21.08.8-2\n", "21.08.8-2", True),
+        ("slurm 20.11.9\n", "20.11.9", True),
+        ("slurm 22.05.0-0rc1\n", "22.05.0-0rc1", False),
+        ("slurm 25.11.0\n", "25.11.0", False),
+        ("scancel: fatal: Could not establish a configuration source\n", "", False),
+    ],
+)
 def test_version_is_too_old_before_22_05(text: str, version: str, too_old: bool) -> None:
     assert version_in(text) == version
     assert is_too_old(version) == too_old
