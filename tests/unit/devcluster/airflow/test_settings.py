@@ -57,6 +57,12 @@ def test_a_task_survives_two_slow_responses() -> None:
     assert float(values["dag_file_processor_timeout"]) > float(values["dagbag_import_timeout"])
 
 
+def test_tasks_of_a_restarted_scheduler_wait_no_longer_than_others() -> None:
+    """No check of heartbeats includes them: the check for orphaned tasks, by default every 300 s, finds them."""
+    values = {one.option: one.value for one in SHIPPED}
+    assert float(values["orphaned_tasks_check_interval"]) <= float(values["task_instance_heartbeat_timeout"])
+
+
 def test_the_page_matches_the_file() -> None:
     page = (ROOT / "docs" / "reference" / "airflow-settings.md").read_text()
     assert table(SHIPPED) in page, "stale: put in what `python -m devcluster.airflow.settings_page` prints"
