@@ -77,9 +77,9 @@ def prepare(environ: MutableMapping[str, str], home: Path, folder: Path = SECRET
     config: dict[str, list[str]] = {}
     for name, (section, option) in SECRETS.items():
         if value := environ.pop(name, ""):
-            config.setdefault(section, []).append(f"{option} = {_filled(value, files)}")
+            config.setdefault(section, []).append(f"{option} = {_literal(_filled(value, files))}")
     if address := next(filter(None, [environ.pop(name, "") for name in ADDRESSES]), ""):
-        config.setdefault("api", []).append(f"base_url = {address}")
+        config.setdefault("api", []).append(f"base_url = {_literal(address)}")
     text = "".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in config.items())
     # Without a file, Airflow would write one with keys of its own.
     if text or not (home / CONFIG_FILE).exists():
@@ -146,6 +146,11 @@ def _filled(value: str, files: MutableMapping[str, str]) -> str:
     for name, content in files.items():
         value = value.replace(f"{{{name}}}", content)
     return value
+
+
+def _literal(value: str) -> str:
+    """A value of airflow.cfg, in which Airflow interpolates `%`, as in percent-encoded passwords of URLs."""
+    return value.replace("%", "%%")
 
 
 def _nodes(environ: MutableMapping[str, str]) -> dict[str, dict[str, object]]:

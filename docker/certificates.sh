@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes the certificates for workers on other machines: an authority of your own, one certificate for the main machine, one
 # per worker. Usage:
-#   docker/certificates.sh server NAME...    NAME: host names and IP addresses under which workers reach the main machine
+#   docker/certificates.sh server NAME...    NAME: host names and IP addresses under which workers reach the main machine;
+#                                            workers use the first one, which is not an IPv6 address
 #   docker/certificates.sh worker NAME       NAME: the worker's host name; writes .certificates/NAME, for that machine
 # Certificates that are valid for another 30 days are kept. The folder is TIPCFLOW_CERTIFICATES, by default .certificates;
 # secrets are read from TIPCFLOW_SECRETS, by default .secrets. Both are variables of the environment or lines of .env.
@@ -27,7 +28,7 @@ same=(AIRFLOW_URL POSTGRES_PORT REDIS_PORT TIPCFLOW_LOG_LIMIT_MB TIPCFLOW_QUEUE_
     TIPCFLOW_WEEKLY_AT_ONCE TIPCFLOW_WEEKLY_CRON TIPCFLOW_WHEEL_HOSTS TLS_PORT)
 
 fail() { echo "error: $*" >&2; exit 2; }
-usage() { sed -n '2,7s/^# //p' "$0" >&2; exit 2; }
+usage() { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
 command -v openssl >/dev/null || fail "openssl is needed"
 [ $# -ge 2 ] || usage
 kind=$1
@@ -35,6 +36,9 @@ shift
 for name; do
     [[ $name =~ ^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$ ]] || fail "not a host name or address: $name"
 done
+# no_ipv6 NAME: compose.worker.yaml makes URLs of it, and docker's networks have no IPv6 unless it is switched on.
+no_ipv6() { [[ $1 != *:* ]] || fail "$2: found the IPv6 address $1, expected a host name or an IPv4 address"; }
+no_ipv6 "$1" "first NAME of $kind"
 mkdir -p "$folder"
 [ -z "$(find "$folder" -maxdepth 0 -perm /077)" ] || fail "$folder may be read by others; chmod go-rwx $folder"
 work=$(mktemp -d "$folder/.new.XXXXXX")
@@ -92,6 +96,8 @@ server)
 worker)
     [ $# -eq 1 ] || usage
     main=$(cut -d' ' -f1 "$folder/server.names")
+    # Older versions of this script accepted it.
+    no_ipv6 "$main" "$folder/server.names"
     bundle=$folder/$1
     mkdir -p "$bundle/.secrets"
     if lasts "$bundle/.secrets/client_crt"; then

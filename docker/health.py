@@ -89,7 +89,7 @@ def _worker_responds() -> bool:
     """Whether the worker of this container answers a ping through the queue."""
     from celery import Celery
 
-    config = configparser.RawConfigParser()
+    config = configparser.ConfigParser()  # interpolates `%`, as Airflow does
     config.read(os.environ.get("AIRFLOW_CONFIG") or Path(os.environ["AIRFLOW_HOME"], "airflow.cfg"))
     app = Celery(broker=config["celery"]["broker_url"])
     if os.environ.get("AIRFLOW__CELERY__SSL_ACTIVE") == "True":

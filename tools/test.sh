@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs the CI tests in lanes, several at a time; --full adds the slow ones. Called by `make test` and `make test-full`.
+# Tests marked quiet judge measured speeds: they run at the end, without other lanes, in the lane quiet.
 # Tests that start local nodes, an Airflow or servers inspect the whole machine. If permitted, each lane runs in its own
 # namespaces (processes, network, mounts); otherwise only tests that do not interfere run in parallel.
 # /run/tipcflow lists this user's local nodes: a lane would otherwise remove the nodes of killed commands of another lane.
@@ -9,8 +10,12 @@
 # tests/quarantine.toml names the test; tools/quarantine.py decides.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-marks="not full"
-[ "${1:-}" != --full ] || marks="full or not full"
+marks="not full and not quiet"
+quiet=()
+if [ "${1:-}" = --full ]; then
+    marks="not quiet"
+    quiet=(tests/cluster tests/e2e)
+fi
 slots=$(($(nproc) + 1))
 plain=(tests/dag tests/ui)
 remote=()
@@ -62,9 +67,19 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+# Thousands of databases and suites: if there is enough memory, each lane has a /tmp in it, with the folder of the results. Tests
+# with PostgreSQL, whose databases are copies of a template, take half the time then. Not if something that the tests use is in /tmp.
+memory=""
+if [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt $((16 * 1024 * 1024)) ] && [[ "$(env)" != *[=:]/tmp/* ]]; then
+    memory=$work
+fi
 own=(unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c
     'for own in /run/netns /run/tipcflow; do mkdir -p -m 700 $own && mount -t tmpfs -o mode=700 tmpfs $own || exit; done
-    ip link set lo up && "$@"; exit $?' own)
+    if [ -n "$0" ]; then
+        mkdir /run/tipcflow/results && mount --bind "$0" /run/tipcflow/results && mount -t tmpfs -o mode=1777 tmpfs /tmp &&
+            mkdir -p "$0" && mount --move /run/tipcflow/results "$0" && rmdir /run/tipcflow/results || exit
+    fi
+    ip link set lo up && "$@"; exit $?' "$memory")
 "${own[@]}" true 2>/dev/null || own=()
 # Reset ignored signals (nohup, background jobs), which child processes would inherit, also in tests of these signals.
 reset_signals=(env --default-signal=INT,HUP,QUIT)
@@ -73,7 +88,7 @@ reset_signals=(env --default-signal=INT,HUP,QUIT)
 # Of each lane.
 declare -A folders=(
     [airflow]="${airflow[*]}" [nodes]="${nodes[*]}" [faults]="${faults[*]}" [plain]="${plain[*]}" [remote]="${remote[*]}"
-    [liars]="${liars[*]}" [demo]="${demo[*]}"
+    [liars]="${liars[*]}" [demo]="${demo[*]}" [quiet]="${quiet[*]}"
 )
 # The longest ones first. All tests of the lane airflow share one Airflow, which stops at the end.
 lanes=()
@@ -83,8 +98,9 @@ done
 
 # lane NAME ATTEMPT [OPTION...]: runs the tests of a lane and stores exit status and failed tests under NAME.ATTEMPT.
 lane() {
-    local name=$1 attempt=$2 status=0
+    local name=$1 attempt=$2 status=0 marks=$marks
     shift 2
+    [ "$name" != quiet ] || marks=quiet
     local report=$work/$name.$attempt.xml
     # shellcheck disable=SC2086 (a list of folders)
     "${own[@]}" "${reset_signals[@]}" .venv/bin/pytest -m "$marks" -o cache_dir="$work/$name" --junitxml="$report" "$@" \
@@ -125,6 +141,12 @@ for names in "${waiting[@]}"; do
     chains[$!]=
 done
 wait
+if [ ${#quiet[@]} -gt 0 ]; then
+    lanes+=(quiet)
+    chain quiet &
+    chains[$!]=
+    wait
+fi
 chains=()
 set +m
 

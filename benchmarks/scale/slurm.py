@@ -40,7 +40,7 @@ from devcluster.airflow.stack import COMPONENTS, starting_airflow  # noqa: E402
 from tipcflow.airflow_api import DagRun  # noqa: E402
 from tipcflow.airflow_api.node_connections import connection_of  # noqa: E402
 from tipcflow.domain import Run, Status  # noqa: E402
-from tipcflow.execute.allocation.hold import run_of  # noqa: E402
+from tipcflow.execute.allocation.names import run_of  # noqa: E402
 from tipcflow.store import Store  # noqa: E402
 
 CONNECTION = "slurm_login"

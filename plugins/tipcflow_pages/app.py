@@ -10,6 +10,7 @@ from tipcflow_pages.overviews import alerts, audit, builds, chains, decisions, f
 from tipcflow_pages.web import assets
 from tipcflow_pages.web.access import may_read
 from tipcflow_pages.web.errors import handlers
+from tipcflow_pages.web.texts import refuse_nul
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
 
@@ -24,7 +25,7 @@ def create_app() -> FastAPI:
     """Create the app, without the OpenAPI routes, which would be public."""
     app = FastAPI(
         title="Certification",
-        dependencies=[Depends(may_read)],
+        dependencies=[Depends(may_read), Depends(refuse_nul)],
         docs_url=None,
         redoc_url=None,
         openapi_url=None,

@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse
 
 from tipcflow.domain import dag_id_of
 from tipcflow.domain.run.names import DagId
-from tipcflow_pages.data.dag_run import run_of_dag_run
+from tipcflow_pages.data.dag_run import run_ids_of
 from tipcflow_pages.data.data import StoreDep
 from tipcflow_pages.web.render import HEADERS, root_of
 
@@ -28,10 +28,12 @@ def dag_run(
     request: Request, store: StoreDep, dag_id: str, run_id: str, task: str = Query(default="")
 ) -> RedirectResponse:
     """Send to the page of a DAG run's run; with a task, to the run's steps."""
-    run = run_of_dag_run(dag_id, run_id)
-    if not run:
+    possible = run_ids_of(dag_id, run_id)
+    if not possible:
         raise HTTPException(404, f"DAG {dag_id} has no DAG run {run_id}")
-    if store.runs.get_or_none(run) is None:
+    known = store.runs.known(possible)
+    run = next((each for each in possible if each in known), None)
+    if run is None:
         raise HTTPException(
             404, f"DAG run {run_id} of {dag_id} certifies no chain, or its task `resolve` has not stored a run yet"
         )

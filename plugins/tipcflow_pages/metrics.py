@@ -31,6 +31,8 @@ FRESH_S = 15.0
 DAYS, MOST_DAYS = 7, 90
 _DAY_S = 24 * 3600.0
 _QUANTILES = {"0.5": 50, "0.95": 95}
+# Labels of a node: clusters may name their nodes alike.
+_NODE = ("cluster", "node")
 
 
 def metrics(request: Request) -> Response:
@@ -76,9 +78,11 @@ def forget_token() -> None:
 
 
 def _days(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_DAYS):
+    # Python converts no number of thousands of digits.
+    days = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if not 1 <= days <= MOST_DAYS:
         raise HTTPException(422, f"days: found {text[:50]!r}, expected a whole number from 1 to {MOST_DAYS}")
-    return int(text)
+    return days
 
 
 class Collector:
@@ -111,9 +115,9 @@ class Collector:
         yield _plain("tipcflow_queue_length", help_text, numbers.queued)
         yield _plain("tipcflow_queue_oldest_seconds", "Longest wait of a queued run.", numbers.oldest_queued_s)
         leases = {
-            (node, "expired" if expired else "held"): count for (node, expired), count in numbers.leases.items()
+            (*node, "expired" if expired else "held"): count for (*node, expired), count in numbers.leases.items()
         }
-        yield _labelled("tipcflow_leases", "Leased slots by node.", ("node", "state"), leases.items())
+        yield _labelled("tipcflow_leases", "Leased slots by node.", (*_NODE, "state"), leases.items())
         yield from self._nodes(window)
         yield from self._node_states(window)
         latency = f"Seconds from a run's creation to its status, {window}."
@@ -131,22 +135,21 @@ class Collector:
     def _nodes(self, window: str) -> Iterator[Metric]:
         numbers = self._numbers
         help_text = f"Ended runs that used a node, {window}."
-        yield _labelled("tipcflow_node_runs", help_text, ("node", "status"), numbers.node_runs.items())
-        known = {node for node, _ in numbers.node_runs} | set(numbers.node_lost)
-        lost = {(node,): numbers.node_lost.get(node, 0) for node in sorted(known)}
-        yield _labelled("tipcflow_node_lost_steps", f"Steps that lost a node, {window}.", ("node",), lost.items())
-        losses = {(node,): seconds for node, seconds in numbers.node_last_loss.items()}
+        yield _labelled("tipcflow_node_runs", help_text, (*_NODE, "status"), numbers.node_runs.items())
+        known = {(cluster, node) for cluster, node, _ in numbers.node_runs} | set(numbers.node_lost)
+        lost = {node: numbers.node_lost.get(node, 0) for node in known}
+        yield _labelled("tipcflow_node_lost_steps", f"Steps that lost a node, {window}.", _NODE, lost.items())
+        losses = numbers.node_last_loss.items()
         help_text = f"End of the newest step that lost a node, {window}."
-        yield _labelled("tipcflow_node_last_loss_timestamp_seconds", help_text, ("node",), losses.items())
-        last = {(node,): seconds for node, seconds in numbers.node_last.items()}
+        yield _labelled("tipcflow_node_last_loss_timestamp_seconds", help_text, _NODE, losses)
+        last = numbers.node_last.items()
         yield _labelled(
-            "tipcflow_node_last_run_timestamp_seconds", "End of the newest run of a node.", ("node",), last.items()
+            "tipcflow_node_last_run_timestamp_seconds", "End of the newest run of a node.", _NODE, last
         )
-        slow = {(node,): share for node, share in numbers.slowdowns.items()}
         help_text = "Share by which the probes of a node are slower than before, 0 if they are not."
-        yield _labelled("tipcflow_node_slowdown_ratio", help_text, ("node",), slow.items())
+        yield _labelled("tipcflow_node_slowdown_ratio", help_text, _NODE, numbers.slowdowns.items())
         drained = [(key, 1) for key in numbers.drained]
-        yield _labelled("tipcflow_node_drained", "1 for a drained node.", ("cluster", "node"), drained)
+        yield _labelled("tipcflow_node_drained", "1 for a drained node.", _NODE, drained)
 
     def _node_states(self, window: str) -> Iterator[Metric]:
         when = f"at the start of the newest run that reached it, {window}."
@@ -157,9 +160,9 @@ class Collector:
             "missing_gpus": ("Slots of a node without a GPU", lambda state: state.missing_gpus),
         }
         for name, (help_text, value_of) in metrics.items():
-            values = {(node,): value_of(state) for node, state in self._numbers.node_states.items()}
-            known = [(key, value) for key, value in values.items() if value is not None]
-            yield _labelled(f"tipcflow_node_{name}", f"{help_text} {when}", ("node",), known)
+            values = {node: value_of(state) for node, state in self._numbers.node_states.items()}
+            known = [(node, value) for node, value in values.items() if value is not None]
+            yield _labelled(f"tipcflow_node_{name}", f"{help_text} {when}", _NODE, known)
 
 
 def _latencies(numbers: Operation) -> Iterator[tuple[tuple[str, str], float]]:

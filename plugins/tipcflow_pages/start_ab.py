@@ -39,7 +39,7 @@ _FIELDS = {
     "--max-pairs": "Maximum pairs",
 }
 _LONGEST = 200
-Text = Annotated[str, Form(max_length=_LONGEST)]
+Text = Annotated[str, Form(max_length=_LONGEST, pattern=r"^[^\x00]*$")]
 
 
 def _may_start(request: Request, user: GetUserDep) -> None:

@@ -57,6 +57,7 @@ def test_a_training_that_a_user_stops_is_cancelled(site: Site, number: signal.Si
     assert_nothing_failed(site, outcome.run)
 
 
+@pytest.mark.full
 def test_a_training_that_the_budget_ends_is_an_infra_failure(site: Site) -> None:
     site.configure_suite(budget_minutes=0.5)
     outcome = site.run()

@@ -42,6 +42,7 @@ def world(nodes: LocalNodes, tmp_path: Path) -> Iterator[World]:
     nodes.exec("b", ["rm", "-rf", f"{nodes.cluster.node('b').workspace}/claims"])
 
 
+@pytest.mark.full
 def test_losses_of_a_lost_node_are_stored_once_with_their_attempt(world: World) -> None:
     site, nodes = world.site, world.nodes
     lost: dict[int, int] = {}

@@ -30,7 +30,9 @@ def site(
     )
     params.write_text("\n".join(line for line in text.splitlines() if not line.startswith("#/")) + "\n")
     cluster = yaml.safe_load(site.cluster_file.read_text())
-    (site.configs / "clusters" / "newer.yaml").write_text(yaml.safe_dump({**cluster, "launch": "master"}))
+    (site.configs / "clusters" / "newer.yaml").write_text(
+        yaml.safe_dump({**cluster, "name": "newer", "launch": "master"})
+    )
     return site
 
 

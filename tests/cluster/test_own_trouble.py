@@ -155,7 +155,15 @@ def lose_database(site: Site, how: str) -> None:
         site.store().close()
 
 
-@pytest.mark.parametrize("how", ["deleted", "replaced", "file", "folder"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("deleted", marks=pytest.mark.full),
+        pytest.param("replaced", marks=pytest.mark.full),
+        "file",
+        "folder",
+    ],
+)
 def test_database_lost_during_a_training_ends_the_run_with_one_line(own_site: Site, how: str) -> None:
     site = own_site
     site.configure_policy(waits={"lease_ttl_s": 6})

@@ -62,6 +62,7 @@ def test_an_honest_training_is_green(site: certify.Site) -> None:
     assert outcome.run.status is Status.PASS, outcome.run.reason
 
 
+@pytest.mark.full
 def test_node_b_leaves_at_once(site: certify.Site) -> None:
     rewrite(site.suite / "train.py", INIT, f"{LEAVES}{TWO_ALONE}{WORKS}{INIT}")
     group = failed(site, "ran.group", TRAIN)

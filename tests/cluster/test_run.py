@@ -103,7 +103,7 @@ def test_twin_runs_in_one(site: Site) -> None:
     assert any(r.check == "loss.reproducible" and r.status is Status.PASS for r in results), results
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_a_run_is_stopped_by_a_user(site: Site, number: signal.Signals) -> None:
     site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
     outcome = site.interrupt(lambda: site.training_runs_on("b"), number)

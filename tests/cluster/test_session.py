@@ -113,7 +113,8 @@ def test_a_job_is_begun_and_watched_in_one_go(session: NodeSession, tmp_path: Pa
         session.call(f"rm {paths.runner_path(session.node)}", "remove it")
     try:
         member = Member(session, spec, listener=silent, reconnect_s=5.0)
-        assert member.begin(30.0)["state"] == "running"
+        # The job takes milliseconds: on a busy machine it has ended when its state is read.
+        assert member.begin(30.0)["state"] in ("running", "ended")
         assert member.follow(30.0)
         assert member.record is not None
         assert member.record.ok

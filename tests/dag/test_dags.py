@@ -13,6 +13,7 @@ from airflow.sdk import DAG
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
+from tests.support.stories import copy_example
 
 from tipcflow.cli.importing.command import STUB
 from tipcflow.config.access.roles import DECISION_DAGS
@@ -205,7 +206,7 @@ def test_clusters_and_policies_of_the_configs_are_offered(tmp_path: Path) -> Non
 
     configs = tmp_path / "configs"
     shutil.copytree(ROOT / "configs", configs)
-    shutil.copy(configs / "clusters" / "example.yaml", configs / "clusters" / "a100.yaml")
+    copy_example(configs / "clusters" / "a100.yaml")
     shutil.copy(configs / "policies" / "pr.yaml", configs / "policies" / "strict.yaml")
     dag = next(iter(chain_dags("mobilenet_v3_small", configs).values()))
     assert dag.params["cluster"] == "a100"

@@ -104,6 +104,16 @@ def test_a_wrong_request_is_a_config_error_and_starts_nothing(
         assert store.attempts.of(run.id) == []
 
 
+@pytest.mark.parametrize("word", ["confirm", "weekly"])
+def test_a_reserved_trigger_is_a_config_error_and_starts_nothing(scheduler: Scheduler, word: str) -> None:
+    dag_run = scheduler.ended(scheduler.start(trigger=word))
+    run = scheduler.run_of(dag_run)
+    assert (run.status, run.trigger) == (Status.CONFIG_ERROR, "airflow")
+    assert f"{word}__ is reserved for DAG runs that tasks of tipcflow start" in run.reason
+    with scheduler.site.store() as store:
+        assert store.attempts.of(run.id) == []
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("conf", [{"cluster": "nowhere"}, {"framework": "paddle == banana"}, {"seed": -1}])
 def test_form_refuses_invalid_params_before_a_run_is_created(

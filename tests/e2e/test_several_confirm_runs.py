@@ -200,12 +200,12 @@ def test_second_confirm_run_without_slots_ends_at_its_deadline(weekly: Weekly) -
         # Not those of the first one: its deadline is stored.
         store.documents.put(run.id, PolicyDocument(policy.root.model_copy(update={"confirm_minutes": 1.0})))
         # As urgent as a confirm run, and before the second one in the queue.
-        other = run.model_copy(update={"id": "other", "trigger": confirm.TRIGGER})
+        other = run.model_copy(update={"id": "another", "trigger": confirm.TRIGGER})
         store.runs.create(other)
         slots = [(node.address, slot) for node in site.nodes.cluster.nodes for slot in range(node.slots)]
-        store.queue.join(other.id, slots, owner="other", ttl_s=1200)
+        store.queue.join(other.id, slots, owner="another", ttl_s=1200)
         wait_for(
-            lambda: store.leases.acquire(other.id, slots, owner="other", ttl_s=1200) is not None,
+            lambda: store.leases.acquire(other.id, slots, owner="another", ttl_s=1200) is not None,
             what="the slots",
             seconds=DEADLINE_S,
         )

@@ -71,7 +71,7 @@ def shared_airflow(shared_slurm: LocalSlurm, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("airflow")
     site = SlurmSite(folder, shared_slurm)
     # Trainings of the tests differ in length, so their runs are no history of each other.
-    site.configure_policy(min_history=1000)
+    site.configure_policy(history=1000, min_history=1000)
     dags = make_catalog(site)
     shutil.copy(ROOT / "configs" / "airflow.env", site.configs)
     with shared_slurm.login_node(folder / "login") as login:

@@ -137,6 +137,7 @@ def test_node_that_fails_is_an_infra_failure(airflow: "SlurmAirflow") -> None:
     run = judged(airflow, dag_run)
     assert run.status is Status.INFRA_FAILURE, run.reason
     assert airflow.site.classes(run) == {FailureClass.NODE_LOST}
+    assert {failure.node for failure in airflow.site.failures(run)} == {"n2"}
     assert "n2" in run.reason
     airflow.site.slurm.recover()
 

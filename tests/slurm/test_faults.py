@@ -27,6 +27,7 @@ def test_node_whose_daemons_die_is_lost(slow: SlurmSite) -> None:
     done = slow.run_and(slow.training, lambda _: slow.slurm.kill_node("n2"))
     assert (done.code, done.run.status) == (5, Status.INFRA_FAILURE), done.output
     assert slow.classes(done.run) == {FailureClass.NODE_LOST}
+    assert {failure.node for failure in slow.failures(done.run)} == {"n2"}
     assert "n2" in done.run.reason
     assert slow.slurm.jobs() == {} or set(slow.slurm.jobs().values()) == {"COMPLETING"}
 

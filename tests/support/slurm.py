@@ -22,7 +22,7 @@ from tests.support.certify import TIPCFLOW, Site, wait_for
 from tests.support.sshd import Server, start_sshd
 
 from tipcflow.domain import Run
-from tipcflow.domain.run.failure import FailureClass
+from tipcflow.domain.run.failure import Failure, FailureClass
 from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.remote.slurm.commands import UNUSED_S
 
@@ -351,19 +351,21 @@ class SlurmSite(Site):
         once, short = folder / "once", f"sed 's/serve({UNUSED_S})/serve(0)/'"
         lines = [
             f'[ ! -e {once} ] || exec "$REAL" "$@"',
-            f"touch {once}",
-            f'job=$({short} | "$REAL" "$@") || exit',
+            f'touch {once}; job=$({short} | "$REAL" "$@") || exit',
         ]
-        active = '[ -n "$(squeue --noheader --jobs="$job" --states=PENDING,RUNNING)" ]'
-        lines += [f"while {active}; do sleep 0.2; done"] if until_ended else []
+        wait = 'while [ -n "$(squeue --noheader --jobs="$job" --states=PENDING,RUNNING)" ]; do sleep 0.2; done'
+        lines += [wait] if until_ended else []
         self.replace_program(folder, "sbatch", "\n".join([*lines, 'echo "$job"']))
 
     def classes(self, run: Run) -> set[FailureClass]:
         """Return the failure classes of a run's attempts."""
+        return {failure.failure_class for failure in self.failures(run)}
+
+    def failures(self, run: Run) -> list[Failure]:
+        """Return the failures of a run's attempts."""
         with self.store() as store:
-            attempts = store.attempts.of(run.id)
-            failures = (store.documents.get(run.id, FailuresDocument) or FailuresDocument()).of(attempts)
-        return {failure.failure_class for failure in failures.values()}
+            stored = store.documents.get(run.id, FailuresDocument) or FailuresDocument()
+            return list(stored.of(store.attempts.of(run.id)).values())
 
     def reap(self) -> str:
         """Return what `tipcflow nodes reap` prints."""

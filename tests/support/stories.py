@@ -78,6 +78,14 @@ def a_plan(**fields: Any) -> Plan:
     return Plan(**(known | fields))
 
 
+def plan_without(left_out: str) -> Plan:
+    """Return the plan of `a_plan` in which a leg is dropped."""
+    plan = a_plan()
+    train, infer = plan.steps
+    legs = tuple(leg.model_copy(update={"not_run": "dropped" * (leg.id == left_out)}) for leg in infer.legs)
+    return plan.model_copy(update={"steps": (train, infer.model_copy(update={"legs": legs}))})
+
+
 def losses(
     run_id: str, values: list[float], *, node: str = "node-a", attempt: int = 1, **fields: Any
 ) -> list[Measurement]:
@@ -117,10 +125,16 @@ def some_facts(node: str, **fields: Any) -> NodeFacts:
     return NodeFacts(node=node, **(known | fields))
 
 
-def record_run(store: Any, run: Run | None = None, *, status: Status | None = Status.PASS) -> Run:
-    """Store a whole run that succeeded; return it as stored."""
+def record_run(
+    store: Any, run: Run | None = None, *, status: Status | None = Status.PASS, left_out: str = ""
+) -> Run:
+    """Store a whole run that succeeded; return it as stored.
+
+    Args:
+        left_out: a leg that the run drops.
+    """
     run = run or a_run()
-    store.runs.create(run, a_plan())
+    store.runs.create(run, plan_without(left_out))
     store.nodes.save(run.id, [some_facts("node-a"), some_facts("node-b")])
     number = store.attempts.open(run.id, TRAIN, run.nodes, run.created_at)
     store.measurements.add(losses(run.id, [2.0, 1.0, 0.5]))
@@ -130,7 +144,8 @@ def record_run(store: Any, run: Run | None = None, *, status: Status | None = St
     number = store.attempts.open(run.id, INFER, ["node-a"], run.created_at + 13)
     for leg in ("cpu_onednn_on", "cpu_onednn_off"):
         record = a_record(run.id, step=INFER, leg=leg, ended_at=T0 + 2)
-        store.steps.set_leg(run.id, INFER, leg, number, Status.PASS, "", record)
+        if leg != left_out:
+            store.steps.set_leg(run.id, INFER, leg, number, Status.PASS, "", record)
     record = a_record(run.id, step=INFER)
     store.attempts.close(run.id, INFER, number, Status.PASS, "", [record], run.created_at + 18)
     store.steps.set(run.id, INFER, Status.PASS)
@@ -164,3 +179,9 @@ def open_store(path: Path, story: Story = no_runs) -> Store:
     if not path.exists():
         path.write_bytes(database_of(story))
     return Store.open(f"sqlite:///{path}", migrate=False)
+
+
+def copy_example(path: Path) -> None:
+    """Write the template of a cluster file as the cluster of that file name."""
+    text = (Path(__file__).parents[2] / "configs" / "clusters" / "example.yaml").read_text()
+    path.write_text(text.replace("name: example\n", f"name: {path.stem}\n"))

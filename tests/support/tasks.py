@@ -9,6 +9,7 @@ from tests.support.certify import MODE, PARAMS, Site
 from tipcflow.domain import Plan, Run, Status, StepKind, new_run_id
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.execute.request import RunRequest
+from tipcflow.execute.run import opening
 from tipcflow.execute.run import phases as task_phases
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.run.step import StepTask
@@ -43,7 +44,7 @@ class Tasks:
         return self.store.plans.get(self.run)
 
     def resolve(self, **changes: object) -> Plan:
-        return task_phases.resolve_run(self.store, self.run, self.request(**changes), home=self.home)
+        return opening.resolve_run(self.store, self.run, self.request(**changes), home=self.home)
 
     def begin(self, **changes: object) -> None:
         """resolve and acquire."""

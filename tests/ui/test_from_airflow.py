@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.support.stories import a_run, record_run
 
-from tipcflow.domain import run_id_of
+from tipcflow.domain import run_id_of, short_run_id_of
 from tipcflow.store import Store
 
 DAG, DAG_RUN = "sample.mobilenet_v3_small.train_infer_python", "manual__2026-11-21T09:30:05+00:00"
@@ -49,6 +49,30 @@ def test_dag_runs_and_tasks_have_links_to_the_run(browser: TestClient, store: St
     assert leads_to(browser, "dag-run", dag_id=DAG, run_id=DAG_RUN) == f"/runs/{run.id}"
     assert leads_to(browser, "dag-run", dag_id=DAG, run_id=DAG_RUN, task="train") == f"/runs/{run.id}#steps"
     assert browser.get(f"/certification/runs/{run.id}").status_code == 200
+
+
+def test_run_of_an_earlier_version_is_found(browser: TestClient, store: Store, dag_runs: None) -> None:
+    run = record_run(store, a_run(short_run_id_of(DAG, DAG_RUN, AFTER)))
+    assert leads_to(browser, "dag-run", dag_id=DAG, run_id=DAG_RUN) == f"/runs/{run.id}"
+
+
+def test_short_id_of_a_client_names_one_run(machine: TestClient, store: Store, dag_runs: None) -> None:
+    """Clients of earlier versions compute it."""
+    run = record_run(store, a_run(run_id_of(DAG, DAG_RUN, AFTER)))
+    short = f"/certification/api/runs/{short_run_id_of(DAG, DAG_RUN, AFTER)}"
+    assert machine.get(short).json()["run"]["id"] == run.id
+    assert machine.get(f"{short[:-8]}00000000").status_code == 404
+
+
+def test_short_id_of_two_dag_runs_names_none(
+    machine: TestClient, store: Store, dag_runs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user may have chosen the ID of the second one."""
+    for dag_id in (DAG, "weekly"):
+        record_run(store, a_run(run_id_of(dag_id, DAG_RUN, AFTER)))
+    equal = "20261121t093005-x-00000000"
+    monkeypatch.setattr("tipcflow_pages.data.dag_run.short_run_id_of", lambda *names: equal)
+    assert machine.get(f"/certification/api/runs/{equal}").status_code == 404
 
 
 def test_a_dag_leads_to_the_runs_of_its_chain(browser: TestClient, store: Store) -> None:

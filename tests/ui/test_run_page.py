@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from tests.support.expected.golden import assert_golden
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, record_run, some_facts
 from tests.ui.html_text import read
 
@@ -119,7 +120,7 @@ def test_run_pages_equal_golden_files(browser: TestClient, store: Store, home: P
     seen = read(page(browser, made(store, home)))  # type: ignore[operator]
     assert seen.problems == []
     golden = GOLDEN / f"run_{made.__name__}.txt"  # type: ignore[attr-defined]
-    assert seen.text == golden.read_text(encoding="utf-8")
+    assert_golden(golden, seen.text)
 
 
 @pytest.mark.parametrize("made", [passed, failed])

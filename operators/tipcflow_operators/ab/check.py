@@ -64,5 +64,4 @@ def request_of(context: Context) -> AbRequest:
     Raises:
         ConfigError: a param is invalid.
     """
-    dag_run = context["dag_run"]
-    return ab_request(given_params(context), dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id)
+    return ab_request(given_params(context), dag_run=context["dag_run"])

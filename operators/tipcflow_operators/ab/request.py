@@ -10,6 +10,7 @@ from tipcflow.domain import ConfigError
 from tipcflow.execute.ab.progress import Limits
 from tipcflow.execute.request import RunRequest
 from tipcflow_operators.tasks.request import param_error, read_conf, read_params, refuse_unknown, request_of
+from tipcflow_operators.tasks.started_by import StartedRun
 
 # Params of both sides' runs.
 SHARED_PARAMS = ("suite", "params_file", "mode", "case", "cluster", "seed", "policy")
@@ -58,14 +59,14 @@ class AbRequest:
     limits: Limits
 
 
-def ab_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -> AbRequest:
+def ab_request(given: Mapping[str, Any], *, dag_run: StartedRun) -> AbRequest:
     """Return the validated request.
 
     Args:
         given: the DAG's params, overridden by those of this run.
 
     Raises:
-        ConfigError: an unknown name or an invalid value; names the param.
+        ConfigError: an unknown name or an invalid value, or the ID of the DAG run is reserved; names the param.
     """
     refuse_unknown(given, AB_PARAMS)
     requests, confs = {}, {}
@@ -77,7 +78,7 @@ def ab_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -> AbR
             read = read_conf(conf, allowed=(*SHARED_PARAMS, *names))
         except ConfigError as error:
             raise param_error(error, names) from error
-        requests[side] = request_of(read, suite="", params_file="", dag_id=dag_id, dag_run_id=dag_run_id)
+        requests[side] = request_of(read, suite="", params_file="", dag_run=dag_run)
         confs[side.upper()] = conf
     bounds = read_params(_Bounds, {name: given[name] for name in LIMIT_PARAMS if name in given})
     limits = Limits(

@@ -42,6 +42,7 @@ class CheckOperator(BaseOperator):
 
     def _check(self, request: BisectRequest) -> Versions:
         from tipcflow.config.suite import load_suite
+        from tipcflow.execute.bisection.holder import check_holder
         from tipcflow.execute.chain.measured import chain_metrics
         from tipcflow.execute.verdict.judge import load_policy
         from tipcflow.store import Store
@@ -53,7 +54,7 @@ class CheckOperator(BaseOperator):
             named = request.subject
             named.check(chain_metrics(store, named.chain, named.mode, named.compat))
             if request.run:
-                store.runs.get(request.run)
+                check_holder(store, request.run, named, base.cluster)
         suite, cache = load_suite(base.suite, chosen.config_dir), chosen.home / "suites"
         checked = _builds(request, suite, cache) if request.builds else _commits(request, suite, cache)
         subject, versions = request.subject, checked.versions
@@ -94,5 +95,4 @@ def request_of(context: Context) -> BisectRequest:
     Raises:
         ConfigError: a param is invalid.
     """
-    dag_run = context["dag_run"]
-    return bisect_request(given_params(context), dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id)
+    return bisect_request(given_params(context), dag_run=context["dag_run"])

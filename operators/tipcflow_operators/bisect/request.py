@@ -23,6 +23,7 @@ from tipcflow_operators.tasks.request import (
     refuse_unknown,
     request_of,
 )
+from tipcflow_operators.tasks.started_by import StartedRun
 
 # Params of all runs of a search.
 SHARED_PARAMS = (
@@ -117,20 +118,18 @@ class BisectRequest:
         return {**self.conf, **only, **{name: value for name, value in known.items() if value}}
 
 
-def bisect_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -> BisectRequest:
+def bisect_request(given: Mapping[str, Any], *, dag_run: StartedRun) -> BisectRequest:
     """Return the validated request.
 
     Args:
         given: the DAG's params, overridden by those of this run.
 
     Raises:
-        ConfigError: an unknown name or an invalid value; names the param.
+        ConfigError: an unknown name or an invalid value, or the ID of the DAG run is reserved; names the param.
     """
     refuse_unknown(given, BISECT_PARAMS)
     conf = {name: given[name] for name in SHARED_PARAMS if given.get(name) not in (None, "")}
-    base = request_of(
-        read_conf(conf, allowed=SHARED_PARAMS), suite="", params_file="", dag_id=dag_id, dag_run_id=dag_run_id
-    )
+    base = request_of(read_conf(conf, allowed=SHARED_PARAMS), suite="", params_file="", dag_run=dag_run)
     search = read_params(_Search, {name: given[name] for name in SEARCH_PARAMS if given.get(name) is not None})
     builds = _builds(search, conf)
     if search.suite_ref:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from tipcflow.domain import ConfigError, InfraError, Run, Status
+from tipcflow.domain.alert.entry import TIPCFLOW
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run.bisection import BisectionDocument
 from tipcflow.domain.triggers import BISECT
@@ -104,7 +105,11 @@ class SearchOperator(BaseOperator):
         except ConfigError as error:
             error = param_error(error, _NAMES)
             result = BisectionDocument(
+                chain=bisection.subject.chain,
+                mode=bisection.subject.mode,
                 metric=bisection.subject.name,
+                step=bisection.subject.step,
+                leg=bisection.subject.leg,
                 good=bisection.versions[0].id,
                 bad=bisection.versions[-1].id,
                 sentence=f"undecided: {error.message}",
@@ -176,8 +181,9 @@ def _keep(
 
     holder = request.run or other
     if holder:
-        dag_run = context["dag_run"].run_id
-        attach_bisection(store, holder, result.model_copy(update={"dag_run": dag_run}))
+        dag_run = context["dag_run"]
+        who = dag_run.triggering_user_name or TIPCFLOW
+        attach_bisection(store, holder, result.model_copy(update={"dag_run": dag_run.run_id}), who=str(who))
     return holder
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import Compat, ConfigError, TipcflowError, dag_id_of
 from tipcflow.domain.run.names import ChainName, DagId
+from tipcflow.params import load_dialect
 from tipcflow.plan import ALL_MODES, build_plan, file_modes
 
 # Mode for which a graph is built; only modes without training have other variants.
@@ -34,9 +35,27 @@ class Dialects:
         """Names of the suite's dialects.
 
         Raises:
-            ConfigError: the suite file is missing or invalid.
+            ConfigError: the suite file is missing or invalid, or a dialect of it does not exist or is invalid.
         """
-        return load_suite(self.suite, self.config_dir).dialects
+        loaded = load_suite(self.suite, self.config_dir)
+        try:
+            for name in loaded.dialects:
+                load_dialect(name)
+        except ConfigError:
+            from tipcflow.execute.resolve.suite_file import check_dialects
+
+            check_dialects(loaded, self.suite, self.config_dir)  # the error with its place in the suite file
+            raise
+        return loaded.dialects
+
+    @cached_property
+    def problem(self) -> str:
+        """Why no chain of the suite can run; '' if its file and its dialects are valid."""
+        try:
+            _ = self.names
+        except ConfigError as error:
+            return str(error)
+        return ""
 
 
 @dataclass(frozen=True)

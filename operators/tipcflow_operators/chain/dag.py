@@ -60,7 +60,7 @@ def chain_dag(chain: Chain, params: Mapping[str, Param], limit: timedelta | None
         dag_id=chain.dag_id,
         dag_display_name=chain.name,
         description=f"Train, export, infer and check {chain.path.parent.name} of suite {chain.suite}",
-        doc_md=docs.chain_doc(chain.name, chain.params_file, chain.variants),
+        doc_md=docs.chain_doc(chain.name, chain.params_file, chain.variants, chain.dialects.problem),
         schedule=None,
         catchup=False,
         max_active_runs=16,

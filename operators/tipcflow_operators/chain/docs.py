@@ -26,14 +26,19 @@ last line of the log and on the page *Certification*.""",
 }
 
 
-def chain_doc(name: str, file: str, variants: tuple[str, ...]) -> str:
-    """The documentation of a chain's DAG as Markdown."""
+def chain_doc(name: str, file: str, variants: tuple[str, ...], problem: str = "") -> str:
+    """The documentation of a chain's DAG as Markdown.
+
+    Args:
+        problem: why no chain of the suite can run; '' if they can.
+    """
     listed = (
         "\n".join(f"* `{variant}`" for variant in variants) or "* (those of the params file at the tested ref)"
     )
+    broken = f"**Each run is a `config_error` until this is fixed:**\n\n```\n{problem}\n```\n\n" if problem else ""
     return f"""### {name}
 
-Certifies one model chain: **train → evaluate → export → inference on CPU and GPU → checks → certificate**.
+{broken}Certifies one model chain: **train → evaluate → export → inference on CPU and GPU → checks → certificate**.
 
 Params file: `{file}`. Variants:
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from airflow.sdk import Param
 
 from tipcflow.config.settings import settings
+from tipcflow.domain.numbers.seed import LARGEST_SEED, SMALLEST_SEED
 from tipcflow.plan import ALL_MODES
 from tipcflow_operators.tasks.request import (
     CASE_PATTERN,
@@ -96,7 +97,8 @@ def _options() -> dict[str, Param]:
         "seed": Param(
             None,
             type=["null", "integer"],
-            minimum=0,
+            minimum=SMALLEST_SEED,
+            maximum=LARGEST_SEED,
             title="Seed",
             description="Training seed; equal seeds must give equal losses. Default: 0.",
         ),

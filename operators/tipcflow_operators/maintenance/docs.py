@@ -13,7 +13,7 @@ holds no lease and started more than a day ago. Such a run is collected, release
 status.""",
     "leftovers": """Inspects all nodes of all clusters and ends leftovers of runs that have a status and no lease; runs of other
 databases are left alone. Deletes slot requests that no task waits for. CLI equivalent: `tipcflow nodes reap`.""",
-    "late_logs": """Retries nodes that were lost during a run for two weeks, fetches their logs and stores the metrics. The run keeps its status. CLI equivalent: `tipcflow nodes reap`.""",
+    "late_logs": """Retries nodes that were lost during a run for two weeks, fetches their logs and stores the metrics. The run keeps its status. Writes certificates again that are not completely in the object store. CLI equivalent: `tipcflow nodes reap`.""",
     "node_folders": """Removes folders of ended runs from all nodes of all clusters: one day after a pass, two weeks after any
 other status. Runs that the database does not know are kept. Clusters without usable connections are skipped.""",
     "retention": """Removes suite snapshots unused for 30 days and progress events of runs older than 90 days from

@@ -64,8 +64,16 @@ def send_mail(
     notifier.notify({})
 
 
+def slack_text(text: str) -> str:
+    """Escape Slack's special characters: text of logs cannot mention channels or hide an address in a link."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def send_slack(connection: str, text: str) -> None:
     """Send a message through a connection of a Slack webhook.
+
+    Args:
+        text: Slack's markup; `slack_text` escapes text of any other origin.
 
     Raises:
         ConfigError: Airflow has no provider for Slack.

@@ -8,7 +8,14 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from tipcflow.config.teams.team import Team
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.report.notices.message import Message
-from tipcflow_operators.notices.channels import address_of, origin_of, send_mail, send_slack, without_secrets
+from tipcflow_operators.notices.channels import (
+    address_of,
+    origin_of,
+    send_mail,
+    send_slack,
+    slack_text,
+    without_secrets,
+)
 
 # Seconds for a webhook's response.
 WEBHOOK_S = 20.0
@@ -28,7 +35,7 @@ def send(team: Team, message: Message) -> None:
             to, sender = team.mail.to, team.mail.sender
             send_mail(name, to=to, sender=sender, subject=message.subject, html=message.html)
         elif team.slack:
-            send_slack(name, f"*{message.subject}*\n{message.text}")
+            send_slack(name, f"*{slack_text(message.subject)}*\n{slack_text(message.text)}")
         else:
             _webhook(connection, message)
     except Exception as error:

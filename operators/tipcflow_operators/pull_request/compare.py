@@ -67,7 +67,7 @@ def _started(
 def _chains(
     body: ComparisonBody, repository: Repository, store: Store, config_dir: Path, cache: Path
 ) -> Sequence[str]:
-    """Return the chains to compare: those of the globs, or those that the newest attempt of the head selected.
+    """Return the chains to compare: those of the globs, or those that the newest attempt in this mode selected.
 
     Raises:
         ConfigError: there are none, or too many.
@@ -83,7 +83,9 @@ def _chains(
         attempts = [
             attempt
             for attempt in store.pulls.of(repository.name, body.number, head_sha=body.head_sha)
-            if attempt.state not in (HELD, SKIPPED) and not attempt.body.is_part
+            if attempt.state not in (HELD, SKIPPED)
+            and not attempt.body.is_part
+            and attempt.body.mode in ("", repository.mode)
         ]
         selected = attempts[-1].chains if attempts else ()
         chains = [each.chain for each in selected if each.chain != SELECTION]

@@ -14,7 +14,7 @@ from tipcflow.domain.numbers.units import counted
 from tipcflow.execute.changes import Candidates, candidates, changed_between, choose, fit_chains, with_opened
 from tipcflow.execute.changes.choose import folder_of, inside, lines_of
 from tipcflow.github.client import PullState
-from tipcflow.github.flow.observe import seen_chains
+from tipcflow.github.flow.observe import mode_of, seen_chains
 from tipcflow.github.trust import RunKey
 from tipcflow.selection import Change, Choice
 from tipcflow.store import Store
@@ -32,7 +32,6 @@ from tipcflow.store.github.attempts import (
 from tipcflow.store.github.decision import AttemptDecision
 from tipcflow_operators.pull_request.noisy import plan_comparisons
 
-WHOLE = "whole_train_whole_infer"
 # After this time a chain that Airflow does not start, or a suite that cannot be fetched, is an infra_failure.
 GIVE_UP_S = 3600.0
 # GitHub may be away for longer: then the reason could not be reported either.
@@ -96,12 +95,8 @@ def start_attempt(
                 store.pulls.started(attempt, (), _later(attempt, store), state=NEW)
                 return f"cannot select chains: {error.message}"
             chosen = _none(attempt, error)
-        if not chosen.chains and chosen.body.unproven:
-            store.pulls.started(attempt, (), chosen.body, state=DONE)
-            return "no chain fits the budget"
         if not chosen.chains:
-            store.pulls.started(attempt, (), chosen.body, state=UNCONCERNED)
-            return "the change affects no chain"
+            return _end_without_chains(attempt, chosen, store)
         # Stored before the start: a repetition starts the same chains.
         store.pulls.started(attempt, chosen.chains, chosen.body, state=NEW)
         attempt = attempt.model_copy(update={"chains": chosen.chains, "body": chosen.body})
@@ -114,6 +109,13 @@ def start_attempt(
     return f"{len(chains) - len(waits)} of {len(chains)} chains started" + (
         f": {waits[0].problem}" if waits else ""
     )
+
+
+def _end_without_chains(attempt: PullAttempt, chosen: "_Chosen", store: Store) -> str:
+    """End an attempt that starts nothing; the report of a later one waits for the results of earlier attempts."""
+    state = DONE if chosen.body.unproven else UNCONCERNED
+    store.pulls.started(attempt, (), chosen.body, state=state if attempt.attempt == 1 else RUNNING)
+    return "no chain fits the budget" if chosen.body.unproven else chosen.body.unconcerned
 
 
 def put_off(attempt: PullAttempt, store: Store, problem: str, *, state: str) -> None:
@@ -133,7 +135,8 @@ def _cancelled(attempt: PullAttempt, store: Store) -> str:
         store.pulls.started(attempt, attempt.chains, attempt.body, state=RUNNING)
     else:
         none = StartedChain(chain=SELECTION, problem=attempt.cancel, status=Status.CANCELLED.value)
-        store.pulls.started(attempt, (none,), attempt.body, state=DONE)
+        # Not DONE: results of earlier attempts, which the report includes, may be missing still.
+        store.pulls.started(attempt, (none,), attempt.body, state=RUNNING)
     return f"cancelled before its start: {attempt.cancel}"
 
 
@@ -161,7 +164,7 @@ def _selected(
     config_dir: Path,
     cache: Path,
 ) -> _Chosen:
-    mode = WHOLE if attempt.body.whole else repository.mode
+    mode = repository.mode_of(whole=attempt.body.whole)
     candidate_set = candidates(repository, attempt.head_sha, config_dir, cache=cache, mode=mode)
     if not candidate_set.chains:
         raise ConfigError(
@@ -179,13 +182,13 @@ def _selected(
         raise ConfigError("; ".join(choice.problems), expected="globs of chains that support this mode")
     body = attempt.body.model_copy(update={"mode": mode, "problems": tuple(choice.problems)})
     chosen, why_none = list(choice.chosen), ""
-    if attempt.body.failed:
-        passed = _passed(attempt, store)
+    if not chosen:
+        why_none = _why_none(choice, change)
+    elif attempt.body.failed:
+        passed = _passed(attempt.model_copy(update={"body": body}), store)
         chosen = [selected for selected in chosen if selected.chain not in passed]
         if not chosen:
-            why_none = "every chain of the last attempt passed"
-    elif not chosen:
-        why_none = _why_none(choice, change)
+            why_none = f"nothing runs: every selected chain has passed in mode {mode} before"
     if why_none:
         body = body.model_copy(update={"unconcerned": why_none})
     rows = tuple(_row(selected.chain, selected.reason, attempt, candidate_set) for selected in chosen)
@@ -268,10 +271,11 @@ def run_after(attempt: PullAttempt) -> datetime:
 
 
 def _passed(attempt: PullAttempt, store: Store) -> set[str]:
-    """Chains that passed in an earlier attempt of this commit, by their newest result."""
+    """Chains that passed in this mode in an earlier attempt of this commit, by their newest result."""
     passed: dict[str, bool] = {}
     for earlier in store.pulls.of(attempt.repository, attempt.number, head_sha=attempt.head_sha):
-        if earlier.attempt < attempt.attempt and earlier.state not in (HELD, SKIPPED):
+        is_earlier = earlier.attempt < attempt.attempt and earlier.state not in (HELD, SKIPPED)
+        if is_earlier and mode_of(earlier, attempt) == attempt.body.mode:
             for seen in seen_chains(store, earlier):
                 passed[seen.chain.chain] = seen.status in _GOOD
     return {chain for chain, good in passed.items() if good}

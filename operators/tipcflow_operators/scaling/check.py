@@ -53,8 +53,7 @@ def series_of(context: Context) -> tuple[Series, dict[str, Any]]:
     Raises:
         ConfigError: a param is invalid.
     """
-    dag_run = context["dag_run"]
     try:
-        return scaling_request(given_params(context), dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id)
+        return scaling_request(given_params(context), dag_run=context["dag_run"])
     except ConfigError as error:
         raise param_error(error, NAMES) from error

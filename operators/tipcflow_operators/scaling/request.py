@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tipcflow.execute.scaling.series import MODE, Series
 from tipcflow.parse.scaling.speeds import PRINTED
 from tipcflow_operators.tasks.request import read_conf, read_params, refuse_unknown, request_of
+from tipcflow_operators.tasks.started_by import StartedRun
 
 # Params of the runs.
 RUN_PARAMS = (
@@ -44,14 +45,14 @@ class _SeriesConf(BaseModel):
 SCALING_PARAMS = (*RUN_PARAMS, *_SeriesConf.model_fields)
 
 
-def scaling_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -> tuple[Series, dict[str, Any]]:
+def scaling_request(given: Mapping[str, Any], *, dag_run: StartedRun) -> tuple[Series, dict[str, Any]]:
     """Return the series, and the params of its runs of the DAG `certify` without their case.
 
     Args:
         given: the DAG's params, overridden by those of this run.
 
     Raises:
-        ConfigError: an unknown name or an invalid value; names the param.
+        ConfigError: an unknown name or an invalid value, or the ID of the DAG run is reserved; names the param.
     """
     refuse_unknown(given, SCALING_PARAMS)
     own = {name: given[name] for name in RUN_PARAMS if given.get(name) not in (None, "")}
@@ -60,8 +61,7 @@ def scaling_request(given: Mapping[str, Any], *, dag_id: str, dag_run_id: str) -
         read_conf(conf, allowed=("mode", *RUN_PARAMS)),
         suite="",
         params_file="",
-        dag_id=dag_id,
-        dag_run_id=dag_run_id,
+        dag_run=dag_run,
     )
     chosen = read_params(_SeriesConf, {name: given[name] for name in _SeriesConf.model_fields if name in given})
     series = Series(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from tipcflow.config.settings import settings
-from tipcflow.domain import TipcflowError, run_id_of
+from tipcflow.domain import TipcflowError, run_id_of, short_run_id_of
+from tipcflow.domain.run_documents import AirflowDocument
 from tipcflow_operators.airflow.connect import connect
 from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
 from tipcflow_operators.airflow.errors import airflow_error
@@ -18,6 +19,7 @@ from tipcflow_operators.airflow.tracing import name_run
 if TYPE_CHECKING:
     from tipcflow.domain import Node
     from tipcflow.execute.run.context import TaskContext
+    from tipcflow.store import Store
     from tipcflow.transport import Transport
 
 
@@ -55,12 +57,37 @@ class RunOperator(BaseOperator):
         try:
             refuse_sqlite_between_machines()
             with Store.open_in_task() as store:
+                run_id = own_run_id(store, context)
                 spool.apply(home, store)
                 yield TaskContext(run_id, store, home, self.connect, listener(home, run_id, task_log))
         except TipcflowError as error:
             raise airflow_error(error) from error
         finally:
             task_log.flush()
+
+
+def dag_run_of(context: Context) -> AirflowDocument:
+    """Return the names of the task's DAG run."""
+    dag_run = context["dag_run"]
+    return AirflowDocument(dag_id=dag_run.dag_id, run_id=dag_run.run_id)
+
+
+def own_run_id(store: "Store", context: Context) -> str:
+    """Return the same ID as `run_of`, or that which an earlier version has given the run before an upgrade.
+
+    Raises:
+        ConfigError: the run of that ID belongs to another DAG run.
+    """
+    from tipcflow.execute.run.opening import refuse_other_dag_run
+
+    dag_run, own = context["dag_run"], dag_run_of(context)
+    now, before = (name(own.dag_id, own.run_id, dag_run.run_after) for name in (run_id_of, short_run_id_of))
+    known = store.documents.of_runs(AirflowDocument, [now, before])
+    if now in known:
+        refuse_other_dag_run(now, known[now], own)
+    elif before in known and (known[before].dag_id, known[before].run_id) == (own.dag_id, own.run_id):
+        return before
+    return now
 
 
 def run_of(context: Context) -> str:

@@ -10,9 +10,9 @@ from airflow.sdk import Context
 from tipcflow.config.cluster import load_cluster
 from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
 from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
-from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument, MergeBaseDocument
+from tipcflow.domain.run_documents import ClusterDocument, JudgementDocument, MergeBaseDocument
 from tipcflow_operators.airflow.tracing import trace_wait
-from tipcflow_operators.tasks.base import RunOperator
+from tipcflow_operators.tasks.base import RunOperator, dag_run_of
 from tipcflow_operators.tasks.request import Conf, given_params, read_conf, request_of
 from tipcflow_operators.tasks.request_confirm import (
     DAG_ID,
@@ -20,6 +20,7 @@ from tipcflow_operators.tasks.request_confirm import (
     pending_confirmation,
     request_early,
 )
+from tipcflow_operators.tasks.started_by import trigger_or_unknown
 from tipcflow_operators.tasks.stopped import RESOLVE, note_stop, stopped_by_user, stopping_user, was_stopped
 from tipcflow_operators.triggers.allocation import AllocationTrigger
 from tipcflow_operators.triggers.dag_run import DagRunTrigger
@@ -46,26 +47,19 @@ class ResolveOperator(RunOperator):
 
     def work(self, ctx: "TaskContext", context: Context) -> list[str]:
         """Resolve the request; an invalid param or file is a `config_error`, before anything starts."""
-        from tipcflow.execute.run.phases import open_run, resolve_run
+        from tipcflow.execute.run.opening import open_run, resolve_run
 
-        dag_run = context["dag_run"]
         given = given_params(context)
         try:
             request = self.read_request(ctx, context, given)
-            open_run(ctx.store, ctx.run_id, request)
-            ctx.store.documents.put(ctx.run_id, AirflowDocument(dag_id=dag_run.dag_id, run_id=dag_run.run_id))
+            open_run(ctx.store, ctx.run_id, request, dag_run=dag_run_of(context))
             refuse_local_login(request)
             plan = resolve_run(ctx.store, ctx.run_id, request, home=ctx.home)
         except TipcflowError as error:
-            self._fail(ctx, self.fallback(ctx, context, given), error.status, str(error))
+            self._fail(ctx, context, given, error.status, str(error))
             raise
         except Exception as error:
-            self._fail(
-                ctx,
-                self.fallback(ctx, context, given),
-                Status.INFRA_FAILURE,
-                f"internal error in resolve: {error!r}",
-            )
+            self._fail(ctx, context, given, Status.INFRA_FAILURE, f"internal error in resolve: {error!r}")
             raise
         self.log.info("run %s: %s in %s on %s", ctx.run_id, plan.chain, plan.mode, ", ".join(plan.nodes))
         if base := ctx.store.documents.get(ctx.run_id, MergeBaseDocument):
@@ -92,29 +86,24 @@ class ResolveOperator(RunOperator):
                 found=conf.nodes_of,
                 expected="a run ID",
             )
-        return self._request(context, conf, suite=self.suite, params_file=self.params_file)
+        return request_of(conf, suite=self.suite, params_file=self.params_file, dag_run=context["dag_run"])
 
     def fallback(self, ctx: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
         """Return the request to store for a run that cannot be resolved."""
-        return self._request(
-            context,
+        return request_of(
             Conf(mode=str(given.get("mode")), cluster=str(given.get("cluster"))),
             suite=str(given.get("suite") or self.suite),
             params_file=str(given.get("params_file") or self.params_file or "?"),
+            dag_run=context["dag_run"],
+            trigger=trigger_or_unknown(context["dag_run"]),
         )
 
-    @staticmethod
-    def _request(context: Context, conf: Conf, *, suite: str, params_file: str) -> "RunRequest":
-        dag_run = context["dag_run"]
-        return request_of(
-            conf, suite=suite, params_file=params_file, dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id
-        )
+    def _fail(
+        self, ctx: "TaskContext", context: Context, given: Mapping[str, Any], status: Status, reason: str
+    ) -> None:
+        from tipcflow.execute.run.opening import open_run
 
-    @staticmethod
-    def _fail(ctx: "TaskContext", fallback: "RunRequest", status: Status, reason: str) -> None:
-        from tipcflow.execute.run.phases import open_run
-
-        open_run(ctx.store, ctx.run_id, fallback)
+        open_run(ctx.store, ctx.run_id, self.fallback(ctx, context, given), dag_run=dag_run_of(context))
         ctx.store.runs.finish(ctx.run_id, status, reason, time.time())
 
 
@@ -139,7 +128,7 @@ class AcquireOperator(RunOperator):
 
     def work(self, ctx: "TaskContext", context: Context) -> None:
         """Acquire the slots, or defer until they are free."""
-        from tipcflow.execute.run.phases import restart_run
+        from tipcflow.execute.run.opening import restart_run
 
         restart_run(ctx.store, ctx.run_id)
         self._try(ctx, since=ctx.now())
@@ -226,7 +215,8 @@ class CollectOperator(RunOperator):
 
     def work(self, ctx: "TaskContext", context: Context) -> None:
         """Collect; always runs."""
-        from tipcflow.execute.run.phases import cancel_unresolved, collect_run
+        from tipcflow.execute.run.opening import cancel_unresolved
+        from tipcflow.execute.run.phases import collect_run
 
         known = ctx.run_id in ctx.store.runs.known([ctx.run_id])
         stopped = note_stop(ctx, context, self.log) if known else stopped_by_user(ctx, context)
@@ -267,6 +257,9 @@ class JudgeOperator(RunOperator):
         from tipcflow.execute.verdict.confirm import confirm_request_of
 
         ctx.note("judging")
+        run = ctx.store.runs.get(ctx.run_id)
+        if run.status is not None:
+            self.log.info("the run is %s: later runs and decisions do not count for it", run.status.value)
         for line in collect_if_missing(ctx, stopped=lambda: note_stop(ctx, context, self.log)):
             self.log.info("%s", line)
         judge_run(ctx)

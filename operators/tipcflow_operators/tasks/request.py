@@ -13,12 +13,14 @@ from tipcflow.config.loader import message_and_expected
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError, PartKey
 from tipcflow.domain.errors import KEYS_SEPARATOR
+from tipcflow.domain.numbers.seed import LARGEST_SEED, SMALLEST_SEED
 from tipcflow.domain.numbers.units import first_names
 from tipcflow.domain.run.names import ModeName
-from tipcflow.domain.triggers import BISECT
+from tipcflow.domain.triggers import AB, BISECT
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.source.wheel import check_source
 from tipcflow.plan import ALL_MODES
+from tipcflow_operators.tasks.started_by import StartedRun, trigger_of
 
 # Params of a DAG run from any source: the UI's form, the weekly DAG, a pull request.
 RUN_PARAMS = (
@@ -48,7 +50,6 @@ _EXPECTED = {
     "suite_ref": "a branch, tag or commit",
     "base": "a branch or commit",
     "framework": "a name with versions, as in paddlepaddle==3.3.1",
-    "seed": "a whole number of at least 0",
     "nodes_of": "a run ID",
     "lease_to": "a run ID",
     "case": "a case of a benchmark, as in dynamic_bs8_fp32_DP_N1C2",
@@ -82,7 +83,7 @@ class Conf(BaseModel):
     framework: str | None = Field(default=None, pattern=FRAMEWORK_PATTERN)
     framework_wheel: str | None = None
     framework_sha256: str | None = None
-    seed: int | None = Field(default=None, ge=0)
+    seed: int | None = Field(default=None, ge=SMALLEST_SEED, le=LARGEST_SEED)
     repeats: int = Field(default=1, ge=1, le=20)
     diagnose: bool = False
     drop: list[str] | None = None
@@ -230,20 +231,24 @@ def _check_params_file(given: str) -> None:
         )
 
 
-def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run_id: str) -> RunRequest:
+def request_of(
+    conf: Conf, *, suite: str, params_file: str, dag_run: StartedRun, trigger: str | None = None
+) -> RunRequest:
     """Return the request of a DAG run.
 
     Args:
         suite, params_file: of the chain; `conf` takes precedence (the DAG `certify` has no chain of its own).
+        trigger: what started the DAG run; None: as its ID states.
 
     Raises:
-        ConfigError: neither names a chain, or `only` names steps of a run that is not one of a bisection.
+        ConfigError: neither names a chain, `only` names steps of a run that is not one of a bisection, `lease_to`
+            is set for one that is not of an A/B comparison, or the DAG run has a reserved ID.
     """
     suite, params_file = conf.suite or suite, conf.params_file or params_file
     for key, value in (("suite", suite), ("params_file", params_file)):
         if not value:
             raise ConfigError("required: this DAG has no chain of its own", key=key, expected="a name")
-    trigger = trigger_of(dag_run_id)
+    trigger = trigger_of(dag_run) if trigger is None else trigger
     if conf.only and trigger != BISECT:
         # Steps that a run leaves out have no status: its verdict must not be that of the chain.
         raise ConfigError(
@@ -251,6 +256,14 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
             key="only",
             found=first_names(conf.only),
             expected="no value: a run executes all steps of its chain",
+        )
+    if conf.lease_to and trigger != AB:
+        # The named run would exist before its own request, with the mode and trigger of this one.
+        raise ConfigError(
+            "only the runs of an A/B comparison hand over their leases",
+            key="lease_to",
+            found=conf.lease_to,
+            expected="no value",
         )
     return RunRequest(
         params=params_file,
@@ -273,11 +286,5 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
         lease_to=conf.lease_to or "",
         only_inside=True,
         trigger=trigger,
-        owner=f"airflow {dag_id} {dag_run_id}",
+        owner=f"airflow {dag_run.dag_id} {dag_run.run_id}",
     )
-
-
-def trigger_of(dag_run_id: str) -> str:
-    """Return what started a DAG run, from the first part of its id: `manual`, `weekly`, `ci`, `demo` …"""
-    first, separator, _ = dag_run_id.partition("__")
-    return first if separator else "airflow"

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from tipcflow.domain import Cluster
 from tipcflow.execute.allocation.client import login_node
 from tipcflow.remote.slurm import commands
-from tipcflow.remote.slurm.output import SlurmJob, jobs_in
+from tipcflow.remote.slurm.output import SlurmJob, active_jobs_in
 from tipcflow.transport import Completed
 from tipcflow_operators.airflow.async_connect import connect_async
 
@@ -64,7 +64,7 @@ async def _query(cluster: Cluster) -> Queue:
     async with connect_async(login_node(cluster)) as transport:
         jobs = await transport.run(commands.own(), check=True)
         pending = await transport.run(commands.pending(cluster))
-    return Queue(tuple(jobs_in(_text(jobs))), _text(pending))
+    return Queue(tuple(active_jobs_in(_text(jobs))), _text(pending))
 
 
 def _text(done: Completed) -> str:

@@ -7,6 +7,7 @@ from html import escape
 from tipcflow.domain import Status
 from tipcflow.report.text.markdown_text import cell, table
 from tipcflow.report.text.plain import one_line
+from tipcflow_operators.notices.channels import slack_text
 from tipcflow_operators.weekly.table import Row, totals
 
 _BROKEN = (Status.REGRESSION, Status.FAILED)
@@ -150,8 +151,7 @@ def as_slack(title: str, parts: Sequence[Section], *, limit: int = 3000) -> str:
 
 
 def _slack(text: str) -> str:
-    """Escape Slack's special characters, so that text of logs cannot mention users or channels."""
-    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return slack_text(one_line(text))
 
 
 def _html_cell(text: str) -> str:

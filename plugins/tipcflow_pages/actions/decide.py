@@ -19,6 +19,7 @@ from tipcflow_pages.data.dag_run import dag_run_conf, dag_run_state
 from tipcflow_pages.data.data import SettingsDep, StoreDep
 from tipcflow_pages.web.access import may
 from tipcflow_pages.web.render import HEADERS, html, root_of
+from tipcflow_pages.web.texts import check_text
 from tipcflow_pages.web.trigger import same_origin, trigger
 
 router = APIRouter()
@@ -51,7 +52,10 @@ async def _sent(request: Request, shown: FormDep) -> dict[str, str]:
     """A dependency: the values of the form's fields that were sent."""
     sent = await request.form()
     known = {field.name: sent.get(field.name) for field in shown.fields}
-    return {name: value[:_LONGEST] for name, value in known.items() if isinstance(value, str)}
+    texts = {name: value[:_LONGEST] for name, value in known.items() if isinstance(value, str)}
+    for name, value in texts.items():
+        check_text(name, value)
+    return texts
 
 
 @router.get("/decide/{dag_id}")

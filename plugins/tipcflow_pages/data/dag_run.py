@@ -11,11 +11,11 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import InstrumentedAttribute
 
-from tipcflow.domain import run_id_of
+from tipcflow.domain import run_id_of, short_run_id_of
 from tipcflow_operators.airflow.internals import DagRun, create_session
 
 T = TypeVar("T")
-_FORM = re.compile(r"^(\d{8}t\d{6})-.+-[0-9a-f]{8}$")
+_FORM = re.compile(r"^(\d{8}t\d{6})-.+-(?:[a-z2-7]{16}|[0-9a-f]{8})$")
 # Confirm runs are started by tasks: their owner is that of the run that they confirm.
 _CONFIRM, _CONFIRMS = "confirm", "confirms"
 _log = logging.getLogger(__name__)
@@ -28,9 +28,22 @@ def dag_run_path(run_id: str) -> str:
 
 
 def find_dag_run(run_id: str) -> tuple[str, str] | None:
-    """Return DAG ID and DAG run ID of a run; None if there is none or Airflow has deleted it.
+    """Return DAG ID and DAG run ID of a run; None if there is none or Airflow has deleted it."""
+    dag_run = _dag_run_of(run_id)
+    return dag_run[:2] if dag_run else None
 
-    A run's id starts with the second of the DAG run's `run_after` and ends with a hash of DAG ID and DAG run ID.
+
+def lasting_run_id(run_id: str) -> str:
+    """Return the ID of a run that a client of an earlier version names by a short ID; '' if there is none."""
+    dag_run = _dag_run_of(run_id)
+    return run_id_of(*dag_run) if dag_run else ""
+
+
+def _dag_run_of(run_id: str) -> tuple[str, str, datetime] | None:
+    """Return DAG ID, DAG run ID and date of a run's DAG run.
+
+    A run's ID starts with the second of the DAG run's `run_after` and ends with a hash of DAG ID and DAG run ID. A
+    short one may be that of two DAG runs, and then names none: a user may have chosen the second one's ID.
     """
     form = _FORM.match(run_id)
     if form is None:
@@ -44,10 +57,9 @@ def find_dag_run(run_id: str) -> tuple[str, str] | None:
     except SQLAlchemyError as error:
         _log.warning("cannot look up the DAG run of %s in Airflow's database: %s", run_id, error)
         return None
-    for dag_id, dag_run_id, run_after in candidates:
-        if run_id_of(dag_id, dag_run_id, run_after) == run_id:
-            return dag_id, dag_run_id
-    return None
+    names = [(dag_id, dag_run_id, run_after) for dag_id, dag_run_id, run_after in candidates]
+    named = [each for each in names if run_id in (run_id_of(*each), short_run_id_of(*each))]
+    return named[0] if len(named) == 1 else None
 
 
 def dag_run_state(dag_id: str, dag_run_id: str) -> str:
@@ -76,10 +88,12 @@ def state_and_owner(dag_id: str, dag_run_id: str) -> tuple[str, str]:
     return str(getattr(state, "value", state)), str(owner or "")
 
 
-def run_of_dag_run(dag_id: str, dag_run_id: str) -> str:
-    """Return the id that the run of a DAG run has; '' if there is no such DAG run."""
+def run_ids_of(dag_id: str, dag_run_id: str) -> tuple[str, ...]:
+    """Return the IDs that the run of a DAG run may have: of this version, then of earlier ones; () without it."""
     run_after = _value_of(DagRun.run_after, dag_id, dag_run_id)
-    return run_id_of(dag_id, dag_run_id, run_after) if run_after else ""
+    if run_after is None:
+        return ()
+    return run_id_of(dag_id, dag_run_id, run_after), short_run_id_of(dag_id, dag_run_id, run_after)
 
 
 def _value_of(column: InstrumentedAttribute[T], dag_id: str, dag_run_id: str) -> T | None:

@@ -11,6 +11,7 @@ from tipcflow.config.settings import Settings, settings
 from tipcflow.execute.verdict.run_data import load_run
 from tipcflow.report.run.data import RunData
 from tipcflow.store.queries.readonly import ReadonlyStore
+from tipcflow_pages.data.dag_run import lasting_run_id
 
 
 def current_settings() -> Settings:
@@ -56,12 +57,14 @@ StoreDep = Annotated[ReadonlyStore, Depends(store_of_request)]
 
 
 def run_data(store: ReadonlyStore, run_id: str) -> RunData:
-    """Return the run with exactly this id.
+    """Return the run with exactly this ID, or with the short ID of an earlier version.
 
     Raises:
         HTTPException: 404, there is none.
     """
     run = store.runs.get_or_none(run_id)
+    if run is None and (lasting := lasting_run_id(run_id)):
+        run = store.runs.get_or_none(lasting)
     if run is None:
         raise HTTPException(404, f"no such run: {run_id}")
     return load_run(store, run)

@@ -20,6 +20,8 @@ from tipcflow.remote.runner.outputs import is_secret
 
 # Bytes from the end of a log shown on the page; the download is complete.
 TAIL = 64 * 1024
+# Bytes before that end, which show whether it begins within a private key or another secret.
+_BEFORE = 16 * 1024
 # Maximum number of bytes unpacked to find the end of a compressed file; larger than any fetched log.
 _UNPACKED = 256 * 1024 * 1024
 _BLOCK = 256 * 1024
@@ -111,20 +113,40 @@ def stored_copy(kept: RunFiles, relative: str) -> Path | None:
         InfraError: the object store cannot be reached in time.
     """
     file = kept.kept.get(relative) if kept.objects else None
-    return kept.copy(file, seconds=COPY_S) if file is not None and _may_read(plain_name(file.name)) else None
+    if file is None or not _may_read(plain_name(file.name.rpartition("/")[2])):
+        return None
+    return kept.copy(file, seconds=COPY_S)
 
 
 def tail(path: Path, most: int = TAIL) -> str:
-    """Return the end of a log, without terminal escapes and with secrets masked; the text notes a truncation."""
+    """Return the end of a log, without terminal escapes and with secrets masked; the text notes a truncation.
+
+    It begins with a whole line, unless the line is longer than the end.
+    """
     with open_kept(path) as file:
         try:
             size = _read_on(file) if path.suffix == ZIPPED else file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - most))
-            text = strip_ansi(file.read(most).decode("utf-8", errors="replace"))
+            start = max(0, size - most)
+            file.seek(max(0, start - _BEFORE))
+            before, end = file.read(min(start, _BEFORE)), file.read(most)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             return f"… the file cannot be unpacked: {error} …\n"
-    clean = mask("".join(sign for sign in text.replace("\r", "\n") if sign.isprintable() or sign in "\n\t"))
-    return clean if size <= most else f"… the first {format_size(size - most)} are in the download …\n{clean}"
+    newline = end.find(b"\n") + 1
+    # The rest of a line that began before is not shown, unless there is no other.
+    rest = 0 if not before or before.endswith(b"\n") or newline == len(end) else newline
+    lines = LineMask(cut=start > _BEFORE)
+    earlier = lines.feed(_clean(before + end[:rest]))
+    shown = lines.feed(_clean(end[rest:])) + lines.flush()
+    if before and not rest and not before.endswith(b"\n"):
+        shown = (earlier + shown)[-len(_clean(end)) :]
+    # The end of a private key hides the lines above it, too.
+    shown = mask(shown)
+    return f"… the first {format_size(start + rest)} are in the download …\n{shown}" if start else shown
+
+
+def _clean(data: bytes) -> str:
+    text = strip_ansi(data.decode("utf-8", errors="replace")).replace("\r", "\n")
+    return "".join(sign for sign in text if sign.isprintable() or sign in "\n\t")
 
 
 def masked(path: Path) -> Iterator[bytes]:

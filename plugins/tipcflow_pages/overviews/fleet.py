@@ -49,9 +49,10 @@ def nodes(
     state = page_state(
         {"cluster": cluster, "until": until}, hours=(hours, HOURS), days=(days, DAYS), history=(history, 0.0)
     )
-    rows = overview.nodes[:LISTED]
+    names = overview.names
+    rows = [(row, names[row.cluster, row.node]) for row in overview.nodes[:LISTED]]
     x = Axis(overview.since, overview.until)
-    linked = sum(row.runs for row in rows) <= MOST_LINKED
+    linked = sum(row.runs for row, _ in rows) <= MOST_LINKED
     root = root_of(request)
     return html(
         request,
@@ -62,7 +63,7 @@ def nodes(
         history=recent_node_history(store, cluster=cluster, days=history) if history else None,
         advice=advice,
         change_text=change_text,
-        rows=[(row, gantt(row.lanes, x, node=row.node, root=root, linked=linked)) for row in rows],
+        rows=[(row, name, gantt(row.lanes, x, node=name, root=root, linked=linked)) for row, name in rows],
         linked=linked,
         marks=_marks(x),
         cluster=cluster,

@@ -10,7 +10,7 @@ from tipcflow.domain.numbers.units import percent
 from tipcflow.report.comparison.metrics import MetricRow
 from tipcflow.report.comparison.model import Comparison
 from tipcflow.report.comparison.parts import CheckRow
-from tipcflow.report.comparison.tables import LETTERS, amount, noise, score, verdict
+from tipcflow.report.comparison.tables import LETTERS, amount, noise, noise_of_history, score, verdict
 from tipcflow.report.curves import curve
 from tipcflow.report.text.names import short_step, shorten
 from tipcflow_pages.charts.losses import MOST, loss_chart
@@ -75,6 +75,11 @@ class CompareView:
     def slowest_ms(self) -> float:
         """Largest latency of all legs; 0 if none was measured."""
         return max((latency or 0.0 for row in self.compared.legs for latency in row.latencies_ms), default=0.0)
+
+    @property
+    def noise_of_history(self) -> str:
+        """How many accepted runs the noise is estimated from, or how many are missing for it."""
+        return noise_of_history(self.compared)
 
     def noise(self, row: MetricRow) -> str:
         """The noise of a metric, or why it is unknown."""

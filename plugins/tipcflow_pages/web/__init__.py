@@ -1,4 +1,4 @@
 """HTML, static files, access checks and error pages.
 
-Public: `access`, `assets`, `days`, `errors`, `render`, `trigger`.
+Public: `access`, `assets`, `days`, `errors`, `render`, `texts`, `trigger`.
 """

@@ -180,11 +180,16 @@ class Airflow:
         """The facts of a run from the Certification page; None while the run is unknown.
 
         Args:
-            run: the tipcflow run ID, `DagRun.run`.
+            run: the tipcflow run ID, one of `DagRun.runs`.
         """
         response = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}", deadline_s=deadline_s)
         self._require_page(response)
         return None if response.status_code == 404 else model_of(RunFacts, self._good(response), self.url)
+
+    def certification_of(self, dag_run: DagRun, *, deadline_s: float | None = None) -> RunFacts | None:
+        """The facts of a DAG run's run; None while the run is unknown."""
+        known = (self.certification(run, deadline_s=deadline_s) for run in dag_run.runs)
+        return next((facts for facts in known if facts is not None), None)
 
     def stopped_by(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> str:
         """The user who last stopped a DAG run within a day, by the Certification page; '' if there is none."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tipcflow.domain import run_id_of
+from tipcflow.domain import run_id_of, short_run_id_of
 
 
 class _Answer(BaseModel):
@@ -51,7 +51,13 @@ class DagRun(_Answer):
     @property
     def run(self) -> str:
         """The tipcflow run ID, the key in the metrics database (`run_id_of`)."""
-        return run_id_of(self.dag_id, self.run_id, self.run_after)
+        return self.runs[0]
+
+    @property
+    def runs(self) -> tuple[str, str]:
+        """The same, then the run ID that Airflow with an earlier version of tipcflow gives the run."""
+        names = self.dag_id, self.run_id, self.run_after
+        return run_id_of(*names), short_run_id_of(*names)
 
 
 class TaskInstance(_Answer):

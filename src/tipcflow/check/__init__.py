@@ -3,7 +3,7 @@
 Public: `__all__`, `context`, `judge`, `quarantine`, `select`.
 """
 
-from tipcflow.check.context import CheckContext, Confirmation, Pin
+from tipcflow.check.context import BaseRuns, CheckContext, Confirmation, Pin
 from tipcflow.check.judge import judge, verdict, verdict_reasons
 
-__all__ = ["CheckContext", "Confirmation", "Pin", "judge", "verdict", "verdict_reasons"]
+__all__ = ["BaseRuns", "CheckContext", "Confirmation", "Pin", "judge", "verdict", "verdict_reasons"]

@@ -9,7 +9,7 @@ from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Prints
-from tipcflow.domain import Declared, Expectation, Facts, MetricKey, PastRun, Run
+from tipcflow.domain import LOOK_BACK, Declared, Expectation, Facts, LegKey, MetricKey, PastRun, Run
 from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.domain.run.kept_files import LostFilesDocument
 from tipcflow.domain.run.names import FrameworkVersion
@@ -55,11 +55,31 @@ class Confirmation:
 
 
 @dataclass(frozen=True)
+class BaseRuns:
+    """The earlier runs of a change's merge base, which it is compared with if there are enough of them.
+
+    Attributes:
+        commit: the merge base.
+        runs: number of accepted runs of it and of its first parents.
+        newest: the newest accepted runs of the chain, with metric values only; a metric with too few values in
+            the runs of the merge base is compared with these.
+        is_short: whether the runs are too few for any comparison, and those of the context are the newest ones.
+    """
+
+    commit: str
+    runs: int
+    newest: tuple[PastRun, ...] = ()
+    is_short: bool = False
+
+
+@dataclass(frozen=True)
 class CheckContext:
     """All inputs of checks other than the run's own facts.
 
     Attributes:
-        history: accepted earlier runs of the same chain, mode and environment class, oldest first.
+        history: accepted earlier runs of the same chain, mode and environment class, oldest first; for a change
+            those of its merge base if they are enough, otherwise the newest.
+        base: the runs of the merge base; None for a run that tests no change.
         references: the suite's targets; None if it has no file.
         pins: key -> its pinned value.
         confirmation: the result of a confirm run; None if none was requested.
@@ -76,6 +96,8 @@ class CheckContext:
             of the chain's accepted runs, and how many.
         quarantines: quarantines in force of the chain in this mode and environment class.
         lost_files: fetched files that are missing or changed where the run is judged; None if none is.
+        lapsed: step or leg, without repeats, that too few of the searched accepted runs executed -> the last run
+            before them that did.
         doubtful: accepted earlier run -> the unconfirmed runs between it and the next one that had a confirm run.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
@@ -95,16 +117,37 @@ class CheckContext:
     probes: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     quarantines: tuple[Quarantine, ...] = ()
     lost_files: LostFilesDocument | None = None
+    lapsed: Mapping[LegKey, str] = field(default_factory=dict)
     doubtful: Mapping[str, tuple[PastRun, ...]] = field(default_factory=dict)
     run: Run | None = None
+    base: BaseRuns | None = None
+
+    def runs_of(self, key: MetricKey) -> tuple[PastRun, ...]:
+        """The runs that a metric is compared with: `history`, unless only the newest ones have enough values."""
+        if self.base is None or len(past_values(self.history, key)) >= self.policy.min_history:
+            return self.history
+        is_enough = len(past_values(self.base.newest, key)) >= self.policy.min_history
+        return self.base.newest if is_enough else self.history
 
     def past(self, key: MetricKey) -> list[float]:
         """The finite values of a metric (key of `numbers_of`) in the last accepted runs, oldest first."""
-        return past_values(self.history, key)[-self.policy.history :]
+        return past_values(self.runs_of(key), key)[-self.policy.history :]
 
     def observed(self, key: MetricKey) -> list[Observed]:
         """`past` with the values of confirm runs, and with unconfirmed runs that had one."""
-        return observed_values(self.history, key, self.doubtful)
+        return observed_values(self.runs_of(key), key, self.doubtful)
+
+    @property
+    def searched(self) -> int:
+        """Number of accepted runs that are searched for a step or leg."""
+        return LOOK_BACK * self.policy.history
+
+    def lapsed_reason(self, part: LegKey) -> str:
+        """Why a step or leg that was measured before has too few earlier runs; '' for others."""
+        last = self.lapsed.get(part, "")
+        return (
+            f"most of the last {self.searched} accepted runs left it out; last measured in {last}" if last else ""
+        )
 
     def framework(self, facts: Facts) -> str:
         """The framework as reported by the run, or else by its nodes; '' if unknown."""

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from textwrap import shorten
 
 from tipcflow.check.baseline.baseline import against_baseline
+from tipcflow.check.baseline.merge_base import NAME as MERGE_BASE
+from tipcflow.check.baseline.merge_base import merge_base
 from tipcflow.check.baseline.node_health import node_health
 from tipcflow.check.baseline.pinned import against_pinned
 from tipcflow.check.compression.content import ran_compression
@@ -37,6 +39,7 @@ Check = Callable[[Facts, CheckContext], list[CheckResult]]
 CHECKS: tuple[Check, ...] = (
     ran_removed,
     environment_class,
+    merge_base,
     ran_steps,
     ran_evidence,
     ran_files,
@@ -90,14 +93,14 @@ def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
 def verdict_reasons(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
     """The parts of the verdict's line: the worst problems, at most three, or what was proven and what was not.
 
-    Removed work and a lost history come first, even if allowed, because they must not be overlooked. Quarantined
+    Removed work and another history come first, even if allowed, because they must not be overlooked. Quarantined
     failures follow; if something blocks, they come last.
     """
     all_results = tuple(results)
     first = [
         result
         for result in all_results
-        if result.check in (REMOVED, ENVIRONMENT) and result.status is not Status.PASS
+        if result.check in (REMOVED, ENVIRONMENT, MERGE_BASE) and result.status is not Status.PASS
     ]
     others = tuple(result for result in all_results if result not in first)
     reasons, problems = [result.reason for result in first], _problems(facts, others)

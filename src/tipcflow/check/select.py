@@ -89,16 +89,28 @@ def records(facts: Facts, step_id: str, leg: str = "") -> tuple[ExitRecord, ...]
     return tuple(record for record in matches if record.attempt == last)
 
 
-def printed_units(facts: Facts) -> dict[MetricKey, str]:
-    """Key without rank -> the unit of a speed in the log (`23.5 samples/s`), which differs between suites."""
+# Metrics that are fractions or percentages.
+SHARES = frozenset({"top1", "top5", "acc", "auc", "mIoU", "Kappa", "Dice", "Auc_roc", "mAP", "AP", "AP50"})
+SHARES |= {"AP75", "bbox_map", "precision", "recall", "hmean", "norm_edit_dis", "recall1", "recall5"}
+# Families whose units differ between suites: images/s or samples/s, fractions or percentages.
+_PRINTED = frozenset({"speed", "quality"})
+
+
+def printed_units(facts: Facts, accuracy: str = "") -> dict[MetricKey, str]:
+    """Key without rank -> the unit of a speed or accuracy in the log (`23.5 images/s`, `91.7 %`).
+
+    Args:
+        accuracy: the suite's `prints.accuracy`, which replaces the printed unit of fractions and percentages.
+    """
     units: dict[tuple[str, str, str], str] = {}
     for sample in facts.measurements:
-        if sample.unit:
-            units.setdefault((sample.step, sample.leg, sample.metric), sample.unit)
+        unit = accuracy.replace("1", "") if accuracy and sample.metric in SHARES else sample.unit
+        if unit:
+            units.setdefault((sample.step, sample.leg, sample.metric), unit)
     return {
         MetricKey(without_repeat(step), leg, name): unit
         for (step, leg, name), unit in units.items()
-        if metric(name).family == "speed"
+        if metric(name).family in _PRINTED
     }
 
 

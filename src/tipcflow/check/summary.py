@@ -30,13 +30,24 @@ def _too_short(result: CheckResult) -> bool:
 
 def _young(open_: Iterable[CheckResult]) -> list[str]:
     young = [result for result in open_ if _too_short(result)]
-    if not young:
-        return []
-    most, needed = max(result.measured.earlier_runs or (0, 0) for result in young)
-    history = f"{most} of {needed} earlier runs" if most else "no earlier runs"
-    families = ((family_of(result.check), result) for result in young)
-    names = (family.value if family in _FAMILIES and family else result.metric for family, result in families)
-    return [f"not evaluated ({history}): {_listed(names)}"]
+    lapsed = [result for result in young if result.measured.searched]
+    phrases = []
+    if fresh := [result for result in young if not result.measured.searched]:
+        most, needed = max(result.measured.earlier_runs or (0, 0) for result in fresh)
+        history = f"{most} of {needed} earlier runs for a comparison" if most else "no earlier runs"
+        phrases.append(f"not evaluated ({history}): {_names(fresh)}")
+    if lapsed:
+        searched = max(result.measured.searched or 0 for result in lapsed)
+        left_out = f"left out of most of the last {searched} accepted runs"
+        phrases.append(f"not evaluated ({left_out}): {_names(lapsed)}")
+    return phrases
+
+
+def _names(results: Iterable[CheckResult]) -> str:
+    families = ((family_of(result.check), result) for result in results)
+    return _listed(
+        family.value if family in _FAMILIES and family else result.metric for family, result in families
+    )
 
 
 def _others(open_: Iterable[CheckResult]) -> list[str]:

@@ -8,7 +8,7 @@ from tipcflow.cli.output.chains import matching_chains, only_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.cli.output.records import AsCsv, print_records, refuse_both
 from tipcflow.domain import ConfigError, Run, TipcflowError
-from tipcflow.domain.numbers.units import percentage
+from tipcflow.domain.numbers.units import counted, percentage
 
 if TYPE_CHECKING:
     from tipcflow.config.policy import Policy
@@ -81,7 +81,7 @@ def _run(store: "Store", of: str) -> Run:
 
 def _cells(row: dict[str, Any], rules: "Policy") -> tuple[str, ...]:
     missing = rules.detect.min_history - row["runs"]
-    unknown = f"{missing} more runs needed" if missing > 0 else "unknown"
+    unknown = f"known after {counted(missing, 'more run')}" if missing > 0 else "unknown"
     false = "-"
     if row["false_per_year"] is not None:
         least = 3 / row["simulated_years"]  # no alert in N simulated years: the rate is below 3/N (95 %)

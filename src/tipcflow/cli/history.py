@@ -9,12 +9,18 @@ from tipcflow.cli.output.chains import find_chain
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.cli.output.records import refuse_both
 from tipcflow.domain import ConfigError
+from tipcflow.domain.errors import did_you_mean
 from tipcflow.domain.numbers.environment import differences
 from tipcflow.domain.numbers.units import utc_minute
+from tipcflow.domain.run.names import StepId
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from tipcflow.store import Store
+
+# Newest runs that are searched for metrics, after an unknown one.
+_LOOKED_AT = 5
 _WEEK_S = 7 * 24 * 3600.0
 _NUMBERS = ("median", "mean", "p10", "p90", "lowest", "highest")
 
@@ -43,8 +49,17 @@ def history(
     with Store.open() as store:
         known = find_chain(store, chain)
         frame = store.frames.history(known, step, metric, environment, leg=leg, mode=mode, since=since, each=each)
+        measured = _measured(store, known, step) if frame.empty else []
     if frame.empty:
         requested = {"environment": environment, "leg": leg, "mode": mode, "weeks": weeks}
+        if measured and metric not in measured:
+            raise ConfigError(
+                f"step {step} of {known} has no such metric",
+                key="METRIC",
+                found=metric,
+                expected=f"one of {', '.join(measured)}",
+                hint=did_you_mean(metric, measured),
+            )
         raise ConfigError(
             f"no run of {known} has {metric} in step {step}",
             found=", ".join(f"{name} {word}" for name, word in requested.items() if word),
@@ -59,6 +74,15 @@ def history(
         echo_lines(table(rows, each=each))
         for line in others(rows):
             typer.echo(line, err=True)
+
+
+def _measured(store: "Store", chain: str, step: str) -> list[str]:
+    """Return the metrics that the newest run with a step of this ID or name measured in it."""
+    for run in store.runs.newest(chain=chain, limit=_LOOKED_AT):
+        keys = store.history.past_run(run.id).medians
+        if names := {key.plain_metric for key in keys if step in (key.step, StepId.parse(key.step).name)}:
+            return sorted(names)
+    return []
 
 
 def table(rows: list[dict[str, Any]], *, each: bool) -> list[str]:

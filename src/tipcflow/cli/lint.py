@@ -15,17 +15,29 @@ from tipcflow.domain.errors import why_unreadable
 if TYPE_CHECKING:
     from tipcflow.params.lint.subject import Finding
 
+# The rule about suite files, with what it means for a run; all other rules are about params files.
+GLOB_RULE = "glob-unmatched"
+_GLOB_WHY = (
+    "a glob of `params` or `cases.params` that matches no file selects no chain, "
+    "and a case with it alone never applies"
+)
+_SUITE = "suite"
 # Columns of --csv.
 _COLUMNS = ("file", "line", "rule", "severity", "message", "fix", "dialect")
 
 
 def lint(
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Params files, or folders to search.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Params files, or folders to search.", show_default=False),
     ] = None,
     suite: Annotated[
         str,
-        typer.Option("--suite", "-s", help="Suite whose dialects apply. Default: assumed from path and text."),
+        typer.Option(
+            "--suite",
+            "-s",
+            help="Suite whose dialects apply, and whose file is examined. Default: assumed from path and text.",
+        ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: AsCsv = False,
@@ -40,6 +52,8 @@ def lint(
         raise ConfigError("is missing", key="PATH", expected="params files, or folders that contain some")
     choose = _chooser(suite)
     files = [_lint_file(path, choose, named) for path, named in _walk(paths)]
+    if suite:
+        files.insert(0, _lint_suite(suite))
     findings = [finding for file in files for finding in file.findings]
     counts = Counter(str(finding.severity) for finding in findings)
     if as_json:
@@ -88,7 +102,10 @@ def _print_summary(files: Sequence[LintedFile], counts: "Counter[str]") -> None:
     read = Counter((file.dialect, file.why) for file in files if file.dialect)
     for (dialect, why), count in sorted(read.items()):
         typer.echo(f"{_many(count, 'file')} read as {dialect}, {why}")
-    others = Counter(file.kind for file in files if not file.dialect)
+    for file in files:
+        if file.kind == _SUITE:
+            typer.echo(f"1 suite file: {file.why}")
+    others = Counter(file.kind for file in files if not file.dialect and file.kind != _SUITE)
     for kind, count in sorted(others.items()):
         typer.echo(f"{_many(count, 'file')} of kind {kind}: only line endings were checked")
     typer.echo(", ".join(_many(counts[word], word) for word in ("error", "warning", "note")))
@@ -133,8 +150,11 @@ def _chooser(suite: str) -> Choose:
         return lambda text, path: _assumed(*guess_dialect(text, path))
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
+    from tipcflow.execute.resolve.suite_file import check_dialects
 
-    dialects = load_suite(suite, settings().config_dir).dialects
+    loaded = load_suite(suite, settings().config_dir)
+    check_dialects(loaded, suite, settings().config_dir)
+    dialects = loaded.dialects
 
     def choose(text: str, _: str) -> tuple[str, str]:
         from tipcflow.params.lint.guess import nearest
@@ -143,6 +163,35 @@ def _chooser(suite: str) -> Choose:
         return dialect or nearest(text, dialects), f"of suite {suite}"
 
     return choose
+
+
+def _lint_suite(suite: str) -> LintedFile:
+    """Lint a suite's own file: globs that match no file of the suite."""
+    from tipcflow.config.settings import settings
+    from tipcflow.config.suite import find_config, load_suite
+    from tipcflow.execute.resolve.suite_file import unmatched_globs
+    from tipcflow.params.lint.subject import Finding, Severity
+
+    config_dir = settings().config_dir
+    loaded = load_suite(suite, config_dir)
+    globs = unmatched_globs(loaded, suite, config_dir, settings().home / "suites")
+    path = str(find_config(suite, config_dir / "suites", what="suite"))
+    if globs is None:
+        return LintedFile(
+            path, _SUITE, "", "its globs were not checked: this machine has no files of the suite", []
+        )
+    findings = [
+        Finding(
+            each.file,
+            each.line,
+            GLOB_RULE,
+            Severity.WARNING,
+            f"{each.key}: {each.glob!r} matches no file of the suite",
+            "correct or remove the glob; paths are relative to the suite's root",
+        )
+        for each in globs
+    ]
+    return LintedFile(path, _SUITE, "", "its globs were compared with the suite's files", findings)
 
 
 def _assumed(name: str, why: str) -> tuple[str, str]:
@@ -239,6 +288,8 @@ def _reference_page() -> str:
         "Exit code 1 if there are errors, 2 for invalid arguments. A file that is not UTF-8 text is an error",
         "`not-text`.",
     ]
+    rows = [(f"`{GLOB_RULE}`", "warning", _GLOB_WHY)]
+    lines += ["", "## Suite files (with `--suite`)", "", raw_table(("rule", "severity", "what a run does"), rows)]
     for title, rules in GROUPS.items():
         rows = [(f"`{rule.id}`", str(rule.severity), markdown_cell(rule.why)) for rule in rules]
         lines += ["", f"## {title}", "", raw_table(("rule", "severity", "what the script does"), rows)]

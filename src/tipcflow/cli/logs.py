@@ -10,6 +10,7 @@ import typer
 
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Frozen, InfraError
+from tipcflow.domain.errors import did_you_mean
 from tipcflow.domain.masking import LineMask
 from tipcflow.domain.numbers.units import size
 from tipcflow.domain.run.names import StepId
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 _PIECE = 1 << 20
 # Preserves bytes that are not text, including those of a character split between two pieces.
 _BYTES = ("utf-8", "surrogateescape")
+
+
+# Which outputs of the job were opened, as the runner records it.
+_NOT_LOGS = ("opened.txt",)
 
 
 class LogFile(Frozen):
@@ -39,8 +44,10 @@ class LogFile(Frozen):
 
     @property
     def is_log(self) -> bool:
-        """Whether the file is readable text; artefacts such as weights are listed, not printed."""
+        """Whether the file is a log; records of the job and artefacts such as weights are listed, not printed."""
         name = plain_name(self.path.name)
+        if name in _NOT_LOGS:
+            return False
         return Path(name).suffix in (".log", ".txt", ".out", ".err") or name.startswith("workerlog.")
 
 
@@ -82,9 +89,9 @@ def logs(
         echo_lines(listing(log_files, width=terminal_width()))
     else:
         _print([_here(kept, file) for file in log_files if file.is_log])
-        for other in log_files:
-            if not other.is_log:
-                typer.echo(f"not printed: {other.path} ({size(other.bytes)})", err=True)
+        others = [file for file in log_files if not file.is_log]
+        if others:
+            typer.echo(f"not printed: {_counted(others)}; `tipcflow logs {run_id}` lists all files", err=True)
 
 
 def files(
@@ -157,7 +164,14 @@ def _step(wanted: str, ids: list[str]) -> str:
         key="step",
         found=wanted,
         expected="one of " + ", ".join(matching or ids) if ids else "no step: the run has no plan",
+        hint="" if matching else did_you_mean(wanted, [*(StepId.parse(step_id).name for step_id in ids), *ids]),
     )
+
+
+def _counted(others: Sequence[LogFile]) -> str:
+    """The number of files, and the path of a single one."""
+    total = size(sum(file.bytes for file in others))
+    return f"{others[0].path} ({total})" if len(others) == 1 else f"{len(others)} other files ({total})"
 
 
 def _here(kept: "RunFiles", log_file: LogFile) -> LogFile:

@@ -45,9 +45,7 @@ def run(
     framework: _Framework = "",
     framework_wheel: _Wheel = "",
     sha256: _Sha256 = "",
-    seed: Annotated[
-        int | None, typer.Option(help="Training seed (default 0); equal seeds must give equal losses.")
-    ] = None,
+    seed: options.Seed = None,
     repeats: options.Repeats = 1,
     diagnose: options.Diagnose = False,
     drop: _Drop = None,

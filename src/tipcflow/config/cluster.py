@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import load_yaml
+from tipcflow.config.repository import line_of
 from tipcflow.config.suite import Suite, find_config
 from tipcflow.config.yaml_text.strict import read_yaml
 from tipcflow.domain.errors import ConfigError
@@ -127,50 +127,102 @@ def load_cluster(name: str, config_dir: Path) -> Cluster:
     Addresses may contain environment variables: `${NODE_NETWORK}`, or with a default `${NODE_NETWORK:-10.213.77}`.
 
     Raises:
-        ConfigError: the cluster does not exist (the message lists known ones), its file is invalid, a variable is
-            not set, or two nodes share a name or an address.
+        ConfigError: the cluster does not exist (the message lists known ones), its file is invalid or has another
+            name, a variable is not set, or two nodes share a name or an address.
     """
     path = find_config(name, config_dir / "clusters", what="cluster")
+    in_configs = path.resolve().parent == (config_dir / "clusters").resolve()
     if _kind(path) == "slurm":
-        return load_yaml(path, SlurmClusterFile).cluster()
-    cluster = _with_variables(load_yaml(path, Cluster), path)
+        file = load_yaml(path, SlurmClusterFile)
+        _refuse_other_name(file.name, path, is_named=in_configs)
+        return file.cluster()
+    cluster = load_yaml(path, Cluster)
+    _refuse_other_name(cluster.name, path, is_named=in_configs)
+    cluster = _with_variables(cluster, path)
     _refuse_slurm_keys(cluster, path)
     for what in ("name", "address"):
-        counts = Counter(getattr(node, what) for node in cluster.nodes)
-        twice = [value for value, count in counts.items() if count > 1]
-        if twice:
-            raise ConfigError(
-                f"two nodes have the same {what}",
-                file=str(path),
-                key=f"nodes.{what}",
-                found=twice[0],
-                expected="each once",
-            )
+        _refuse_duplicate(cluster, what, path)
     return cluster
+
+
+def _refuse_other_name(name: str, path: Path, *, is_named: bool) -> None:
+    """Refuse a name that `--cluster` would not find: runs store the name, and later commands look for its file.
+
+    Args:
+        is_named: whether the file is in the configuration folder; other files may have any name.
+    """
+    if is_named and name != path.stem:
+        raise ConfigError(
+            "is not the name of the file",
+            file=str(path),
+            line=line_of(path, "name"),
+            key="name",
+            found=name,
+            expected=path.stem,
+        )
+
+
+def unset_variables(name: str, config_dir: Path) -> tuple[str, ...]:
+    """Return the variables in the addresses of a cluster's nodes that are not set, so that their defaults apply.
+
+    Raises:
+        ConfigError: the cluster does not exist, or its file is not YAML.
+    """
+    path = find_config(name, config_dir / "clusters", what="cluster")
+    data, _ = read_yaml(path.read_text(encoding="utf-8"), file=str(path))
+    nodes = data.get("nodes") if isinstance(data, dict) else None
+    entries = nodes if isinstance(nodes, list) else []
+    addresses = [str(node.get("address")) for node in entries if isinstance(node, dict)]
+    names = [match[1] for address in addresses for match in _VARIABLE.finditer(address)]
+    return tuple(dict.fromkeys(name for name in names if not os.environ.get(name)))
+
+
+def _refuse_duplicate(cluster: Cluster, what: str, path: Path) -> None:
+    """Refuse the first node that has the name or address of an earlier one."""
+    first: dict[str, int] = {}
+    for index, node in enumerate(cluster.nodes):
+        value = getattr(node, what)
+        if (earlier := first.setdefault(value, index)) != index:
+            other = f"nodes.{earlier}" if what == "name" else f"node {cluster.nodes[earlier].name}"
+            raise ConfigError(
+                f"{other} has the same {what}",
+                file=str(path),
+                line=line_of(path, "nodes", index, what),
+                key=f"nodes.{index}.{what}",
+                found=value,
+                expected=f"each {what} once",
+            )
 
 
 def _with_variables(cluster: Cluster, path: Path) -> Cluster:
     """Replace environment variables in the addresses of nodes."""
 
+    nodes = [
+        node.model_copy(update={"address": _replaced(node.address, path, index)}) if "$" in node.address else node
+        for index, node in enumerate(cluster.nodes)
+    ]
+    return cluster.model_copy(update={"nodes": tuple(nodes)})
+
+
+def _replaced(address: str, path: Path, index: int) -> str:
+    """Return the address of a node with the values of variables, each set or with a default."""
+
     def value(match: re.Match[str]) -> str:
-        """Return the variable's value or its default; ConfigError if it has neither."""
+        """Return the variable's value or its default."""
         name, default = match.groups()
         text = os.environ.get(name) or default
         if not text:
             raise ConfigError(
                 "variable is not set",
                 file=str(path),
-                key="nodes.address",
+                line=line_of(path, "nodes", index, "address"),
+                key=f"nodes.{index}.address",
                 found=match[0],
-                expected=f"the environment variable {name}, or a default: ${{{name}:-10.0.0}}",
+                expected=f"the environment variable {name}, or a default: ${{{name}:-DEFAULT}}",
             )
         return text
 
-    nodes = tuple(
-        node.model_copy(update={"address": _VARIABLE.sub(value, node.address)}) if "$" in node.address else node
-        for node in cluster.nodes
-    )
-    return cluster.model_copy(update={"nodes": nodes})
+    return _VARIABLE.sub(value, address)
 
 
 def _kind(path: Path) -> object:

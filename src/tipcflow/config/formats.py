@@ -16,6 +16,8 @@ from tipcflow.domain.numbers.units import limit
 
 # Maximum time per line, seconds; a slower pattern is rejected because of excessive backtracking.
 LINE_LIMIT_S = 0.1
+# Names of the formats that `tipcflow.parse` has; `auto` tries all of them.
+BUILT_IN = ("auto", "clas", "seg", "det", "rec", "video", "ocr", "models", "gan", "pytorch", "dlperf", "nlp")
 _PLACES = frozenset({"epoch", "iteration", "rank"})
 _PREDICTION_GROUPS = (frozenset({"image", "class"}), frozenset({"image", "class", "score"}))
 _RESULT_GROUPS = (frozenset({"value"}), frozenset({"image", "value"}), frozenset({"image"}))

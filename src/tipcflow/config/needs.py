@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from tipcflow.config.base import AS_TEXT, ConfigModel
+from tipcflow.domain.errors import InvalidKeyError
 from tipcflow.domain.node import EnvName, Launch
 from tipcflow.domain.run.names import ModeName
 
@@ -56,7 +57,11 @@ class Data(ConfigModel):
         if self.url and not self.url.startswith(("http://", "https://", "file:///")):
             raise ValueError("url must start with http://, https:// or file:///")
         if self.url and not self.sha256:
-            raise ValueError("a url needs sha256: the cache is checked by it")
+            raise InvalidKeyError(
+                "is required for a url: the cache is checked by it",
+                "sha256",
+                expected="64 hexadecimal digits, as printed by sha256sum",
+            )
         if self.path and not self.path.startswith("/"):
             raise ValueError("path must be an absolute path on the node")
         return self
@@ -76,7 +81,7 @@ class Needs(ConfigModel):
     """Needs of a suite, or of some of its runs.
 
     Attributes:
-        env: variables of every step; `{root}` is the run's root. They replace the node's.
+        env: environment variables for all steps; they override the node's. `{root}` is the run's root.
         pythonpath: folders of the suite that its scripts import from, relative to the root; with
             `whole_repository` also folders around it (`..`).
         packages: pip requirements that the node's environment does not have. They are installed once into the

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from tipcflow.config.automation.rules import AbRule, BisectRule, QuarantineRule
 from tipcflow.config.base import ConfigModel
-from tipcflow.config.loader import message_and_expected
+from tipcflow.config.policies.overrides import Override, merged, override_error
+from tipcflow.config.policies.related_keys import require_enough_runs, require_wholes
 from tipcflow.config.waits import Waits
-from tipcflow.domain import plain_metric
+from tipcflow.domain import ConfigError, plain_metric
+from tipcflow.domain.base import is_stored
 from tipcflow.domain.numbers.metrics import Scope, judged, metric, scope_of
 from tipcflow.domain.run.failure import REMEDIES, FailureClass
 
@@ -204,34 +206,6 @@ _JUDGED = {
 }
 
 
-class Override(ConfigModel):
-    """Exception for suites or models.
-
-    Attributes:
-        suite, model: patterns with `*` and `?`; '' matches all.
-        because: the reason, for readers of the policy.
-        set: policy keys that differ, at any depth (`{metrics: {batch_cost: {floor: 0.1}}}`).
-    """
-
-    suite: str = ""
-    model: str = ""
-    because: str = Field(min_length=1)
-    set: dict[str, Any] = Field(min_length=1)
-
-    def about(self, suite: str, model: str) -> bool:
-        """Whether the override applies to this model of this suite."""
-        return fnmatchcase(suite, self.suite or "*") and fnmatchcase(model, self.model or "*")
-
-
-def _merged(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    made = dict(base)
-    for key, value in other.items():
-        below = made.get(key)
-        deeper = isinstance(below, Mapping) and isinstance(value, Mapping)
-        made[key] = _merged(below, value) if deeper else value  # type: ignore[arg-type]
-    return made
-
-
 def _none_or_a_minute(minutes: float) -> float:
     """Reject limits below a minute, which is too short to start the processes of a chain."""
     if 0 < minutes < 1:
@@ -322,16 +296,21 @@ class Policy(ConfigModel):
         return self.retries.get(kind, REMEDIES[kind].retries)
 
     @model_validator(mode="after")
+    def _keys_fit(self, info: ValidationInfo) -> Self:
+        if is_stored(info):
+            return self  # by a version that accepted it
+        seeds, given = self.comparison.seeds, (info.context or {}).get("given", self.model_fields_set)
+        require_enough_runs(history=self.history, min_history=self.min_history, seeds=seeds, given=given)
+        require_wholes({name: rule.part_of for name, rule in self.metrics.items()})
+        return self
+
+    @model_validator(mode="after")
     def _overrides_fit(self) -> Self:
-        for number, override in enumerate(self.overrides, 1):
+        for number, override in enumerate(self.overrides):
             try:
                 self._with([override])
             except ValidationError as error:
-                first = error.errors()[0]
-                where = ".".join(str(part) for part in first["loc"])
-                message, expected = message_and_expected(first)
-                wanted = f"; expected {expected}" if expected else ""
-                raise ValueError(f"override {number}: {where}: {message}{wanted}") from None
+                raise override_error(error, "overrides", number, "set") from None
         return self
 
     def floor_of(self, name: str) -> float:
@@ -384,13 +363,30 @@ class Policy(ConfigModel):
         return self.model_copy(update={"metrics": metrics, "accuracy": accuracy})
 
     def for_model(self, suite: str, model: str) -> Self:
-        """The policy for one model, with its overrides applied in order."""
-        return self._with([override for override in self.overrides if override.about(suite, model)])
+        """The policy for one model, with its overrides applied in order.
+
+        Raises:
+            ConfigError: several overrides together are invalid.
+        """
+        applied = [override for override in self.overrides if override.about(suite, model)]
+        try:
+            return self._with(applied)
+        except ValidationError as error:
+            invalid = override_error(error)
+            names = [f"overrides.{number}" for number, each in enumerate(self.overrides) if each in applied]
+            raise ConfigError(
+                f"{invalid.what} with {' and '.join(names)} of policy {self.name}",
+                key=".".join(map(str, invalid.key)),
+                found=invalid.found,
+                expected=invalid.expected,
+            ) from error
 
     def _with(self, overrides: list[Override]) -> Self:
         values = self.model_dump(exclude={"overrides"})
         for override in overrides:
             if {"name", "overrides", "schema_version"} & set(override.set):
                 raise ValueError("an override cannot set name, overrides or schema_version")
-            values = _merged(values, override.set)
-        return type(self).model_validate(values)
+            values = merged(values, override.set)
+        return type(self).model_validate(
+            values, context={"given": {key for each in overrides for key in each.set}}
+        )

@@ -22,7 +22,7 @@ class Reference(ConfigModel):
         mode, variant: '' matches any.
         metric: name in the registry (`top1`); the last evaluation of a run is compared.
         target, tolerance: in `unit`; a value worse than the target by more than the tolerance fails.
-        unit: `1` for a fraction, `%` for per cent; measured values are converted.
+        unit: `1` for a fraction, `%` for a percentage; measured values are converted.
         because: source of the target, for readers of the verdict.
     """
 

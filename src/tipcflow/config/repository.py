@@ -14,6 +14,8 @@ from tipcflow.domain.errors import ConfigError
 
 GITHUB = "https://api.github.com"
 _HOSTS = ("github.com", "www.github.com", "api.github.com")
+# A full run executes all steps of a chain on the full dataset.
+WHOLE = "whole_train_whole_infer"
 _REFERENCES = {"suite": "suites", "cluster": "clusters", "policy": "policies"}
 
 Glob = Annotated[str, StringConstraints(min_length=1)]
@@ -151,6 +153,10 @@ class Repository(ConfigModel):
     gate: Literal["required", "advisory"] = "required"
     comment: Literal["findings", "always", "never"] = "findings"
     alerts: Literal["never", "issues"] = "never"
+
+    def mode_of(self, *, whole: bool) -> str:
+        """Mode of a run; `whole`: of one on the full dataset."""
+        return WHOLE if whole else self.mode
 
     @property
     def bot(self) -> str:

@@ -24,8 +24,8 @@ QUEUE_RISE_S = 1800.0
 LOG_LIMIT_MB = 8000
 # Copies of files of the object store on one machine.
 STORE_CACHE_MB = 10_000
-# `memory` is for tests: each process has its own.
-_STORES = ("file", "s3", "memory")
+# Not fsspec's `memory`: each process would have objects of its own.
+_STORES = ("file", "s3")
 
 _PREFIX = "TIPCFLOW_"
 

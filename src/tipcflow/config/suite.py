@@ -1,19 +1,23 @@
 """Suites: location of a model repository and how its params files are read."""
 
+import contextlib
 import posixpath
+import re
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from tipcflow.config.base import AS_TEXT, ConfigModel
-from tipcflow.config.formats import PredictionRule, definition
+from tipcflow.config.formats import BUILT_IN, PredictionRule, definition, own_formats
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.needs import Case, Needs, merged
 from tipcflow.config.yaml_text.strict import read_yaml
-from tipcflow.domain.errors import ConfigError
+from tipcflow.domain.errors import ConfigError, InvalidKeyError, did_you_mean
 from tipcflow.domain.node import EnvName, Launch
 
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+_NOT_SETTINGS = {"name", "folder", "git", "params", "data_recipe", "verified"}
 # How git names SSH in URLs.
 _SSH = ("ssh", "git+ssh", "ssh+git")
 _GIT_HINT = "git on this machine adds the login, for example from ~/.netrc (docs/reference/configuration.md)"
@@ -43,8 +47,9 @@ class Prints(ConfigModel):
         evaluation: evaluations print a metric.
         inference: legs print an AutoLog report or predictions; otherwise it is enough that the framework probe
             observed runs of a `paddle.inference` predictor.
-        accuracy: unit of printed accuracies: `1` for shares, `%` for per cent; '' uses the unit of the log format,
-            or decides by the values. A declared unit replaces that of the format and is checked against the range.
+        accuracy: unit of printed accuracies: `1` for fractions, `%` for percentages; '' uses the unit of the log
+            format, or decides by the values. A declared unit replaces that of the format and is checked against
+            the range.
         losses: additional metrics that are losses (`*` and `?` match).
         may_be_nan: metrics that may be nan or inf in a correct run, such as `grad_norm` under AMP (`*` and `?`
             match).
@@ -109,7 +114,7 @@ class Suite(Needs):
         verified: what was tried, and with which result (`tipcflow suites`).
     """
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    name: str = Field(pattern=_NAME)
     folder: str = ""
     git: str = ""
     subfolder: str = "."
@@ -141,6 +146,13 @@ class Suite(Needs):
         own = Needs(**{name: getattr(self, name) for name in Needs.model_fields})
         return merged(own, self.cases, framework=framework, device=device, mode=mode, params=params)
 
+    def settings(self) -> dict[str, Any]:
+        """What the file sets and can change a run, as types of JSON: keys that differ from their defaults.
+
+        Without where the suite is, whose content each run records, and what only documents the suite.
+        """
+        return self.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_SETTINGS)
+
     @property
     def below(self) -> str:
         """The suite's root in the files that a run gets; '' if these are only the root's own files."""
@@ -164,6 +176,13 @@ class Suite(Needs):
             raise ValueError("subfolder must be a path inside of the folder or clone, without '..'")
         return str(clean)
 
+    @field_validator("seed_argument")
+    @classmethod
+    def _with_seed(cls, text: str) -> str:
+        if text and "{seed}" not in text:
+            raise InvalidKeyError("must contain {seed}", found=text, expected="text such as --seed={seed}")
+        return text
+
     @model_validator(mode="after")
     def _one_source(self) -> "Suite":
         if bool(self.folder) == bool(self.git):
@@ -177,27 +196,83 @@ class Suite(Needs):
             raise ValueError("whole_repository needs subfolder, the suite's root in the folder or clone")
         if self.seed_argument and Launch.SCRIPT in [needs.launch for needs in (self, *self.cases)]:
             raise ValueError("launch: script passes script_arguments only, without seed_argument")
-        if self.seed_argument and "{seed}" not in self.seed_argument:
-            raise ValueError("seed_argument must contain {seed}")
         return self
+
+
+def suite_name(name: str, config_dir: Path) -> str:
+    """Return the name of the suite that a request means, before its file was validated.
+
+    Args:
+        name: a name, or the path of a suite file.
+
+    Returns:
+        The key `name` of the file if it can be read, else the given name or the stem of the path, with `_` for
+        characters that the name of a suite cannot contain.
+    """
+    with contextlib.suppress(ConfigError, OSError, UnicodeDecodeError):
+        path = find_config(name, config_dir / "suites", what="suite")
+        data, _ = read_yaml(path.read_text(encoding="utf-8"), file=str(path))
+        own = data.get("name") if isinstance(data, dict) else None
+        if isinstance(own, str) and re.fullmatch(_NAME, own):
+            return own
+    stem = Path(name).stem if name.endswith((".yaml", ".yml")) else name
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", stem).lstrip("_.-") or "suite"
 
 
 def load_suite(name: str, config_dir: Path) -> Suite:
     """The suite of that name (or of that YAML file), with `folder` made absolute.
 
     Raises:
-        ConfigError: no such suite (the known ones are listed), its file is wrong, or a URL in it contains a login.
+        ConfigError: no such suite (the known ones are listed), its file is wrong, also by the name or by
+            `log_format`, or a URL in it contains a login.
     """
     path = find_config(name, config_dir / "suites", what="suite")
     suite = load_yaml(path, Suite)
     _refuse_logins(suite, path)
+    if path.resolve().parent == (config_dir / "suites").resolve() and suite.name != path.stem:
+        file, line = place_in_suite(str(path), config_dir, "name")
+        raise ConfigError(
+            "is not the name of the file", file=file, line=line, key="name", found=suite.name, expected=path.stem
+        )
     own = definition(suite.log_format, config_dir)
     if own:
         suite = suite.model_copy(update={"log_format": own})
+    elif suite.log_format not in BUILT_IN:
+        file, line = place_in_suite(str(path), config_dir, "log_format")
+        known = (*BUILT_IN, *own_formats(config_dir))
+        raise ConfigError(
+            "is not a format of training logs",
+            file=file,
+            line=line,
+            key="log_format",
+            found=suite.log_format,
+            expected=f"one of {', '.join(known)}, or a format of your own in configs/formats/",
+            hint=did_you_mean(suite.log_format, known),
+        )
     if suite.folder:
         base = path.resolve().parent.parent.parent
         suite = suite.model_copy(update={"folder": str((base / suite.folder).resolve())})
     return suite
+
+
+def place_in_suite(name: str, config_dir: Path, *key: str | int) -> tuple[str, int]:
+    """Return file and line of a key of a suite file, for errors that later steps find.
+
+    A key that the suite file has only in `cases` is found there.
+
+    Args:
+        name: the suite's name, or the path of its file.
+
+    Returns:
+        The line is 0 for a key that the file does not have, or if the file cannot be read.
+    """
+    try:
+        path = find_config(name, config_dir / "suites", what="suite")
+        lines = read_yaml(path.read_text(encoding="utf-8"), file=str(path))[1]
+    except (ConfigError, OSError, UnicodeDecodeError):
+        return f"suites/{name}.yaml", 0
+    ends = (line for place, line in lines.items() if place[:1] == ("cases",) and place[2:] == key)
+    return str(path), lines.get(key) or next(ends, 0)
 
 
 def _refuse_logins(suite: Suite, file: Path) -> None:

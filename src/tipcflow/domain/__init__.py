@@ -50,6 +50,7 @@ from tipcflow.domain.node import (
     SshTarget,
 )
 from tipcflow.domain.numbers.history import (
+    LOOK_BACK,
     PastRun,
     last_attempts,
     losses_of,
@@ -88,10 +89,11 @@ from tipcflow.domain.run.exit_record import (
 from tipcflow.domain.run.failure import Failure, FailureClass
 from tipcflow.domain.run.job import JobCommand, JobSpec
 from tipcflow.domain.run.member import MemberState
-from tipcflow.domain.run.run import Run, dag_id_of, new_run_id, run_id_of
+from tipcflow.domain.run.run import Run, dag_id_of, new_run_id, run_id_of, short_run_id_of
 from tipcflow.domain.status import Status, exit_code, run_status
 
 __all__ = [
+    "LOOK_BACK",
     "Attempt",
     "AttemptKey",
     "AutologReport",
@@ -177,5 +179,6 @@ __all__ = [
     "priority_of",
     "run_id_of",
     "run_status",
+    "short_run_id_of",
     "without_repeat",
 ]

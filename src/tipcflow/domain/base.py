@@ -1,6 +1,14 @@
 """Base classes of domain types: immutable, strict about unknown fields, JSON in both directions."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo
+
+# Context of the validation of a stored document: an earlier version of tipcflow accepted it.
+STORED = {"stored": True}
+
+
+def is_stored(info: ValidationInfo) -> bool:
+    """Whether a stored document is validated, not a file or a request of a user."""
+    return bool(info.context and info.context.get("stored"))
 
 
 class Frozen(BaseModel):

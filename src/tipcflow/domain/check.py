@@ -8,7 +8,7 @@ from pydantic import ValidationInfo, field_validator
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.keys import LegKey, PartKey, PredictionKey
-from tipcflow.domain.masking import Masked
+from tipcflow.domain.masking import Masked, MaskedTexts, MaskedValues
 from tipcflow.domain.node import NodeFacts
 from tipcflow.domain.numbers.measured import Measured
 from tipcflow.domain.numbers.measurement import Measurement
@@ -57,7 +57,7 @@ class CheckResult(Frozen):
     leg: str = ""
     metric: str = ""
     gating: bool = True
-    values: dict[str, Any] = {}
+    values: MaskedValues = {}
 
     @property
     def measured(self) -> Measured:
@@ -71,9 +71,9 @@ class RankReport(Frozen):
     node: str = ""
     rank: int
     world_size: int
-    backend: str = ""
-    device: str = ""
-    precision: str = ""
+    backend: Masked = ""
+    device: Masked = ""
+    precision: Masked = ""
     seed: int | None = None
 
 
@@ -151,10 +151,10 @@ class Facts(Frozen):
     leg_status: dict[LegKey, Status] = {}
     step_reason: dict[LegKey, str] = {}
     predictions: dict[LegKey, dict[PredictionKey, tuple[float, ...]]] = {}
-    autolog: dict[LegKey, dict[str, str]] = {}
+    autolog: dict[LegKey, MaskedTexts] = {}
     reports: dict[LegKey, AutologReport] = {}
-    reporter: str = ""
-    engine: dict[LegKey, dict[str, str]] = {}
+    reporter: Masked = ""
+    engine: dict[LegKey, MaskedTexts] = {}
     ranks: dict[str, tuple[RankReport, ...]] = {}
     lines: dict[str, LogLines] = {}
     progress: dict[str, tuple[PrintedProgress, ...]] = {}

@@ -1,5 +1,7 @@
 """Errors for users: each states where, what was found and what was expected."""
 
+import difflib
+from collections.abc import Iterable
 from typing import Self
 
 from tipcflow.domain.masking import mask
@@ -37,7 +39,28 @@ def why_unreadable(error: OSError | ValueError) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
+def did_you_mean(found: str, known: Iterable[str]) -> str:
+    """Return a hint with the known name that is most similar to an unknown one; '' if none is similar."""
+    near = difflib.get_close_matches(found, list(known), 1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
 KEYS_SEPARATOR = ", "
+
+
+class InvalidKeyError(ValueError):
+    """The error of a validator of a model about a key below the model.
+
+    Args:
+        message: what is wrong, without the key.
+        key: path of the key from the model.
+        found: the value found, '' to omit it.
+        expected: the valid values.
+    """
+
+    def __init__(self, message: str, *key: str | int, found: str = "", expected: str = "") -> None:
+        super().__init__(f"{key[-1]} {message}" if key else message)
+        self.what, self.key, self.found, self.expected = message, key, found, expected
 
 
 class ConfigError(TipcflowError):

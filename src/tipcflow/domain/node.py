@@ -1,11 +1,12 @@
 """Clusters, nodes and the facts that a node reports."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from tipcflow.domain.base import Frozen, Record
+from tipcflow.domain.masking import Masked, MaskedByKey, MaskedValues
 
 # Name of an environment variable that a shell can export.
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -316,33 +317,33 @@ class NodeFacts(Record):
 
     schema_version: int = 1
     node: str
-    hostname: str = ""
-    ips: tuple[str, ...] = ()
-    os: str = ""
-    kernel: str = ""
-    architecture: str = ""
-    cpu_model: str = ""
+    hostname: Masked = ""
+    ips: tuple[Masked, ...] = ()
+    os: Masked = ""
+    kernel: Masked = ""
+    architecture: Masked = ""
+    cpu_model: Masked = ""
     cpu_count: int = 0
     cpu_flags: tuple[str, ...] = ()
     memory_bytes: int = 0
     memory_available_bytes: int = 0
     swap_bytes: int = 0
     disk_free_bytes: int = 0
-    gpus: tuple[dict[str, Any], ...] = ()
-    driver: str = ""
-    cuda_of_driver: str = ""
-    cuda: str = ""
-    cudnn: str = ""
-    nccl: str = ""
-    python: str = ""
-    framework: str = ""
-    framework_version: str = ""
-    framework_commit: str = ""
-    frameworks: dict[str, str] = {}
-    packages: dict[str, str] = {}
-    container: str = ""
-    docker: str = ""
-    nvidia_docker: str = ""
+    gpus: tuple[MaskedValues, ...] = ()
+    driver: Masked = ""
+    cuda_of_driver: Masked = ""
+    cuda: Masked = ""
+    cudnn: Masked = ""
+    nccl: Masked = ""
+    python: Masked = ""
+    framework: Masked = ""
+    framework_version: Masked = ""
+    framework_commit: Masked = ""
+    frameworks: MaskedByKey = {}
+    packages: MaskedByKey = {}
+    container: Masked = ""
+    docker: Masked = ""
+    nvidia_docker: Masked = ""
     clock_skew_s: float = 0.0
-    unreachable: dict[str, str] = {}
-    unfinished: tuple[str, ...] = ()
+    unreachable: MaskedByKey = {}
+    unfinished: tuple[Masked, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 
-from tipcflow.domain.base import Record
+from tipcflow.domain.base import STORED, Record
 from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.check import AutologReport, LogLines, PrintedProgress, RankReport
 from tipcflow.domain.errors import InfraError
@@ -26,7 +26,7 @@ from tipcflow.domain.keys import (
     PredictionKey,
     WaitKey,
 )
-from tipcflow.domain.masking import Masked
+from tipcflow.domain.masking import Masked, MaskedTexts
 from tipcflow.domain.node import Cluster
 from tipcflow.domain.numbers.history import ConfirmValues
 from tipcflow.domain.run.attempt import Attempt
@@ -63,7 +63,7 @@ class Document(BaseModel):
             DocumentError: the value is invalid; names run, document and field.
         """
         try:
-            return cls.model_validate(body, extra="ignore")
+            return cls.model_validate(body, extra="ignore", context=STORED)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             # What follows "[key]" names the types that the key was tried as.
@@ -155,7 +155,7 @@ class IncomparableDocument(Fields):
     """A run with this document is not compared and joins no history; `why` is the reason."""
 
     NAME: ClassVar[str] = "incomparable"
-    why: str = ""
+    why: Masked = ""
 
 
 class QuarantinedDocument(Fields):
@@ -219,11 +219,11 @@ class PredictionsDocument(Root[dict[PartKey, dict[PredictionKey, tuple[float, ..
     root: dict[PartKey, dict[PredictionKey, tuple[float, ...]]] = {}
 
 
-class AutologDocument(Root[dict[LegKey, dict[str, str]]]):
+class AutologDocument(Root[dict[LegKey, MaskedTexts]]):
     """Leg -> AutoLog fields as printed."""
 
     NAME: ClassVar[str] = "autolog"
-    root: dict[LegKey, dict[str, str]] = {}
+    root: dict[LegKey, MaskedTexts] = {}
 
 
 class ReportsDocument(Root[dict[LegKey, AutologReport]]):
@@ -233,18 +233,18 @@ class ReportsDocument(Root[dict[LegKey, AutologReport]]):
     root: dict[LegKey, AutologReport] = {}
 
 
-class EngineDocument(Root[dict[LegKey, dict[str, str]]]):
+class EngineDocument(Root[dict[LegKey, MaskedTexts]]):
     """Leg -> the effective settings reported by the inference process."""
 
     NAME: ClassVar[str] = "engine"
-    root: dict[LegKey, dict[str, str]] = {}
+    root: dict[LegKey, MaskedTexts] = {}
 
 
-class ReportersDocument(Root[dict[LegKey, str]]):
+class ReportersDocument(Root[dict[LegKey, Masked]]):
     """Leg -> the AutoLog that wrote its report."""
 
     NAME: ClassVar[str] = "reporters"
-    root: dict[LegKey, str] = {}
+    root: dict[LegKey, Masked] = {}
 
 
 class ReporterDocument(Root[str]):
@@ -274,11 +274,11 @@ class RanksDocument(Root[dict[str, tuple[RankReport, ...]]]):
     root: dict[str, tuple[RankReport, ...]] = {}
 
 
-class CutDocument(Root[dict[str, tuple[str, ...]]]):
+class CutDocument(Root[dict[str, tuple[Masked, ...]]]):
     """Step -> the unread part of its files, as text."""
 
     NAME: ClassVar[str] = "cut"
-    root: dict[str, tuple[str, ...]] = {}
+    root: dict[str, tuple[Masked, ...]] = {}
 
 
 class LateLogs(Record):
@@ -363,15 +363,15 @@ class JudgementDocument(Fields):
 
     NAME: ClassVar[str] = "judgement"
     status: Status
-    reason: str = ""
-    parts: tuple[str, ...] = ()
+    reason: Masked = ""
+    parts: tuple[Masked, ...] = ()
 
 
-class LeftoversDocument(Root[tuple[str, ...]]):
+class LeftoversDocument(Root[tuple[Masked, ...]]):
     """What was left of the run on its nodes, as text."""
 
     NAME: ClassVar[str] = "leftovers"
-    root: tuple[str, ...] = ()
+    root: tuple[Masked, ...] = ()
 
 
 class ConfirmationDocument(Fields):
@@ -392,7 +392,7 @@ class ConfirmationDocument(Fields):
     run: str
     keys: tuple[PartKey, ...]
     until: float
-    refused: str = ""
+    refused: Masked = ""
     dag_run_id: str = ""
     run_after: str = ""
     mode: str = ""

@@ -1,5 +1,6 @@
 """Events of an execution, for listeners: a terminal, a task log, a test."""
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -40,6 +41,10 @@ class Event:
 Listener = Callable[[Event], None]
 
 
+# What a node prints instead of output that it cannot transfer in time. A private key may begin or end there.
+_GAP = re.compile(r"\n\[tipcflow: \d+ bytes of this log are not shown")
+
+
 def silent(_: Event) -> None:
     """Ignore the event."""
 
@@ -64,7 +69,11 @@ class MaskedListener:
                 self._listener(replace(event, text=mask(event.text)))
                 return
             key = (event.step, event.node, event.leg)
-            lines = self._open[key][0] if key in self._open else LineMask()
+            if _GAP.match(event.text):
+                self._flush(event)
+                self._open.pop(key, None)
+            # A task that continues a step does not know what the node has printed before.
+            lines = self._open[key][0] if key in self._open else LineMask(cut=True)
             self._open[key] = (lines, event)
             if shown := lines.feed(event.text):
                 self._listener(replace(event, text=shown))

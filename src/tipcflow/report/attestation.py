@@ -34,12 +34,16 @@ class Attested:
         signed: the bytes that the signatures cover.
         sha256: of the certificate's file.
         status: of the run, as stated.
+        run: ID of the run, as stated.
+        subject: name of the certificate's file, as stated.
     """
 
     signed: bytes
     signatures: tuple[Signature, ...]
     sha256: str
     status: str
+    run: str
+    subject: str
 
 
 def envelope(
@@ -57,7 +61,7 @@ def envelope(
     payload = canonical(
         {
             "_type": STATEMENT,
-            "subject": [{"name": f"{verdict['run']}/certificate.json", "digest": {"sha256": sha256}}],
+            "subject": [{"name": _subject(verdict["run"]), "digest": {"sha256": sha256}}],
             "predicateType": PREDICATE,
             "predicate": {
                 **{name: verdict[name] for name in ("run", "chain", "status", "reason")},
@@ -92,20 +96,24 @@ def attested(document: Any) -> Attested:
         if (statement["_type"], statement["predicateType"]) != (STATEMENT, PREDICATE):
             raise ValueError("not a statement about a certificate")
         (subject,) = statement["subject"]
-        stated, status = subject["digest"]["sha256"], statement["predicate"]["status"]
+        stated, name = subject["digest"]["sha256"], subject["name"]
+        status, run = (statement["predicate"][field] for field in ("status", "run"))
     except (KeyError, TypeError, AttributeError, binascii.Error, json.JSONDecodeError) as error:
         raise ValueError(f"not a DSSE envelope: {error}") from error
-    return Attested(_covered(kind, payload), signatures, str(stated), str(status))
+    except RecursionError:
+        raise ValueError("not a DSSE envelope: its payload is nested too deeply") from None
+    return Attested(_covered(kind, payload), signatures, str(stated), str(status), str(run), str(name))
 
 
 def problems_of(
-    document: Any, *, sha256: str, status: str, is_signed: Iterable[Callable[[bytes, bytes], bool]]
+    document: Any, *, sha256: str, status: str, run: str, is_signed: Iterable[Callable[[bytes, bytes], bool]]
 ) -> list[str]:
     """Return the problems of an envelope; empty if a given key has signed this certificate.
 
     Args:
         sha256: of the certificate's file.
         status: the certificate's status.
+        run: ID of the certificate's run.
         is_signed: one function per accepted key: whether it made this signature (second) of these bytes (first).
     """
     try:
@@ -117,7 +125,19 @@ def problems_of(
         return ["the signature is not valid for the given key: another key signed it, or it was changed"]
     if stated.sha256 != sha256:
         return ["the signature is for another certificate: the file's SHA-256 differs"]
-    return [] if stated.status == status else [f"the signature states {stated.status}; the certificate {status}"]
+    problems = []
+    if stated.status != status:
+        problems.append(f"the signature states {stated.status}; the certificate {status}")
+    if (stated.run, stated.subject) != (run, _subject(run)):
+        problems.append(
+            f"the signature is for run {stated.run} ({stated.subject}); the certificate is of run {run}"
+        )
+    return problems
+
+
+def _subject(run: str) -> str:
+    """Return the name of a run's certificate in its statement."""
+    return f"{run}/certificate.json"
 
 
 def _covered(kind: str, payload: bytes) -> bytes:

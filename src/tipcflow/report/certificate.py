@@ -12,6 +12,7 @@ from typing import Any
 from tipcflow.domain import CheckResult, Facts, Run, StepKind
 from tipcflow.report.canonical import canonical, plain, sha256
 from tipcflow.report.sections import (
+    Basis,
     check_entry,
     config_section,
     counts,
@@ -56,6 +57,7 @@ def certificate(
     run: Run,
     results: Iterable[CheckResult],
     *,
+    basis: Basis | None = None,
     gate: Mapping[str, Any] | None = None,
     evidence: Sequence[Mapping[str, Any]] | None = None,
     files: Mapping[str, str] | None = None,
@@ -65,6 +67,7 @@ def certificate(
 
     Args:
         run: with its status and reason.
+        basis: what the run was compared with, and by which policy.
         gate: the change-point detector's limits on the compared metrics; None if not computed.
         evidence: expected and found evidence, piece by piece; None if not computed.
         files: path in the run's folder -> SHA-256 of collected files (logs, artefacts).
@@ -74,7 +77,7 @@ def certificate(
     steps = facts.plan.steps
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "config": config_section(facts),
+        "config": config_section(facts, basis or Basis()),
         "suite": suite_section(run),
         "framework": framework_section(run, facts, versions or {}),
         "environment": environment_section(run, facts.node_facts),

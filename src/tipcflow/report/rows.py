@@ -70,7 +70,8 @@ def _verdict_row(alike: list[CheckResult]) -> VerdictRow:
     about = " ".join(part for part in (first.step, first.leg) if part)
     reason = first.reason
     if len(alike) > 1:
-        about = f"{len({(result.step, result.leg) for result in alike})} steps and legs"
+        places = len({(result.step, result.leg) for result in alike})
+        about = f"{places} steps and legs" if places > 1 else about
         reasons = {result.reason for result in alike}
         reason = reason if len(reasons) == 1 else f"first ({first.leg or first.step}): {reason}"
     return VerdictRow(first.check, about, first.status, one_line(reason), first.gating, len(alike))

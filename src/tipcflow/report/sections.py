@@ -1,7 +1,8 @@
 """The sections of a certificate, each a plain JSON value built from a run's facts."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -29,8 +30,37 @@ _VOLATILE = {"disk_free_bytes", "memory_available_bytes", "clock_skew_s", "unrea
 _CHECK_FIELDS = ("check", "status", "reason", "step", "leg", "metric", "gating", "values")
 
 
-def config_section(facts: Facts) -> dict[str, Any]:
-    """The params file and the plan."""
+@dataclass(frozen=True)
+class Basis:
+    """What a request set for the verdict: what the run is compared with, what it leaves out, and by which limits.
+
+    Attributes:
+        base: the requested base of a tested change, as given; '' without one.
+        merge_base: the commit that it stands for.
+        drop: patterns of the legs that the run leaves out.
+        policy: name of the policy, '' if the run ended before it was read.
+        limits: all values of the policy, with its overrides applied.
+    """
+
+    base: str = ""
+    merge_base: str = ""
+    drop: Sequence[str] = ()
+    policy: str = ""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+    def section(self) -> dict[str, Any]:
+        """Return the fields of the certificate."""
+        return {
+            "base": self.base,
+            "merge_base": self.merge_base,
+            "drop": list(self.drop),
+            "policy": self.policy,
+            "policy_sha256": sha256(self.limits) if self.limits else "",
+        }
+
+
+def config_section(facts: Facts, basis: Basis) -> dict[str, Any]:
+    """The params file, the plan, and what the request set for the verdict."""
     plan = facts.plan
     return {
         "params_file": plan.params_file,
@@ -43,6 +73,7 @@ def config_section(facts: Facts) -> dict[str, Any]:
         "seed": plan.seed,
         "repeats": plan.repeats,
         "diagnose": plan.diagnose,
+        **basis.section(),
         "substitutions": [substitution.model_dump() for substitution in plan.substitutions],
         "quirks": [quirk.model_dump() for quirk in plan.quirks],
     }

@@ -1,5 +1,6 @@
 """Connections: one form of URL, one set of database settings, one way to start a transaction."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -166,10 +167,12 @@ def _make_folder(folder: Path, url: str) -> None:
 def _refuse_network(file: Path, url: str) -> None:
     """Reject a SQLite file on a shared file system: its locks and shared memory work on one machine only.
 
+    SQLite follows a symbolic link to the file, and a container may mount the file itself.
+
     Raises:
         ConfigError: names the file system.
     """
-    kind = file_system(file.absolute().parent.resolve())
+    kind = file_system(Path(os.path.realpath(file)))
     if kind in NETWORK:
         raise ConfigError(
             f"the SQLite database {safe_url(url)} is on a shared file system, where it would be damaged",
@@ -179,8 +182,8 @@ def _refuse_network(file: Path, url: str) -> None:
         )
 
 
-def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """Return the type of the file system of a folder, '' if unknown."""
+def file_system(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+    """Return the type of the file system of a file or folder, '' if unknown."""
     name, longest = "", -1
     try:
         lines = mounts.read_text(errors="replace").splitlines()
@@ -189,7 +192,7 @@ def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
     for line in lines:
         _, place, kind, *_ = [*line.split(), "", "", ""]
         place = place.replace("\\040", " ")  # a space is written as \040
-        if folder.is_relative_to(place) and len(place) >= longest:  # the last one mounted there counts
+        if path.is_relative_to(place) and len(place) >= longest:  # the last one mounted there counts
             name, longest = kind, len(place)
     return name
 

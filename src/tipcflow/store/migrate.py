@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 # Known without importing Alembic, so that opening an up-to-date database stays quick. A test compares the two.
 HEAD = "0016"
-_LOCK = 0x71FCF10
 
 
 class WrongSchemaError(ConfigError):
@@ -60,7 +59,7 @@ def upgrade(url: str, revision: str = HEAD) -> str:
 
     Raises:
         ConfigError: when the database is newer than this code.
-        InfraError: when it cannot be reached.
+        InfraError: when it cannot be reached, or other sessions hold its tables or migrate it.
     """
     return _migrate(url, revision, up=True)
 
@@ -84,27 +83,37 @@ def downgrade(url: str, revision: str = "base", *, check: Callable[[Connection],
 
 
 def _migrate(url: str, target: str, *, up: bool, check: Callable[[Connection], None] | None = None) -> str:
-    from alembic import command
+    from tipcflow.store.migrations.locks import limit_waits, take_turns
 
     engine = make_engine(url, foreign_keys=False)
-    try:
-        with reachable(url), writing(engine) as connection:
+
+    def migrate() -> str:
+        """Migrate in one transaction; return the revision before."""
+        with writing(engine) as connection:
             if engine.dialect.name == "postgresql":
-                for limit in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
-                    connection.execute(text(f"SET LOCAL {limit} = 0"))
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+                limit_waits(connection, url)
             before = revision_of(connection)
             refuse_newer(url, before)
             if before != target:
                 if check is not None:
                     check(connection)
-                config = _config()
-                config.attributes["connection"] = connection
-                (command.upgrade if up else command.downgrade)(config, target)
-                _check_references(connection)
+                _apply(connection, target, up=up)
             return before
+
+    try:
+        with reachable(url):
+            return take_turns(engine, url, migrate)
     finally:
         engine.dispose()
+
+
+def _apply(connection: Connection, target: str, *, up: bool) -> None:
+    from alembic import command
+
+    config = _config()
+    config.attributes["connection"] = connection
+    (command.upgrade if up else command.downgrade)(config, target)
+    _check_references(connection)
 
 
 def _check_references(connection: Connection) -> None:
@@ -116,18 +125,36 @@ def _check_references(connection: Connection) -> None:
 
 
 def refuse_newer(url: str, revision: str) -> None:
-    """Refuse a database that a newer tipcflow has migrated.
+    """Refuse a database that a newer tipcflow has migrated, or another program, such as Airflow.
 
     Raises:
+        ConfigError: the database is one of another program.
         WrongSchemaError: naming both revisions.
     """
     if revision and revision not in revisions():
+        if not _has_runs(url):
+            raise ConfigError(
+                f"the database {safe_url(url)} is one of another program, which also uses Alembic",
+                found=f"schema {revision} without a table runs",
+                expected="a database of tipcflow, or an empty one",
+                hint="name another database in TIPCFLOW_DATABASE_URL",
+            )
         raise WrongSchemaError(
             f"the database {safe_url(url)} is newer than this tipcflow",
             found=f"schema {revision}",
             expected=f"schema {HEAD} or older",
             hint="install the tipcflow that migrated it, or name another database in TIPCFLOW_DATABASE_URL",
         )
+
+
+def _has_runs(url: str) -> bool:
+    """Whether the database has the table of runs, which every version of tipcflow has."""
+    engine = make_engine(url)
+    try:
+        with reachable(url), reading(engine) as connection:
+            return inspect(connection).has_table("runs")
+    finally:
+        engine.dispose()
 
 
 def outdated(url: str, revision: str) -> WrongSchemaError:

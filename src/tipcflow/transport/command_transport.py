@@ -12,7 +12,7 @@ from tipcflow.remote import commands
 from tipcflow.remote.fetching import Listed, listed_in, pack_files
 from tipcflow.remote.runner.outputs import is_secret
 from tipcflow.remote.slurm import commands as slurm
-from tipcflow.remote.slurm.output import is_over, jobs_in
+from tipcflow.remote.slurm.output import SlurmJob, is_over, jobs_in
 from tipcflow.transport.base import Completed
 
 STATE_S = 30.0
@@ -105,7 +105,8 @@ class CommandTransport(ABC):
         """Check that the node's allocation, if it is part of one, is running.
 
         Raises:
-            InfraError: it has ended; the failure class is `node_lost`.
+            InfraError: it has ended, with failure class `node_lost`. The error's node is the one that is down, if
+                another node of the allocation is.
         """
         place = self.node.slurm
         if place is None or place.login:
@@ -118,11 +119,25 @@ class CommandTransport(ABC):
             return
         jobs = jobs_in(output, place.name)
         why = f" ({jobs[0].ended_by})" if jobs else ""
+        down = self._down(jobs[0]) if jobs else []
+        cause = ""
+        if down and self.node.name not in down:
+            cause = f" because {'node' if len(down) == 1 else 'nodes'} {', '.join(down)} failed"
         raise InfraError(
-            f"node {self.node.name}: the allocation has ended: Slurm job {place.job}{why}",
-            node=self.node.name,
+            f"node {self.node.name}: the allocation has ended{cause}: Slurm job {place.job}{why}",
+            node=down[0] if cause else self.node.name,
             failure_class=FailureClass.NODE_LOST,
         )
+
+    def _down(self, job: SlurmJob) -> list[str]:
+        """Return the nodes of an ended job that are down; none if a failed node did not end it, or if unknown."""
+        if not (job.lost_a_node and job.nodelist):
+            return []
+        try:
+            done = self._run(slurm.down(job.nodelist), io.BytesIO(), STATE_S)
+        except InfraError:
+            return []
+        return sorted(set(done.stdout.decode(errors="replace").split())) if done.exit_code == 0 else []
 
     @abstractmethod
     def close(self) -> None:

@@ -13,6 +13,7 @@ from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Run, Status, StepKind
+from tipcflow.execute.run import opening
 from tipcflow.execute.run import phases as task_phases
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -83,9 +84,7 @@ class Workers:
         with monkeypatch.context() as patch:
             for name, value in self.env(worker).items():
                 patch.setenv(name, value)
-            task_phases.resolve_run(
-                self.tasks.store, self.tasks.run, self.tasks.request(), home=self.homes[worker]
-            )
+            opening.resolve_run(self.tasks.store, self.tasks.run, self.tasks.request(), home=self.homes[worker])
 
     def steps(self, worker: int) -> None:
         for kind in ORDER:

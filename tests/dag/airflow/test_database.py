@@ -1,5 +1,6 @@
 """A SQLite metrics database is refused where Airflow's tasks may run on several machines."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ REFUSED = "CeleryExecutor runs tasks on several machines, which cannot share a S
 
 
 class DagRun:
-    dag_id, run_id, run_after, conf = "certify", "manual", None, None
+    dag_id, run_id, run_after, conf = "certify", "manual", datetime(2026, 11, 22, 8, tzinfo=UTC), None
 
 
 CONTEXT: Any = {"dag_run": DagRun(), "params": {}}
@@ -27,7 +28,6 @@ CONTEXT: Any = {"dag_run": DagRun(), "params": {}}
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
     monkeypatch.delenv("TIPCFLOW_DATABASE_URL", raising=False)
-    monkeypatch.setattr("tipcflow_operators.tasks.base.run_of", lambda context: "20261122t080000-toy-0a1b")
     return tmp_path
 
 

@@ -105,14 +105,14 @@ def test_dag_has_three_tasks_and_a_param_for_each_part() -> None:
 
 def test_slower_commit_is_found_and_attached_to_the_alert(world: World) -> None:
     with world.store() as store:
-        bad = a_run("bad-run", chain=CHAIN, suite="toy", environment="cpu")
+        bad = a_run("bad-run", chain=CHAIN, suite="toy", cluster="local", environment="cpu")
         store.runs.create(bad)
         moved = Moved(check="speed.batch_cost", step="v/train", metric="batch_cost", ratio=1.2, first=bad.id)
         facts = {"chain": CHAIN, "suite": "toy", "mode": bad.mode, "environment": "cpu", "state_at": T0}
         store.tracked_alerts.open(
             Alert(**facts, first=bad.id, first_at=T0, metrics=(moved,), newest=bad.id, newest_at=T0), "slow", at=T0
         )
-    world.conf = {"run": "bad-run"}
+    world.conf, world.user = {"run": "bad-run"}, "ci"
     titles = [title for _, title, _ in world.check()["commits"]]
     assert titles == [f"Change {number}" for number in range(COMMITS)]
     result = world.search(lambda place: 1.2 if place >= 6 else 1.0)
@@ -128,7 +128,8 @@ def test_slower_commit_is_found_and_attached_to_the_alert(world: World) -> None:
     assert stored is not None
     assert (stored.is_certain, [each.id for each in stored.changes]) == (True, [world.commits[6]])
     assert (stored.dag_run, len(stored.runs)) == (World.parent, len(world.started))
-    assert [(event.kind.value, event.text) for event in events][1:] == [("bisected", result["verdict"])]
+    shown = [(event.kind.value, event.who, event.text) for event in events]
+    assert shown[1:] == [("bisected", "ci", result["verdict"])], "the user who started the DAG run"
     # Cleared: the stored runs are the result, and the alert gets no second event.
     assert world.go_on() == result
     with world.store() as store:
@@ -260,10 +261,13 @@ def test_limit_of_runs_ends_without_a_result(world: World) -> None:
 
 def test_equal_ends_fail_the_task_and_are_the_result(world: World) -> None:
     with world.store() as store:
-        store.runs.create(a_run("bad-run", chain=CHAIN, suite="toy", environment="cpu"))
+        record_run(store, a_run("bad-run", chain=CHAIN, suite="toy", cluster="local", environment="cpu"))
+        store.measurements.add(losses("bad-run", [1.2], metric="batch_cost", unit="s"))
     world.conf = {"run": "bad-run"}
     world.check()
-    with pytest.raises(AirflowFailException, match=r"^config_error: good, bad: batch_cost of the two ends"):
+    with pytest.raises(
+        AirflowFailException, match=r"^config_error: good, bad: batch_cost is not worse at the bad end"
+    ):
         world.search(lambda place: 1.0)
     with world.store() as store:
         stored = store.documents.get("bad-run", BisectionDocument)
@@ -277,6 +281,17 @@ def test_two_broken_runs_in_a_row_fail_the_task(world: World) -> None:
     with pytest.raises(AirflowFailException, match=r"^infra_failure: 2 runs in a row are infra_failure"):
         world.go_on(world.end(waits, lambda place: Status.INFRA_FAILURE))
     assert isinstance(world.go_on(), TaskDeferred), "cleared"
+
+
+def test_run_of_another_chain_is_one_error_before_any_run(world: World) -> None:
+    with world.store() as store:
+        record_run(store, a_run("other-run", chain="toy/other/train", cluster="local"), status=Status.REGRESSION)
+    world.conf = {"run": "other-run"}
+    with pytest.raises(
+        AirflowFailException, match=r"^config_error: run: run other-run has another chain than the"
+    ):
+        world.check()
+    assert world.started == []
 
 
 @pytest.mark.parametrize(

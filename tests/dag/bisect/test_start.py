@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -71,7 +72,8 @@ def test_regression_starts_one_bisection_with_valid_params(deployment: Deploymen
     assert sweep(deployment) == "1 bisections started, 0 wait, 0 were active"
     (run_id,) = airflow.states
     assert run_id == f"auto__{bad}"
-    request = bisect_request(airflow.confs[run_id], dag_id="bisect", dag_run_id=run_id)
+    dag_run = SimpleNamespace(dag_id="bisect", run_id=run_id, run_type="operator_triggered")
+    request = bisect_request(airflow.confs[run_id], dag_run=dag_run)
     assert (request.run, request.max_runs, request.subject.name) == (bad, 12, "batch_cost")
     assert request.conf["params_file"] == "test_tipc/configs/a/train.txt"
     airflow.states[run_id] = "failed"

@@ -140,7 +140,7 @@ def test_in_the_demo_its_cluster_is_the_default(tmp_path: Path, monkeypatch: pyt
             ],
             ["paddle == banana", "paddle=3", "paddle==", "==3.3", "paddle 3.3", "paddle==3.3.1; x"],
         ),
-        ("seed", [0, 7, None], [-1, 1.5, "7"]),
+        ("seed", [0, 7, 2**32 - 1, None], [-1, 1.5, "7", 2**32]),
     ],
 )
 def test_texts_are_refused_by_the_form_and_by_resolve(name: str, good: list[Any], bad: list[Any]) -> None:

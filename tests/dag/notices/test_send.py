@@ -124,6 +124,7 @@ def test_notice_is_sent_by_the_notifier_of_slack(monkeypatch: pytest.MonkeyPatch
     (message,) = sent
     assert (message["connection"], message["context"]) == ("chat", {})
     assert message["text"].startswith("*tipcflow vision: failed a*\nfailed: a\n")
+    assert "{{ 7 * 7 }} &lt;b&gt;" in message["text"], "text of logs cannot mention a channel"
 
 
 @pytest.mark.parametrize("status", [302, 500])

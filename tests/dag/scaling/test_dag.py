@@ -83,7 +83,7 @@ class World:
         return open_store(self.home / "tipcflow.db")
 
     def context(self, index: int = -1) -> Any:
-        dag_run = SimpleNamespace(dag_id="scaling", run_id=PARENT, run_after=AFTER, conf={})
+        dag_run = SimpleNamespace(dag_id="scaling", run_id=PARENT, run_after=AFTER, conf={}, run_type="manual")
         ti = SimpleNamespace(xcom_pull=lambda task_ids: self.cases, map_index=index)
         return {"dag_run": dag_run, "params": self.params, "ti": ti}
 

@@ -79,7 +79,7 @@ def started(states: dict[str, str]) -> tuple[Any, Any]:
     dag = certify_dag(ROOT / "configs")
     report = {"manual__1": {**states, "collect": "running"}}
     ti = SimpleNamespace(get_dagrun_state=lambda *_: "running", get_task_states=lambda **_: report)
-    dag_run = SimpleNamespace(dag_id="certify", run_id="manual__1", conf={}, run_after=None)
+    dag_run = SimpleNamespace(dag_id="certify", run_id="manual__1", run_type="manual", conf={}, run_after=None)
     return dag, {"dag": dag, "ti": ti, "dag_run": dag_run, "params": dag.params.dump()}
 
 

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 from airflow.triggers.base import BaseTrigger, TriggerEvent
-from tests.support.stories import TRAIN, a_plan, a_run
+from tests.support.stories import TRAIN, a_plan, a_run, copy_example
 
 from tipcflow.domain import CheckResult, ConfigError, Status, dag_id_of, run_id_of
 from tipcflow.store import Store
@@ -53,7 +53,7 @@ class Week:
         monkeypatch.setattr(dag_runs, "start", self._start)
         shutil.copytree(ROOT / "configs" / "policies", home / "configs" / "policies")
         (home / "configs" / "clusters").mkdir()
-        shutil.copy(ROOT / "configs/clusters/example.yaml", home / "configs/clusters/local.yaml")
+        copy_example(home / "configs/clusters/local.yaml")
         (home / "configs" / "suites").mkdir()
         for suite in ("clas", "ocr"):
             content = f"name: {suite}\nfolder: {home}\ndialects: [PaddleClas]\n"
@@ -176,7 +176,7 @@ def test_chains_whose_framework_the_cluster_does_not_have_are_not_run(
         week.add_chain(name, "")
     select = SelectOperator(task_id="select")
     assert sorted(select.execute(week.context())) == sorted(CHAINS)
-    why = "cluster example has no torch"
+    why = "cluster local has no torch"
     assert week.pushed == {"not_run": dict.fromkeys(chains, why)}
     assert f"torch/toy/train: not_run: {why}" in capsys.readouterr().out
     for chain in CHAINS:

@@ -53,6 +53,7 @@ def test_a_suite_that_reports_no_ranks_is_green(site: Site) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.full
+@pytest.mark.quiet
 @pytest.mark.timeout(7200)
 def test_two_hundred_honest_runs_are_green(site: Site) -> None:
     _honest(site, RUNS)

@@ -21,7 +21,8 @@ from tipcflow.domain.run_documents import CertificateDocument
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(900)]
 DECISION = "decide_baseline"
-# Routes without anything to show here: no alert, no decision, no build; the metrics have a token of their own.
+# Routes that may have nothing to show: no alert (unless an earlier test opened one), no decision, no build; the
+# metrics have a token of their own.
 UNREAD = {
     "/alerts/{number}",
     "/api/alerts/{number}",
@@ -209,7 +210,7 @@ def test_secrets_are_only_in_the_log_files_of_a_run(scheduler: Scheduler, plante
     leaks = [f"{page}: {word}" for page, (_, text) in shown.items() for word in words if word in text]
     assert not leaks, "\n".join(leaks)
     read = {page.template for page, (code, _) in shown.items() if code == 200}
-    assert {page.template for page in shown} - read == UNREAD
+    assert {page.template for page in shown} - read <= UNREAD
 
 
 def tables_with(file: Path, word: str) -> set[str]:

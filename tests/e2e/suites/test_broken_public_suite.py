@@ -81,7 +81,7 @@ BREAKS = (
             ),
         ),
         Status.UNCONFIRMED,
-        r"ran\.evidence .*the log names results, but the framework probe observed no predictor",
+        r"ran\.evidence .*has results .*but no process of the leg used a paddle\.inference predictor",
     ),
     Break(
         "inference exits 0 at once",

@@ -2,6 +2,8 @@
 
 The trainings are real: Paddle on two nodes, which are processes of one machine. So the batch cost is as noisy as
 the machine is busy, and the slow-down is that of a real mistake: the forward pass is made twice more per step.
+If the machine's load halves between the runs of the two ends and those of the commits, the search ends without a
+commit, as it should: the test runs without others.
 """
 
 import shutil
@@ -106,6 +108,7 @@ def found(scheduler: Scheduler, branch: str, **conf: object) -> BisectionDocumen
     return result
 
 
+@pytest.mark.quiet
 def test_slow_down_of_a_real_training_is_found_among_64_commits(airflow_with_paddle: Scheduler) -> None:
     result = found(airflow_with_paddle, "slow", metric="batch_cost", step="train", max_runs=40)
     with airflow_with_paddle.site.store() as store:
@@ -116,5 +119,8 @@ def test_slow_down_of_a_real_training_is_found_among_64_commits(airflow_with_pad
 
 
 def test_failure_of_a_real_training_is_found_among_64_commits(airflow_with_paddle: Scheduler) -> None:
+    with airflow_with_paddle.site.store() as store:
+        # A search counts earlier runs of its ends, such as those of the other test.
+        earlier = {run.id for run in store.runs.newest(limit=100)}
     result = found(airflow_with_paddle, "broken", metric="failure", max_runs=25)
-    assert len(result.runs) <= 16
+    assert len(set(result.runs) - earlier) <= 16

@@ -115,7 +115,7 @@ class SeatSite(Site):
 
     def _write_cluster_file(self) -> Path:
         path = self.nodes.write_cluster_file(self.configs / "clusters" / f"{self.seat.name}.yaml")
-        content = yaml.safe_load(path.read_text())
+        content = {**yaml.safe_load(path.read_text()), "name": self.seat.name}
         for node in content["nodes"]:
             node["connection"] = self.connection(node["name"])
         path.write_text(yaml.safe_dump(content))

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tipcflow.airflow_api.models import DagRun
-from tipcflow.domain import run_id_of
 
 AFTER = "2026-11-21T09:30:05Z"
 Facts = Mapping[str, Any] | None
@@ -23,7 +22,7 @@ Phase = tuple[str, Facts]
 class FakeAirflow:
     """State of the fake, which tests change. A run goes through the phases that its DAG had when it was created.
     `down` is the number of requests that get 503 before the fake responds again. `builds` is the response to a
-    query for the runs of a framework build."""
+    query for the runs of a framework build. `is_earlier`: run IDs are those of an earlier version."""
 
     url: str = ""
     dags: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -35,6 +34,7 @@ class FakeAirflow:
     has_page: bool = True
     builds: tuple[int, Any] = (404, {"detail": "page 'api/builds' does not exist"})
     down: int = 0
+    is_earlier: bool = False
 
     def add(self, dag_id: str, *phases: Phase, paused: bool = False) -> None:
         """A DAG whose runs go through these phases, one per query of the run; the last one stays."""
@@ -114,7 +114,7 @@ class FakeAirflow:
         if not self.has_page:
             return 200, "<html>"
         for run in self.runs.values():
-            ours = run_id_of(run["dag_id"], run["dag_run_id"], DagRun.model_validate(run).run_after)
+            ours = DagRun.model_validate(run).runs[self.is_earlier]
             if ours == wanted and run.get("facts"):
                 return 200, {**run["facts"], "run": {**run["facts"]["run"], "id": ours}}
         return 404, {"detail": "no such run"}

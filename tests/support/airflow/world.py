@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support.stories import open_store
+from tests.support.stories import copy_example, open_store
 
 from tipcflow.store import Store
 from tipcflow_operators.airflow import dag_runs
@@ -39,6 +39,7 @@ class DagWorld:
         self.started: list[tuple[str, dict[str, Any]]] = []
         self.conf: dict[str, Any] = {}
         self.xcom: dict[str, Any] = {}
+        self.user: str | None = None
         monkeypatch.setenv("TIPCFLOW_HOME", str(home))
         monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(home / "configs"))
         monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "")
@@ -46,7 +47,7 @@ class DagWorld:
         monkeypatch.setattr(dag_runs, "start", self._start)
         shutil.copytree(ROOT / "configs" / "policies", home / "configs" / "policies")
         (home / "configs" / "clusters").mkdir()
-        shutil.copy(ROOT / "configs/clusters/example.yaml", home / "configs/clusters/local.yaml")
+        copy_example(home / "configs/clusters/local.yaml")
         (home / "configs" / "suites").mkdir()
         suite = f"name: toy\nfolder: {home}/toy\ndialects: [PaddleClas]\n"
         (home / "configs" / "suites" / "toy.yaml").write_text(suite)
@@ -82,6 +83,9 @@ class DagWorld:
         self.states[run_id] = "queued"
 
     def context(self) -> Any:
-        dag_run = SimpleNamespace(dag_id=self.dag_id, run_id=self.parent, run_after=AFTER, conf=self.conf)
+        dag_run = SimpleNamespace(
+            dag_id=self.dag_id, run_id=self.parent, run_after=AFTER, conf=self.conf, run_type="operator_triggered",
+            triggering_user_name=self.user,
+        )  # fmt: skip
         ti = SimpleNamespace(xcom_pull=lambda task_ids: self.xcom[task_ids])
         return {"dag_run": dag_run, "params": self.params, "ti": ti}

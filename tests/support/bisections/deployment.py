@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Self
 
-from tests.support.stories import T0, a_plan, a_run, open_store
+from tests.support.stories import T0, a_plan, a_run, copy_example, open_store
 
 from tipcflow.domain import CheckResult, Run, Status
 from tipcflow.execute.alerts.track import track_alerts
@@ -27,7 +27,7 @@ class Deployment:
         self.home, self.configs = home, home / "configs"
         shutil.copytree(ROOT / "configs" / "policies", self.configs / "policies")
         (self.configs / "clusters").mkdir()
-        shutil.copy(ROOT / "configs/clusters/example.yaml", self.configs / "clusters" / "local.yaml")
+        copy_example(self.configs / "clusters" / "local.yaml")
         self.store = open_store(home / "tipcflow.db")
         self.numbers = itertools.count(1)
         self.now = T0 + DAY

@@ -1,5 +1,6 @@
 """A container engine for docker-compose, with networks; images are kept between runs, in .tipcflow/compose."""
 
+import ipaddress
 import os
 import shutil
 import subprocess
@@ -62,8 +63,10 @@ class Engine:
 
     @property
     def address(self) -> str:
-        """Address of this machine in the networks of all containers."""
-        return self.run("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}")
+        """Address of this machine in the networks of all containers: the bridge, which engines may not name."""
+        form = "{{(index .IPAM.Config 0).Gateway}} {{(index .IPAM.Config 0).Subnet}}"
+        *gateway, subnet = self.run("network", "inspect", "bridge", "--format", form).split()
+        return gateway[0] if gateway else str(next(ipaddress.ip_network(subnet).hosts()))
 
     def found_in(self, image: str, words: Mapping[str, bytes]) -> set[str]:
         """The names of the words that a layer or the configuration of an image contains."""

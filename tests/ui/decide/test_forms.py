@@ -188,6 +188,14 @@ def test_invalid_value_is_one_message_and_the_form_keeps_the_input(
     assert runs_of(dag_id) == []
 
 
+def test_field_with_nul_is_one_message(approver: TestClient, run: Run) -> None:
+    sent = {"number": "1", "why": "fixed\0"}
+    response = approver.post("/certification/decide/decide_release", data=sent, headers=OWN)
+    assert response.status_code == 422
+    assert r"why: found 'fixed\x00', expected text without the character NUL" in read(response.text).text
+    assert runs_of("decide_release") == []
+
+
 def test_reader_is_refused_and_forms_of_other_sites_too(
     approver: TestClient, operator: TestClient, browser: TestClient, run: Run
 ) -> None:

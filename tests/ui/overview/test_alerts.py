@@ -96,7 +96,7 @@ def test_pages_show_the_result_of_a_bisection_and_doubtful_numbers(
 ) -> None:
     sentence = "97 %: 3f2c1e00 'Use <b>new</b> loader' (9 runs, 41 min)"
     with Store.open(f"sqlite:///{home}/tipcflow.db") as store:
-        attach_bisection(store, "a-1", BisectionDocument(sentence=sentence))
+        attach_bisection(store, "a-1", BisectionDocument(metric="batch_cost", sentence=sentence))
         store.documents.put("a-1", DoubtfulDocument(why="node b is slower than before"))
     for path in ("alerts/1", "alerts/2", "runs/a-1"):
         assert f"Bisection: {sentence}" in look(browser, path).text

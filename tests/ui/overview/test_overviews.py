@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from tests.support.stories import a_run
+from tests.support.stories import T0, a_run
 from tests.ui.html_text import Seen, read
 
 from devcluster.sample_history.fill import fill
@@ -55,6 +55,17 @@ def test_a_page_its_json_and_its_csv_show_the_same_chains(
     assert [row[name] for row in csv.DictReader(io.StringIO(response.text))] == listed
     for chain in listed[:20]:
         assert chain in seen.text.replace("\n", "")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_show_runs_with_a_path_in_their_chain(browser: TestClient, home: Path, page: str) -> None:
+    chain = "/tmp/s.yaml/tiny/train_infer_python"
+    with Store.open() as store:
+        store.runs.create(
+            a_run("r", chain=chain, suite="/tmp/s.yaml", status=Status.CONFIG_ERROR, ended_at=T0 + 9)
+        )
+    seen = look(browser, f"{page}?days=400" if page != "matrix" else page)
+    assert (chain in seen.text.replace("\n", "")) == (page in ("today", "coverage", "matrix"))
 
 
 def _listed(page: str, facts: Any) -> list[str]:

@@ -175,6 +175,13 @@ def test_form_of_another_site_is_refused(
     assert runs_of("ab") == []
 
 
+def test_field_with_nul_is_one_message(operator: TestClient, run: Run, dag_ab: None) -> None:
+    response = operator.post("/certification/ab/new", data={"run": run.id, "a": "v\0"}, headers=OWN)
+    assert response.status_code == 422
+    assert r"a: invalid value; found 'v\x00'; expected text without the character NUL" in read(response.text).text
+    assert runs_of("ab") == []
+
+
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.support.expected.golden import assert_golden
 
 from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.domain import CheckResult, EndReason, Facts, Leg, OutputFile, PastRun, RankReport, Status
@@ -29,7 +30,7 @@ def test_all_results_of_a_good_run_are_green(build: ModuleType) -> None:
     results = judge(facts, CheckContext(run=build.run()))
     text = "".join(f"{r.status} {r.check} [{r.step}|{r.leg}] {r.reason}\n" for r in results)
     status, reason = verdict(facts, results)
-    assert f"{text}= {status}: {reason}\n" == (GOLDEN / "good_run.txt").read_text()
+    assert_golden(GOLDEN / "good_run.txt", f"{text}= {status}: {reason}\n")
 
 
 def test_the_word_failed_in_a_log_is_not_a_failure(build: ModuleType) -> None:
@@ -233,7 +234,7 @@ def test_first_run_lists_unevaluated_checks(build: ModuleType) -> None:
     later = (passed, young("speed.batch_cost", "batch_cost", 3))
     assert (
         verdict(build.facts(), later)[1]
-        == "1 checks passed; not evaluated (3 of 5 earlier runs): speed; 1 GPU leg not run"
+        == "1 checks passed; not evaluated (3 of 5 earlier runs for a comparison): speed; 1 GPU leg not run"
     )
 
 

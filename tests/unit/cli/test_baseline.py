@@ -171,7 +171,7 @@ def test_accepted_change_is_the_baseline_of_later_runs(
     with Store.open() as store:
         status, answers = judged(store, 8, slower)
         assert (status, answers["speed.batch_cost"].status) == (Status.PASS, Status.INSUFFICIENT_DATA)
-        assert answers["speed.batch_cost"].reason.endswith("1 of 5 earlier runs"), answers[
+        assert answers["speed.batch_cost"].reason.endswith("1 of 5 earlier runs for a comparison"), answers[
             "speed.batch_cost"
         ].reason
         for week in range(9, 13):

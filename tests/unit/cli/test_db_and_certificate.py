@@ -1,3 +1,4 @@
+import base64
 import hashlib
 import json
 import shutil
@@ -97,14 +98,64 @@ def test_the_certificate_of_a_run_is_verified(tipcflow: Callable[..., Any], home
     result = tipcflow("certificate", "verify", "latest")
     assert result.code == 2
     assert f"{run.id}/certificate.json: run {run.id} has no certificate here" in result.err
-    golden = Path(__file__).parents[2] / "golden" / "report" / "certificate.json"
+    made = {**json.loads(GOLDEN.read_text()), "links": [], "sha256": ""}
+    made["verdict"] |= {"run": run.id, "status": "pass"}
     file = home / "runs" / run.id / "certificate.json"
     file.parent.mkdir(parents=True)
-    file.write_text(golden.read_text())
+    file.write_text(rehashed(made))
+    with Store.open() as store:
+        store.documents.put(run.id, CertificateDocument(made))
     result = tipcflow("certificate", "verify", run.id[:10])
     missing = f"the collected files of the run are missing: 0 of 1 in {file.parent}\n"
     assert (result.code, result.out) == (1, missing), result.err
     assert "no such run" in tipcflow("certificate", "verify", "2027").err
+
+
+@pytest.fixture
+def two_runs(home: Path) -> tuple[str, str, Path]:
+    """(failed run, passed run, public key); both have a signed certificate."""
+    home.mkdir()
+    private, public = key_pair(home, "site")
+    with Store.open() as store:
+        runs = (record_failure(store, home).id, record_run(store).id)
+        for run in runs:
+            file = write_certificate(store, run, home)
+            sign_certificate(json.loads(file.read_text()), file, private)
+    return (*runs, public)
+
+
+def test_signed_certificate_of_another_run_is_refused(
+    two_runs: tuple[str, str, Path], tipcflow: Callable[..., Any], home: Path
+) -> None:
+    failed, passed, public = two_runs
+    for run in (failed, passed):
+        assert tipcflow("certificate", "verify", run, "--key", str(public)).code == 0
+    shutil.rmtree(home / "runs" / failed)
+    shutil.copytree(home / "runs" / passed, home / "runs" / failed)
+    result = tipcflow("certificate", "verify", failed, "--key", str(public))
+    assert result.code == 1
+    of_run, status, content = result.out.splitlines()
+    assert of_run == f"the certificate is of run {passed}, not of run {failed}"
+    assert status == "the certificate states pass; the run has failed"
+    assert content.startswith("the certificate differs from that in the database: suite, ")
+
+
+def test_section_that_differs_from_the_database_is_named(
+    two_runs: tuple[str, str, Path], tipcflow: Callable[..., Any], home: Path
+) -> None:
+    _, passed, _ = two_runs
+    file = home / "runs" / passed / "certificate.json"
+    made = json.loads(file.read_text())
+    made["suite"]["commit"] = "f" * 40
+    file.write_text(rehashed(made))
+    result = tipcflow("certificate", "verify", passed)
+    expected = "the certificate differs from that in the database: suite\n"
+    assert (result.code, result.out) == (1, expected), result.err
+    with Store.open() as store:
+        store.documents.put(passed, CertificateDocument(made))
+        store.runs.reopen(passed)
+    result = tipcflow("certificate", "verify", passed)
+    assert (result.code, result.out) == (1, "the certificate states pass; the run has no status\n"), result.err
 
 
 def test_certificate_of_the_object_store_is_verified_with_its_files(
@@ -126,8 +177,25 @@ def test_certificate_of_the_object_store_is_verified_with_its_files(
     assert (result.code, "valid (3 of 3 collected files checked)" in result.out) == (0, True), (
         result.out + result.err
     )
+    copy = next((home / "objects").rglob("main.log"))
+    copy.write_text("changed here")
+    assert tipcflow("certificate", "verify", run).code == 0
+    assert copy.read_text() != "changed here", "read again"
+    certificate = home / "runs" / run / "certificate.json"
+    made = json.loads(certificate.read_text())
+    made["suite"]["commit"] = "f" * 40
+    certificate.write_text(as_text(made))
+    result = tipcflow("certificate", "verify", run)
+    changed = f"{certificate} was changed, and replaced by the object store's: the certificate was modified: "
+    assert (result.code, result.out.startswith(changed)) == (1, True), result.out
+    assert tipcflow("certificate", "verify", run).code == 0
+    certificate.write_text("{")
+    assert "is not a certificate" in tipcflow("certificate", "verify", run).out
+    certificate.write_text(rehashed(made))
+    result = tipcflow("certificate", "verify", run)
+    note = f"note: {certificate} differed from the database's, and was replaced by the object store's\n"
+    assert (result.code, result.err) == (0, note), result.out
     gone = (objects / "runs").rename(objects / "gone")
-    shutil.rmtree(home / "objects")
     result = tipcflow("certificate", "verify", run)
     places = f"{home}/runs/{run} or file://{objects}/runs/{run}"
     missing = f"the collected files of the run are missing: 0 of 3 in {places}\n"
@@ -135,7 +203,6 @@ def test_certificate_of_the_object_store_is_verified_with_its_files(
     gone.rename(objects / "runs")
     log = next((objects / "runs").rglob("main.log"))
     log.write_bytes(log.read_bytes()[:-1])
-    shutil.rmtree(home / "objects", ignore_errors=True)
     result = tipcflow("certificate", "verify", run)
     assert result.code == 1
     assert "is damaged: its SHA-256 differs" in result.out
@@ -237,3 +304,54 @@ def test_a_broken_signature_is_reported(
     assert result.code == 1
     assert "sign" in result.out
     assert "Traceback" not in result.out + result.err
+
+
+def test_statement_about_another_run_is_refused(
+    signed: tuple[Path, Path, Path], tmp_path: Path, tipcflow: Callable[..., Any]
+) -> None:
+    file, _, _ = signed
+    private, public = key_pair(tmp_path, "other")
+    made = json.loads(file.read_text())
+    run = made["verdict"]["run"]
+    sign_certificate({**made, "verdict": {**made["verdict"], "run": "r2"}}, file, private)
+    result = tipcflow("certificate", "verify", str(file), "--key", str(public))
+    expected = f"the signature is for run r2 (r2/certificate.json); the certificate is of run {run}\n"
+    assert (result.code, result.out) == (1, expected), result.err
+
+
+@pytest.mark.parametrize(
+    ("listed", "problem"),
+    [
+        ("../../secret", "lists a path outside of the run's folder: '../../secret'"),
+        ("{folder}/secret", "lists a path outside of the run's folder: '{folder}/secret'"),
+        ("a" * 5000, f"lists a path that no file can have: '{'a' * 100}… (5000 characters)'"),
+        ("a\0b", "lists a path that no file can have: 'a\\x00b'"),
+    ],
+    ids=["parent", "absolute", "long", "nul"],
+)
+def test_listed_path_outside_of_the_folder_is_refused(
+    tipcflow: Callable[..., Any], tmp_path: Path, listed: str, problem: str
+) -> None:
+    secret, file = tmp_path / "secret", tmp_path / "a" / "b" / "certificate.json"
+    secret.write_text("x")
+    file.parent.mkdir(parents=True)
+    made = json.loads(GOLDEN.read_text())
+    made["files"] = {listed.replace("{folder}", str(tmp_path)): hashlib.sha256(b"x").hexdigest()}
+    file.write_text(rehashed(made))
+    result = tipcflow("certificate", "verify", str(file), "--json")
+    found = json.loads(result.out)
+    expected = f"the certificate {problem.replace('{folder}', str(tmp_path))}"
+    assert (result.code, found["problems"], found["compared"]) == (1, [expected], 0), result.err
+
+
+def test_deeply_nested_file_is_refused(signed: tuple[Path, Path, Path], tipcflow: Callable[..., Any]) -> None:
+    file, signature, public = signed
+    payload = {"payload": base64.b64encode(b"[" * 200_000).decode()}
+    for text in ("[" * 200_000, json.dumps({**json.loads(signature.read_text()), **payload})):
+        signature.write_text(text)
+        result = tipcflow("certificate", "verify", str(file), "--key", str(public))
+        assert (result.code, "the signature is not readable: " in result.out) == (1, True), result.err
+    for text in ("[" * 200_000, '{"a":' + "[" * 700 + "]" * 700 + "}"):
+        file.write_text(text)
+        result = tipcflow("certificate", "verify", str(file))
+        assert (result.code, "is not a certificate; found 'deeply nested values'" in result.err) == (2, True)

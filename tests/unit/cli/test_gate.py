@@ -48,7 +48,7 @@ def test_a_quiet_history_shows_small_changes(tipcflow: Callable[..., Any], home:
 
 def test_short_history_names_the_number_of_missing_runs(tipcflow: Callable[..., Any], home: Any) -> None:
     chain = weeks(3, 0.005)
-    assert "5 more runs needed" in tipcflow("gate", chain, "--policy", "weekly").out
+    assert "known after 5 more runs" in tipcflow("gate", chain, "--policy", "weekly").out
 
 
 @pytest.mark.parametrize(("word", "result"), [("nonsense", "no chain or run has this name"), ("latest", "")])

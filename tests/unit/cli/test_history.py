@@ -70,6 +70,10 @@ def test_history_is_printed_as_json_and_csv(tipcflow: Callable[..., Any]) -> Non
 
 
 def test_an_empty_history_is_reported(tipcflow: Callable[..., Any]) -> None:
+    result = tipcflow("history", CHAIN, "los")
+    assert (result.code, result.out) == (2, "")
+    assert f"METRIC: step train of {CHAIN} has no such metric; found 'los'; expected one of " in result.err
+    assert result.err.endswith("  hint: did you mean loss?\n")
     result = tipcflow("history", CHAIN, "batch_cost", "--environment", "a100")
     assert (result.code, result.out) == (2, "")
     assert f"no run of {CHAIN} has batch_cost in step train; found 'environment a100'" in result.err

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def test_report_of_a_clean_file_names_the_layout(tipcflow: Tipcflow, tmp_path: P
     result = tipcflow("lint", str(path))
     assert result.code == 0
     assert result.out.splitlines() == [
-        "1 file read as models/template, assumed: neither path nor text names a suite",
+        "1 file read as models/template, assumed: neither the path nor the text of the file names a suite",
         "0 errors, 0 warnings, 0 notes",
     ]
 
@@ -67,7 +68,7 @@ def test_report_of_a_clean_file_names_the_layout(tipcflow: Tipcflow, tmp_path: P
     [
         ("PaddleSeg/test_tipc/configs", "PaddleSeg", "its path names the suite"),
         ("PaddleSeg/contrib/MedicalSeg/test_tipc", "PaddleSeg/contrib/MedicalSeg", "its path names the suite"),
-        ("somewhere", "models/template", "neither path nor text names a suite"),
+        ("somewhere", "models/template", "neither the path nor the text of the file names a suite"),
     ],
 )
 def test_the_dialect_is_detected_and_reported(
@@ -194,3 +195,69 @@ def test_csv_of_a_clean_file_is_a_header(tipcflow: Tipcflow, tmp_path: Path) -> 
     (tmp_path / "clean.txt").write_text(clean())
     said = tipcflow("lint", str(tmp_path / "clean.txt"), "--csv")
     assert (said.code, said.out) == (0, "file,line,rule,severity,message,fix,dialect\n")
+
+
+@pytest.fixture
+def suite_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite file with a misspelled glob in `params` and in a case; the suite has one params file."""
+    file = tmp_path / "suite" / "test_tipc" / "configs" / "m" / "train.txt"
+    file.parent.mkdir(parents=True)
+    file.write_text(clean())
+    (tmp_path / "configs" / "suites").mkdir(parents=True)
+    monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(tmp_path / "configs"))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "configs" / "suites" / "toy.yaml"
+    path.write_text(
+        "name: toy\nfolder: suite\ndialects: [models/template]\n"
+        "params: ['test_tipc/configs/**/*.txt', 'test_tipc/config/**/*.txt']\n"
+        "cases:\n  - params: ['test_tipc/configs/n/*']\n    env: {A: '1'}\n"
+    )
+    return path
+
+
+def test_globs_of_the_suite_file_without_a_match_are_findings(tipcflow: Tipcflow, suite_file: Path) -> None:
+    result = tipcflow("lint", "suite", "--suite", "toy")
+    assert result.code == 0
+    unmatched = "matches no file of the suite"
+    fix = "    fix: correct or remove the glob; paths are relative to the suite's root"
+    assert result.out.splitlines() == [
+        f"{suite_file}:4: glob-unmatched: warning: params: 'test_tipc/config/**/*.txt' {unmatched}",
+        fix,
+        f"{suite_file}:6: glob-unmatched: warning: cases.0.params: 'test_tipc/configs/n/*' {unmatched}",
+        fix,
+        "1 file read as models/template, of suite toy",
+        "1 suite file: its globs were compared with the suite's files",
+        "0 errors, 2 warnings, 0 notes",
+    ]
+    page = json.loads(tipcflow("lint", "suite", "--suite", "toy", "--json").out)
+    assert [file["kind"] for file in page["files"]] == ["suite", "train"]
+    assert [finding["line"] for finding in page["files"][0]["findings"]] == [4, 6]
+
+
+def test_default_glob_without_a_match_is_reported_at_the_name(tipcflow: Tipcflow, suite_file: Path) -> None:
+    suite_file.write_text("dialects: [models/template]\nname: toy\nfolder: suite/test_tipc\n")
+    result = tipcflow("lint", "suite", "--suite", "toy")
+    assert f"{suite_file}:2: glob-unmatched: warning: params: 'test_tipc/configs/**/*.txt' matches" in result.out
+
+
+def test_globs_of_a_suite_without_a_clone_are_not_checked(tipcflow: Tipcflow, suite_file: Path) -> None:
+    suite_file.write_text(suite_file.read_text().replace("folder: suite", "git: https://git.example.org/toy.git"))
+    result = tipcflow("lint", "suite", "--suite", "toy")
+    assert (result.code, "glob-unmatched" in result.out) == (0, False)
+    assert "1 suite file: its globs were not checked: this machine has no files of the suite\n" in result.out
+
+
+def test_globs_of_a_clone_are_compared_with_the_branch_of_its_server(
+    tipcflow: Tipcflow, suite_file: Path, home: Path
+) -> None:
+    source = suite_file.parents[2] / "suite"
+    for command in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "x"],
+    ):
+        subprocess.run(["git", "-C", str(source), *command], check=True)
+    (home / "suites").mkdir(parents=True)
+    subprocess.run(["git", "clone", "-q", str(source), str(home / "suites" / "toy")], check=True)
+    suite_file.write_text(suite_file.read_text().replace("folder: suite", "git: https://git.example.org/toy.git"))
+    assert tipcflow("lint", "suite", "--suite", "toy").out.count("glob-unmatched") == 2

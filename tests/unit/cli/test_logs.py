@@ -48,7 +48,17 @@ def test_a_step_is_printed_with_a_line_before_each_file(
         f"==> {TRAIN}/node-b/logs/main.log <==\nepoch 1\n"
     )
     assert result.err.startswith("not printed: ")
-    assert result.err.endswith("best.pdparams (4.9 KiB)\n")
+    assert result.err.endswith(f"best.pdparams (4.9 KiB); `tipcflow logs {failed}` lists all files\n")
+
+
+def test_other_files_of_a_step_are_one_line(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
+    before = tipcflow("logs", failed, "train").out
+    folder = home / "runs" / failed / safe_name(TRAIN) / "node-a"
+    for name in ("opened.txt", "exit.json", "legs.jsonl"):
+        (folder / name).write_text("x" * 100)
+    result = tipcflow("logs", failed, "train")
+    assert result.out == before
+    assert result.err == f"not printed: 4 other files (5.2 KiB); `tipcflow logs {failed}` lists all files\n"
 
 
 def test_steps_are_in_the_order_of_the_plan(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
@@ -84,6 +94,8 @@ def test_missing_logs_are_an_error(failed: str, tipcflow: Callable[..., Any]) ->
     result = tipcflow("logs", "latest", "nowhere")
     assert result.code == 2
     assert result.err == f"config_error: STEP: no such step; found 'nowhere'; expected one of {TRAIN}, {INFER}\n"
+    result = tipcflow("logs", "latest", "trian")
+    assert result.err.endswith("  hint: did you mean train?\n")
     result = tipcflow("logs", "latest", "norm")
     assert result.code == 2
     assert "2 steps match this prefix" in result.err

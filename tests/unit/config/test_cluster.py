@@ -72,4 +72,47 @@ def test_unset_variable_in_an_address_is_an_error(tmp_path: Path, monkeypatch: p
     monkeypatch.delenv("NODE_NETWORK", raising=False)
     with pytest.raises(ConfigError, match="variable is not set") as caught:
         load(tmp_path, NODE.replace("192.0.2.1", '"${NODE_NETWORK}.7"'))
-    assert "${NODE_NETWORK:-10.0.0}" in str(caught.value)
+    words = str(caught.value)
+    assert "box.yaml:5: nodes.0.address: variable is not set; found '${NODE_NETWORK}'" in words
+    assert words.endswith("the environment variable NODE_NETWORK, or a default: ${NODE_NETWORK:-DEFAULT}")
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "words"),
+    [
+        (
+            "a",
+            "192.0.2.2",
+            "box.yaml:7: nodes.1.name: nodes.0 has the same name; found 'a'; expected each name once",
+        ),
+        ("b", "192.0.2.1", "box.yaml:8: nodes.1.address: node a has the same address; found '192.0.2.1'"),
+    ],
+)
+def test_duplicate_node_is_named_by_index_and_line(tmp_path: Path, name: str, address: str, words: str) -> None:
+    node = "  - name: {}\n    address: {}\n    python: /p\n    workspace: /w\n"
+    text = f"name: box\nnodes:\n{node.format('a', '192.0.2.1')}{node.format(name, address)}"
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert words in str(caught.value)
+
+
+SLURM = """name: example
+kind: slurm
+login: {local: true}
+nodes: 2
+time_limit_minutes: 9
+node: {python: /p, workspace: '/w/{node}'}
+"""
+
+
+@pytest.mark.parametrize("text", [NODE.replace("name: box", "name: example"), SLURM])
+def test_name_is_that_of_the_file(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "clusters" / "lab.yaml"
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_cluster("lab", tmp_path)
+    assert str(caught.value) == f"{file}:1: name: is not the name of the file; found 'example'; expected lab"
+    elsewhere = tmp_path / "other.yaml"
+    elsewhere.write_text(text)
+    assert load_cluster(str(elsewhere), tmp_path).name == "example"

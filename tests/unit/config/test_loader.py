@@ -33,7 +33,12 @@ def test_valid_file_is_loaded() -> None:
         (GOOD + "    slots: 0\n", 7, "nodes.0.slots", ["at least 1"]),
         (GOOD.replace("    address: 10.0.0.1\n", ""), 3, "nodes.0.address", ["required"]),
         (GOOD + "    address: 10.0.0.2\n", 7, "address", ["duplicate key"]),
-        (GOOD.replace("/usr/bin/python3", "python3"), 5, "nodes.0.python", ["'python3'"]),
+        (
+            GOOD.replace("/usr/bin/python3", "python3"),
+            5,
+            "nodes.0.python",
+            ["'python3'", "expected an absolute path"],
+        ),
         ("name: [", 1, "", ["is not YAML"]),
         ("", 0, "", ["is empty"]),
     ],
@@ -63,9 +68,36 @@ def test_missing_file_is_an_error(tmp_path: Path) -> None:
 
 def test_further_errors_are_counted() -> None:
     text = GOOD + "    slots: 0\n    device: tpu\n"
-    with pytest.raises(ConfigError, match=r"1 more after it") as caught:
+    with pytest.raises(ConfigError) as caught:
         parse_yaml(text, Cluster, file="lab.yaml")
-    assert caught.value.key == "nodes.0.slots"
+    words = (
+        "lab.yaml:7: nodes.0.slots: invalid value in node 'a' (1 more: nodes.0.device: invalid value); found '0'"
+    )
+    assert str(caught.value).startswith(words)
+
+
+def test_only_some_further_errors_are_shown() -> None:
+    text = GOOD + "    slots: 0\n" + "".join(f"    x{number}: 1\n" for number in range(5))
+    with pytest.raises(ConfigError) as caught:
+        parse_yaml(text, Cluster, file="lab.yaml")
+    shown = "; ".join(f"nodes.0.x{number}: unknown key" for number in range(3))
+    assert f"(5 more: {shown}; 2 others)" in str(caught.value)
+
+
+def test_misspelled_key_comes_before_the_missing_one() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_yaml(GOOD.replace("address:", "adress:"), Cluster, file="lab.yaml")
+    first, hint = str(caught.value).splitlines()
+    assert first.startswith(
+        "lab.yaml:4: nodes.0.adress: unknown key in node 'a' (1 more: nodes.0.address: is required); found"
+    )
+    assert hint == "  hint: did you mean address?"
+
+
+def test_words_of_a_validator_are_followed_by_the_item() -> None:
+    text = GOOD + "    container: {image: i, python: /p, args: [-d]}\n"
+    with pytest.raises(ConfigError, match=r"tipcflow sets it \(node 'a'\); found"):
+        parse_yaml(text, Cluster, file="lab.yaml")
 
 
 def _suite(folder: Path, text: str) -> Path:
@@ -78,6 +110,32 @@ def _suite(folder: Path, text: str) -> Path:
 def test_suite_folder_is_relative_to_the_parent_of_configs(tmp_path: Path) -> None:
     configs = _suite(tmp_path, "name: sample\nfolder: models/x\ndialects: [models/template]\n")
     assert load_suite("sample", configs).folder == str(tmp_path / "models/x")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "dialects: [d]\nlog_format: modells\n",
+            "4: log_format: is not a format of training logs; found 'modells'; expected one of auto, clas,",
+        ),
+        ("name: other\n", "3: name: is not the name of the file; found 'other'; expected sample"),
+    ],
+)
+def test_name_and_log_format_are_checked_at_loading(tmp_path: Path, text: str, words: str) -> None:
+    start = "folder: .\ndialects: [d]\n" if "name" in text else "name: sample\nfolder: .\n"
+    configs = _suite(tmp_path, start + text)
+    with pytest.raises(ConfigError) as caught:
+        load_suite("sample", configs)
+    result = str(caught.value)
+    assert result.startswith(f"{configs / 'suites' / 'sample.yaml'}:{words}")
+    assert result.endswith("hint: did you mean models?") == ("log_format" in text)
+
+
+def test_suite_file_outside_of_the_configuration_has_any_name(tmp_path: Path) -> None:
+    file = tmp_path / "draft.yaml"
+    file.write_text("name: sample\nfolder: .\ndialects: [d]\n")
+    assert load_suite(str(file), tmp_path / "configs").name == "sample"
 
 
 def test_unknown_suite_lists_the_known_ones(tmp_path: Path) -> None:
@@ -154,7 +212,7 @@ def test_login_in_a_url_of_data_or_packages_is_refused(tmp_path: Path, line: str
 
 def test_package_of_a_repository_over_ssh_is_accepted(tmp_path: Path) -> None:
     package = "x @ git+ssh://git@host/x.git"
-    configs = _suite(tmp_path, f"name: s\nfolder: .\ndialects: [models/template]\npackages: ['{package}']\n")
+    configs = _suite(tmp_path, f"name: sample\nfolder: .\ndialects: [d]\npackages: ['{package}']\n")
     assert load_suite("sample", configs).packages == (package,)
 
 

@@ -18,12 +18,14 @@ class Some(BaseModel):
     kind: Literal["a", "b"] = "a"
     env: dict[str, str] = {}
     odd: int = 1
+    folder: str = Field(default="/a", pattern=r"^/")
+    code: str = Field(default="a1", pattern=r"^[a-z]\d$")
 
     @field_validator("odd")
     @classmethod
     def _odd(cls, value: int) -> int:
         if value % 2 == 0:
-            raise ValueError("Must be odd")
+            raise ValueError("PATH must be odd")
         return value
 
 
@@ -42,7 +44,9 @@ class Some(BaseModel):
         ("each", "x", ("invalid value", "a list")),
         ("kind", "c", ("invalid value", "'a' or 'b'")),
         ("env", 3, ("invalid value", "keys with values")),
-        ("odd", 2, ("must be odd", "")),
+        ("odd", 2, ("PATH must be odd", "")),
+        ("folder", "x", ("invalid value", "an absolute path")),
+        ("code", "x", ("invalid value", r"text that matches ^[a-z]\d$")),
         ("other", 2, ("unknown key", "")),
     ],
 )

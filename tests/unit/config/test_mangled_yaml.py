@@ -1,4 +1,4 @@
-"""However a configuration file is mangled: it loads, or the error is one line with the file's name."""
+"""However a configuration file is mangled: it loads, or the error is one line with the file's name, and a hint."""
 
 import random
 from collections import Counter
@@ -93,7 +93,10 @@ def judge(text: str, model: type[BaseModel]) -> str:
     except ConfigError as error:
         result = str(error)
         assert result.startswith("lab.yaml:"), result
-        assert "\n" not in result, result
+        message, _, hint = result.partition("\n")
+        assert message, result
+        assert not hint or hint.startswith("  hint: did you mean "), result
+        assert "\n" not in hint, result
         assert "Traceback" not in result
         assert len(result) < 1500
         return "refused"
@@ -111,7 +114,7 @@ def run(count: int, seed: int) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_mangled_files_load_or_are_refused_in_one_line() -> None:
+def test_mangled_files_load_or_are_refused_with_one_message() -> None:
     found = run(400, 3)
     assert min(found["loaded"], found["refused"]) > 20
 

@@ -237,6 +237,7 @@ def test_object_store_is_a_folder_or_a_bucket(settings: Callable[..., Settings],
         ("/srv/store", "not the URL of an object store", "/srv/store"),
         ("file:/srv", "not the URL of an object store", "file:/srv"),
         ("ftp://host/a", "not the URL of an object store", "ftp://host/a"),
+        ("memory://a", "not the URL of an object store", "memory://a"),
     ],
 )
 def test_invalid_object_store_is_refused_without_its_secret(

@@ -23,7 +23,10 @@ from tests.support.compose.local import free_port, process, until
 from tests.support.compose.tls import Certificates, nginx
 from tests.support.programs import need
 
+from tipcflow.github.webhook.delivery import LARGEST_BODY
+
 pytestmark = pytest.mark.process
+EXECUTION = ["/execution/x", "//execution/x", "/%65xecution/x", "/a/../execution/x"]
 
 
 @pytest.fixture
@@ -171,6 +174,8 @@ def test_lost_certificate_of_the_authority_is_not_replaced(certificates: Certifi
         (("worker", "gpu-2"), "no authority; run docker/certificates.sh server"),
         (("server", "a b"), "not a host name or address: a b"),
         (("server", "../x"), "not a host name"),
+        (("server", "2001:db8::1", "main"), "first NAME of server: found the IPv6 address 2001:db8::1, expected"),
+        (("worker", "2001:db8::2"), "first NAME of worker: found the IPv6 address 2001:db8::2, expected"),
         (("server",), "Usage:"),
     ],
 )
@@ -328,6 +333,17 @@ def test_caddy_replaces_forged_headers(certificates: Certificates, caddy: str) -
     assert got["Host"] == caddy.removeprefix("https://")
 
 
+@pytest.mark.parametrize("path", EXECUTION)
+def test_caddy_refuses_the_execution_api(certificates: Certificates, caddy: str, path: str) -> None:
+    with pytest.raises(HTTPError, match="403"):
+        get(certificates, f"{caddy}{path}")
+
+
+def test_nginx_passes_the_largest_delivery(root: Path) -> None:
+    (limit,) = re.findall(r"client_max_body_size (\d+)m;", (root / "docker/nginx.conf").read_text())
+    assert int(limit) << 20 > LARGEST_BODY
+
+
 def get(certificates: Certificates, address: str, *, shown: bool = False, **headers: str) -> dict[str, Any]:
     """The headers that the api-server got, {} if nothing responds."""
     context = ssl.create_default_context(cafile=certificates.files["ca_crt"])
@@ -352,7 +368,7 @@ def test_users_need_no_certificate_and_cannot_forge_their_address(certificates: 
     assert got["Host"] == proxy.removeprefix("https://")
 
 
-@pytest.mark.parametrize("path", ["/execution/x", "//execution/x", "/%65xecution/x", "/a/../execution/x"])
+@pytest.mark.parametrize("path", EXECUTION)
 def test_execution_api_requires_a_certificate(certificates: Certificates, proxy: str, path: str) -> None:
     with pytest.raises(HTTPError, match="403"):
         get(certificates, f"{proxy}{path}")

@@ -173,12 +173,21 @@ def test_only_workers_have_the_signing_key() -> None:
     assert f"--from-file={Path(key).name}=" in page
 
 
+# The requests of `kubectl exec` as (API group, resource, verb): GET for WebSockets, POST for SPDY.
+EXEC_OF_A_POD = {("", "pods", "get"), ("", "pods/exec", "get"), ("", "pods/exec", "create")}
+EXEC_OF_A_JOB = {("batch", "jobs", "get"), ("", "pods", "list"), *EXEC_OF_A_POD}
+
+
 def test_workers_may_run_commands_in_pods_of_nodes_only() -> None:
     by_kind = {document["kind"]: document for document in documents("access.yaml")}
-    assert {rule["resources"][0]: rule["verbs"] for rule in by_kind["Role"]["rules"]} == {
-        "pods": ["get"],
-        "pods/exec": ["create", "get"],
+    permitted = {
+        (group, resource, verb)
+        for rule in by_kind["Role"]["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
     }
+    assert permitted == EXEC_OF_A_POD | EXEC_OF_A_JOB
     account = by_kind["RoleBinding"]["subjects"][0]["name"]
     values = documents("values.yaml")[0]
     assert {values[part]["serviceAccount"]["name"] for part in ("workers", "triggerer")} == {account}

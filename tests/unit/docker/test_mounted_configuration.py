@@ -3,8 +3,10 @@
 import configparser
 import errno
 import os
+import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -116,3 +118,39 @@ def test_logins_return_to_the_address_of_this_deployment(
         entrypoint.prepare(left, tmp_path, tmp_path / "none")
         assert f"\nbase_url = {address}\n" in (tmp_path / "airflow.cfg").read_text(), name
         assert not {*entrypoint.ADDRESSES} & left.keys(), name
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("is_mounted", [False, True])
+def test_airflow_reads_percent_encoded_passwords(
+    entrypoint: ModuleType, tmp_path: Path, is_mounted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, url = tmp_path / "secret", "redis://:p%40ss%%@redis:6379/0"
+    secret.mkdir()
+    (secret / "broker").write_text("p%40ss%%")
+    if is_mounted:
+        (tmp_path / "airflow.cfg").write_text("[core]\nexecutor = KubernetesExecutor\n[logging]\nx = 5%%\n")
+    left = {"AIRFLOW_BROKER_URL": "redis://:{BROKER}@redis:6379/0", "AIRFLOW_URL": "https://a.example.com/%7Eci"}
+    if is_mounted:
+        monkeypatch.setattr(entrypoint, "_write", refusing(entrypoint._write, tmp_path / "airflow.cfg"))
+    entrypoint.prepare(left, tmp_path, secret)
+    script = (
+        "from airflow.configuration import conf; "
+        "print(conf.get('celery', 'broker_url'), conf.get('api', 'base_url'))"
+    )
+    env = {"PATH": os.environ["PATH"], "AIRFLOW_HOME": str(tmp_path), **left}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.splitlines()[-1] == f"{url} https://a.example.com/%7Eci"
+
+
+def refusing(write: Callable[[Path, str], None], mounted: Path) -> Callable[[Path, str], None]:
+    """The writer for a file that is a mount point."""
+
+    def refuse(path: Path, text: str) -> None:
+        if path == mounted:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        write(path, text)
+
+    return refuse

@@ -105,6 +105,7 @@ def test_space_is_freed_in_a_full_database(server: Server) -> None:
     server.run(block)
 
 
+@pytest.mark.full
 def test_full_vacuum_shrinks_the_file_of_the_samples(server: Server) -> None:
     with Store.open(server.url) as store:
         run = record_run(store, a_run(created_at=store.now() - 200 * 86_400.0))

@@ -111,6 +111,18 @@ def test_certificate_of_the_main_machine_is_renewed(machines: Machines) -> None:
     assert call.endswith(" up -d --no-deps --force-recreate postgres redis proxy")
 
 
+def test_worker_gets_no_url_with_an_ipv6_address(machines: Machines) -> None:
+    """IPv6 addresses after the first name are for browsers; older certificates have them as the first one."""
+    words = [machines.main / "docker/certificates.sh"]
+    names = machines.main / ".certificates/server.names"
+    subprocess.run([*words, "server", "localhost", "2001:db8::1"], check=True, capture_output=True, timeout=60)
+    assert names.read_text() == "localhost 2001:db8::1\n"
+    names.write_text("2001:db8::1 localhost\n")
+    done = subprocess.run([*words, "worker", "gpu-2"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "server.names: found the IPv6 address 2001:db8::1, expected a host name" in done.stderr
+
+
 def test_worker_gets_a_new_certificate_and_new_secrets(machines: Machines) -> None:
     copy = blocks("Worker", PAGE)[1]
     (renew,) = blocks("Renew a worker", PAGE)

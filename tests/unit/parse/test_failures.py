@@ -101,3 +101,9 @@ def test_the_reason_is_not_lost_among_lines_of_a_training_that_succeeded() -> No
 def test_secrets_in_an_excerpt_are_masked() -> None:
     text = "Traceback (most recent call last):\n  x\nHTTPError: 403 for url: https://ci:hunter2@h/w?X-Amz-Signature=12\n"
     assert error_excerpt(text).splitlines()[-1] == "HTTPError: 403 for url: https://ci:***@h/w?X-Amz-Signature=***"
+
+
+def test_lines_of_a_private_key_are_not_in_an_excerpt() -> None:
+    key = "".join(f"MIIE{number}\n" for number in range(20))
+    assert error_excerpt(f"-----BEGIN PRIVATE KEY-----\n{key}") == "-----BEGIN PRIVATE KEY----- ***"
+    assert "MIIE" not in error_excerpt(f"{key}-----END PRIVATE KEY-----\n")

@@ -171,7 +171,11 @@ class Bench:
             time.sleep(0.05)
 
 
-@pytest.fixture(params=["oldest", "ours"])
+# For tests in CI under both: the others run under the oldest one in `make test-full`.
+BOTH = pytest.mark.parametrize("bench", ["oldest", "ours"], indirect=True)
+
+
+@pytest.fixture(params=[pytest.param("oldest", marks=pytest.mark.full), "ours"])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     """A bench whose runner runs under the oldest supported Python, and one under ours."""
     python = oldest_python() if request.param == "oldest" else sys.executable

@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.expected.golden import assert_golden
 
 from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.domain import Facts, Run, Status
-from tipcflow.report import as_text, certificate, verify
+from tipcflow.report import Basis, as_text, certificate, verify
 from tipcflow.report.canonical import canonical, sha256
+from tipcflow.report.certificate import links
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report"
+BASIS = ("base", "merge_base", "drop", "policy", "policy_sha256")
 FILES = {"v_train/alpha/logs/main.log": "aa" * 32}
 
 
@@ -26,11 +29,12 @@ def made(build: ModuleType, **changes: object) -> dict[str, Any]:
     results = judge(facts, CheckContext(run=build.run()))
     status, reason = verdict(facts, results)
     run: Run = build.run(status=status, reason=reason)
-    return certificate(facts, run, results, files=FILES, versions={"tipcflow": "0.1.0"})
+    basis = Basis(base="main", merge_base="b" * 40, drop=("*/gpu_*",), policy="pr", limits={"min_history": 5})
+    return certificate(facts, run, results, basis=basis, files=FILES, versions={"tipcflow": "0.1.0"})
 
 
 def test_certificate_equals_the_golden_file(build: ModuleType) -> None:
-    assert as_text(made(build)) == (GOLDEN / "certificate.json").read_text()
+    assert_golden(GOLDEN / "certificate.json", as_text(made(build)))
 
 
 def test_certificate_is_valid(build: ModuleType) -> None:
@@ -38,6 +42,23 @@ def test_certificate_is_valid(build: ModuleType) -> None:
     assert verify(read_back, files=FILES) == []
     assert read_back["verdict"]["counts"]["legs"] == {"pass": 2, "not_run": 1}
     assert read_back["reporter"] == "tipcflow-sample"
+
+
+def test_certificate_names_the_basis_of_its_verdict(build: ModuleType) -> None:
+    document = made(build)
+    config = {name: document["config"].pop(name) for name in BASIS}
+    assert config == {
+        "base": "main",
+        "merge_base": "b" * 40,
+        "drop": ["*/gpu_*"],
+        "policy": "pr",
+        "policy_sha256": sha256({"min_history": 5}),
+    }
+    assert verify(document) != []
+    # As an earlier version wrote it.
+    document["links"] = links(document)
+    document["sha256"] = sha256({name: value for name, value in document.items() if name != "sha256"})
+    assert verify(document) == []
 
 
 def test_the_order_of_facts_does_not_matter(build: ModuleType) -> None:

@@ -159,6 +159,8 @@ def test_rows_are_sorted_worst_first_and_grouped() -> None:
     ]  # fmt: skip
     assert (rows[3].about, rows[3].reason) == ("9 steps and legs", "first (0): 0 runs")
     assert sum(row.count for row in rows) == len(results), "nothing is lost"
+    metrics = [result.model_copy(update={"leg": "1", "metric": f"m{n}"}) for n, result in enumerate(alike)]
+    assert [row.about for row in verdict_rows(metrics)] == ["s 1"]
 
 
 def test_every_planned_step_and_leg_has_a_row(build: ModuleType) -> None:

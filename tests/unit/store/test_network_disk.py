@@ -45,6 +45,22 @@ def test_sqlite_on_a_shared_file_system_is_refused(tmp_path: Path, monkeypatch: 
         make_engine(f"sqlite:///{tmp_path / 'x.db'}")
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_symbolic_link_to_a_shared_file_system_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    shared = tmp_path / "shared" / "x.db"
+    shared.parent.mkdir()
+    if exists:
+        shared.touch()
+    (tmp_path / "x.db").symlink_to(shared)
+    (tmp_path / "mounts").write_text(f"tmpfs / tmpfs rw 0 0\nserver:/x {shared.parent.resolve()} nfs4 rw 0 0\n")
+    found = engine.file_system
+    monkeypatch.setattr(engine, "file_system", lambda path: found(path, tmp_path / "mounts"))
+    with pytest.raises(ConfigError, match="found 'nfs4'"):
+        make_engine(f"sqlite:///{tmp_path / 'x.db'}")
+
+
 SHARED = ["nfs4", "cifs", "lustre", "fuse.sshfs", "fuse.ceph-fuse", "fuse.juicefs", "fuse.s3fs", "9p", "virtiofs"]
 
 

@@ -226,7 +226,8 @@ def make_tree(folder: Path) -> None:
     (folder / "tools").mkdir()
     for name in ("test.sh", "quarantine.py"):
         shutil.copy(ROOT / "tools" / name, folder / "tools")
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\nmarkers = full: slow\n")
+    markers = "markers =\n  full: slow\n  quiet: speeds\n"
+    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --import-mode=importlib\n{markers}")
     names = (
         "dag/test_d",
         "ui/test_u",
@@ -249,6 +250,31 @@ def make_tree(folder: Path) -> None:
     (folder / "tests/unit/plan/test_p.py").write_text(FLAKY)
 
 
+def run_lanes(folder: Path, *options: str, has_namespaces: bool) -> subprocess.CompletedProcess[str]:
+    """tools/test.sh of a repository of make_tree."""
+    return subprocess.run(
+        [folder / "tools/test.sh", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_ADDOPTS": "",
+            "HAS_NAMESPACES": "yes" if has_namespaces else "",
+        },
+    )
+
+
+def lane_results(output: str) -> list[str]:
+    """Summaries of all lanes, without their durations."""
+    lines = output.splitlines()
+    part = lines[lines.index("---- lanes, before reruns") + 1 : lines.index("---- verdict") - 1]
+    return [re.sub(r" in .*:", " in", line) for line in part]
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("entry", ["test_flaky", "test_steady"])
 def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
@@ -260,20 +286,7 @@ def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
     today = datetime.datetime.now(tz=datetime.UTC).date()
     text = f'[[test]]\nid = "tests/unit/plan/test_p.py::{entry}"\nreason = "to be fixed"\nsince = {today}\n'
     (tmp_path / "tests/quarantine.toml").write_text(text)
-    done = subprocess.run(
-        [tmp_path / "tools/test.sh"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTEST_ADDOPTS": "",
-            "HAS_NAMESPACES": "yes" if has_namespaces else "",
-        },
-    )
+    done = run_lanes(tmp_path, has_namespaces=has_namespaces)
     code = 0 if entry == "test_flaky" else 1
     assert done.returncode == code, done.stdout + done.stderr
     word = "in" if code == 0 else "not in"
@@ -281,8 +294,7 @@ def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
     end = ["", "---- verdict", line, "    assert not True", "", f"---- exit {code}"]
     lines = done.stdout.splitlines()
     assert lines[-6:] == end
-    start = lines.index("---- lanes, before reruns")
-    assert [re.sub(r" in .*:", " in", line) for line in lines[start + 1 : -6]] == [
+    assert lane_results(done.stdout) == [
         "4 passed in airflow",
         "2 passed in nodes",
         "1 passed in faults",
@@ -290,4 +302,40 @@ def test_a_flaky_test_is_rerun_by_make_test(tmp_path: Path, entry: str) -> None:
         "1 passed in remote",
         "1 passed in liars",
         "2 passed in demo",
+    ]
+
+
+# The quiet test sees what the slowest test of the other lanes leaves when it ends.
+SLOW = """import time
+from pathlib import Path
+
+
+def test_slow():
+    time.sleep(3)
+    Path("ended").touch()
+"""
+QUIET = """from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.full
+@pytest.mark.quiet
+def test_quiet():
+    assert Path("ended").exists()
+"""
+
+
+@pytest.mark.process
+def test_quiet_tests_run_after_the_other_lanes(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    (tmp_path / "tests/unit/plan/test_p.py").write_text(SLOW)
+    (tmp_path / "tests/e2e/liars/test_q.py").write_text(QUIET)
+    (tmp_path / "tests/quarantine.toml").write_text("")
+    done = run_lanes(tmp_path, "--full", has_namespaces=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lane_results(done.stdout)[-3:] == [
+        "1 passed, 1 deselected in liars",
+        "2 passed in demo",
+        "1 passed, 9 deselected in quiet",
     ]

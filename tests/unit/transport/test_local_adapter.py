@@ -108,6 +108,26 @@ def test_ended_allocation_is_a_lost_node(programs: Path, output: str, words: str
     assert not caught.value.passing
 
 
+@pytest.mark.parametrize(
+    ("down", "node_of_error", "words"),
+    [
+        ("echo n2; echo n2", "n2", "allocation has ended because node n2 failed: Slurm job 7"),
+        ("echo n3; echo n2", "n2", "allocation has ended because nodes n2, n3 failed: Slurm job 7"),
+        ("echo n2; echo n1", "n1", "allocation has ended: Slurm job 7"),
+        ("true", "n1", "allocation has ended: Slurm job 7"),
+        ("echo n2; exit 1", "n1", "allocation has ended: Slurm job 7"),
+    ],
+)
+def test_allocation_ended_by_another_node_names_its_failure(
+    programs: Path, down: str, node_of_error: str, words: str
+) -> None:
+    write(programs / "squeue", "#!/bin/sh\necho '7|NODE_FAIL|NodeDown|N/A|N/A|n[1-3]|tipc'\n")
+    write(programs / "sinfo", f'#!/bin/sh\n[ "$3" = "--nodes=n[1-3]" ] || exit 9\n{down}\n')
+    with pytest.raises(InfraError, match=f"{words} \\(NODE_FAIL, NodeDown\\)") as caught:
+        connect(node())
+    assert caught.value.node == node_of_error
+
+
 def test_controller_that_does_not_respond_ends_no_allocation(programs: Path) -> None:
     write(
         programs / "squeue",

@@ -11,7 +11,7 @@ from tipcflow.check.baseline.small_part import negligible_reason
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import passed, printed_units, records, repeats_of
 from tipcflow.config.policy import MetricRule, Policy
-from tipcflow.domain import CheckResult, Facts, MetricKey, Status, StepKind, numbers_of
+from tipcflow.domain import CheckResult, Facts, LegKey, MetricKey, Status, StepKind, numbers_of
 from tipcflow.domain.keys import ALL, SLOWEST
 from tipcflow.domain.numbers.measured import ValueKey
 from tipcflow.domain.numbers.metrics import Scope, by_iteration, is_loss, objective, scope_of, training_speed
@@ -43,7 +43,7 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     steps and legs are not compared, because their work differs from that of the baseline. Slowdowns
     explained by a slow node (`node_health`) are excluded. Data preparation is not evaluated.
     """
-    excuses, units = attribution_of(facts, context), printed_units(facts)
+    excuses, units = attribution_of(facts, context), printed_units(facts, context.prints.accuracy)
     numbers = numbers_of(sample for sample in facts.measurements if passed(facts, sample.step, sample.leg))
     ranked = {key.of(key.plain_metric) for key in numbers if key.rank is not None}
     results: dict[tuple[str, MetricKey], list[CheckResult]] = {}
@@ -117,7 +117,7 @@ def _worst(results: list[CheckResult]) -> CheckResult:
         return (
             result.status.severity,
             not result.measured.is_of_slowest,
-            float(result.values.get(ValueKey.RATIO, result.values[ValueKey.VALUE])),
+            float(result.values[ValueKey.RATIO if ValueKey.RATIO in result.values else ValueKey.VALUE]),
         )
 
     worst = max(results, key=bad)
@@ -150,6 +150,8 @@ def _judged(
         comparison.better = "lower"
     if key.rank is not None:
         comparison.values[ValueKey.RANK] = key.rank
+    if lapsed := context.lapsed_reason(LegKey(key.step, key.leg)):
+        comparison.lapsed, comparison.values[ValueKey.SEARCHED] = lapsed, context.searched
     status, reason = comparison.judge()
     if key.metric.endswith(SLOWEST):
         comparison.values[ValueKey.SLOWEST] = True

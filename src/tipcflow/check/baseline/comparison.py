@@ -63,6 +63,7 @@ class BaselineComparison:
         values: numbers for the check result; includes `confirm` while a confirm run is requested.
         better, unit: override the metric's definition.
         level: of `past`; computed by the policy unless given.
+        lapsed: why there are few earlier runs although older ones exist; '' if none do.
     """
 
     name: str
@@ -75,6 +76,7 @@ class BaselineComparison:
     better: Better | None = None
     unit: str | None = None
     level: Level | None = None
+    lapsed: str = ""
     _level: Level = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,11 +140,14 @@ class BaselineComparison:
         }
         if self._no_measurement():
             return Status.FAILED, f"{self.now} is not a measurement: {self.definition.name} is above 0"
+        lapsed = f"; {self.lapsed}" if self.lapsed else ""
         if not past:
-            return Status.INSUFFICIENT_DATA, f"{self.now}; 0 of {needed} earlier runs"
+            return Status.INSUFFICIENT_DATA, f"{self.now}; 0 of {needed} earlier runs for a comparison{lapsed}"
         if len(past) < needed:
             ratio = f"{self.value / past[-1]:.3f} x the last run" if past[-1] else "previous value was 0"
-            return Status.INSUFFICIENT_DATA, f"{self.now}, {ratio}; {len(past)} of {needed} earlier runs"
+            ratio = "same as the last run" if self.value == past[-1] else ratio
+            known = f"{len(past)} of {needed} earlier runs for a comparison"
+            return Status.INSUFFICIENT_DATA, f"{self.now}, {ratio}; {known}{lapsed}"
         level, base = self._level, self.base
         self.values[ValueKey.N] = len(level.runs)
         if base == 0:

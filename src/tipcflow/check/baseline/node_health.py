@@ -119,10 +119,13 @@ def _answer(facts: Facts, health: Health, context: CheckContext) -> tuple[Status
     needed = context.policy.min_history
     if not health.probes:
         if len(context.history) < needed:
-            return Status.INSUFFICIENT_DATA, f"{len(context.history)} of {needed} earlier runs"
+            return Status.INSUFFICIENT_DATA, f"{len(context.history)} of {needed} earlier runs for a comparison"
         had = max((len(past) for probes in context.probes.values() for past in probes.values()), default=0)
         if had < needed:
-            return Status.INSUFFICIENT_DATA, f"{had} of {needed} earlier runs with probes of these nodes"
+            return (
+                Status.INSUFFICIENT_DATA,
+                f"{had} of {needed} earlier runs with probes of these nodes for a comparison",
+            )
         return Status.INSUFFICIENT_DATA, "the node runner's probes of this run are missing"
     slow = sorted(node for node, steps in health.probes.items() if any(entry.slow for entry in steps.values()))
     if slow:

@@ -30,7 +30,7 @@ def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
     if not context.pins:
         return []
     excuses, numbers = attribution_of(facts, context), numbers_of(facts.measurements)
-    units = printed_units(facts)
+    units = printed_units(facts, context.prints.accuracy)
     # A confirm run only does what is suspected.
     partial = context.run is not None and context.run.trigger == CONFIRM
     return [

@@ -1,6 +1,6 @@
 """Expected, found and missing evidence of a run.
 
-Public: `__all__`, `expected`.
+Public: `__all__`, `expected`, `result`.
 """
 
 from tipcflow.check.evidence.expected import expected

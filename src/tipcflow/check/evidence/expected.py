@@ -10,6 +10,7 @@ from tipcflow.domain import (
     EvidenceKey,
     Expectation,
     Leg,
+    LegKey,
     PastRun,
     Plan,
     Source,
@@ -37,12 +38,12 @@ def expected(
     """
     pieces: dict[EvidenceKey, Expectation] = {}
     benchmark = ModeName.parse(plan.mode).mode == BENCHMARK
-    usual = _always(history, min_history)
+    usual = _Usual(history, min_history)
     for step in plan.steps:
         if step.not_run or step.kind is StepKind.PREPARE:
             continue
         planned = _of_plan(step, prints, benchmark=benchmark)
-        for piece in (*planned, *_of_history(step, prints, usual, min_history)):
+        for piece in (*planned, *_of_history(step, prints, usual)):
             # The history of a piece of evidence is more specific than that of its peers.
             if piece.key not in pieces or pieces[piece.key].source is Source.PEERS:
                 pieces[piece.key] = piece
@@ -105,15 +106,13 @@ def _of_leg(step: Step, leg: Leg) -> Iterable[Expectation]:
         )
 
 
-def _of_history(step: Step, prints: Prints, usual: frozenset[EvidenceKey], runs: int) -> Iterable[Expectation]:
+def _of_history(step: Step, prints: Prints, usual: "_Usual") -> Iterable[Expectation]:
     legs = {"", *(leg.id for leg in step.legs if not leg.not_run)}
-    for key in sorted(usual):
-        if (
-            key.step != without_repeat(step.id)
-            or key.leg not in legs
-            or matches_any(key.what, prints.may_be_missing)
-            or key.what.endswith(SLOWEST)
-        ):
+    keys = {
+        key: because for leg in legs for key, because in usual.of(LegKey(without_repeat(step.id), leg)).items()
+    }
+    for key, because in sorted(keys.items()):
+        if matches_any(key.what, prints.may_be_missing) or key.what.endswith(SLOWEST):
             continue
         rank = int(key.what) if key.kind in _OF_RANKS else -1
         verb = "proves" if key.kind == Evidence.PROOF else "has"
@@ -126,12 +125,24 @@ def _of_history(step: Step, prints: Prints, usual: frozenset[EvidenceKey], runs:
                 node=node_of(step, rank) if rank >= 0 else "",
                 metric="" if rank >= 0 else key.what,
                 source=Source.HISTORY,
-                because=f"each of the last {runs} accepted runs {verb} it",
+                because=f"{because} {verb} it",
             )
 
 
-def _always(history: Sequence[PastRun], min_history: int) -> frozenset[EvidenceKey]:
-    last = history[-min_history:]
-    if len(last) < min_history:
-        return frozenset()
-    return frozenset.intersection(*(known_of(past) for past in last))
+class _Usual:
+    """The evidence that each of the last accepted runs with a step or leg had."""
+
+    def __init__(self, history: Sequence[PastRun], runs: int) -> None:
+        self.history, self.runs = history, runs
+        self.known = [known_of(past) for past in history]
+
+    def of(self, part: LegKey) -> dict[EvidenceKey, str]:
+        """Return evidence of a step or leg -> which runs have it, as text; empty with too few runs."""
+        last = [at for at, past in enumerate(self.history) if past.counts_for(part)][-self.runs :]
+        if len(last) < self.runs:
+            return {}
+        common = frozenset.intersection(*(self.known[at] for at in last))
+        skipped = last[0] != len(self.history) - self.runs
+        which = f" with this {'leg' if part.leg else 'step'}" if skipped else ""
+        because = f"each of the last {self.runs} accepted runs{which}"
+        return {key: because for key in common if (key.step, key.leg) == (part.step, part.leg)}

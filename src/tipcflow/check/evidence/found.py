@@ -19,12 +19,19 @@ from tipcflow.domain import (
     StepKind,
     last_attempts,
     numbers_of,
+    plain_metric,
     without_repeat,
 )
 from tipcflow.domain.keys import SLOWEST
+from tipcflow.domain.numbers.metrics import PROBES
 
 # Measured by the node runner: a missing value is not evidence about the model.
-_OURS = frozenset({"peak_rss", "peak_gpu", "wall_time"})
+_OF_RUNNER = frozenset({"peak_rss", "peak_gpu", "wall_time", *PROBES})
+
+
+def is_of_runner(metric: str) -> bool:
+    """Whether the node runner measures a metric (named as in `numbers_of`), and not the suite."""
+    return plain_metric(metric) in _OF_RUNNER
 
 
 def found_in(facts: Facts, prints: Prints) -> frozenset[EvidenceKey]:
@@ -79,10 +86,13 @@ def evaluated(facts: Facts, step: Step) -> bool:
 
 
 def known_of(past: PastRun) -> frozenset[EvidenceKey]:
-    """What an earlier run has proven; of a run from before evidence was stored, what its metric values prove."""
-    if past.found:
-        return frozenset(past.found)
+    """What an earlier run has proven; of a run from before evidence was stored, what its metric values prove.
+
+    Evidence has the metrics of the node runner only since they are expected; until then the values prove them.
+    """
     keys = set(_metrics(past.medians))
+    if past.found:
+        return frozenset(past.found) | {key for key in keys if is_of_runner(key.what)}
     for key in past.losses:
         if key.curve.rank >= 0:
             step, rank = without_repeat(key.step), str(key.curve.rank)
@@ -106,7 +116,7 @@ def _metrics(numbers: Mapping[MetricKey, float]) -> frozenset[EvidenceKey]:
         name = key.plain_metric
         if key.metric.endswith(SLOWEST):
             continue  # depends on the number of samples
-        if name not in _OURS and math.isfinite(value) and not (name == "inference_time" and value <= 0):
+        if math.isfinite(value) and not (name == "inference_time" and value <= 0):
             keys.add(EvidenceKey(Evidence.METRIC, key.step, key.leg, key.metric))
     return frozenset(keys)
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tipcflow.check.evidence.found import evaluated, found_in, of_leg, ranks_with
+from tipcflow.check.evidence.found import evaluated, found_in, is_of_runner, of_leg, ranks_with
 from tipcflow.check.evidence.length import short_logs
 from tipcflow.check.evidence.predictors import contradiction, is_class_only, predictor_runs, unobserved
 from tipcflow.check.evidence.reports import report_defect
+from tipcflow.check.evidence.sampled import unmeasured
 from tipcflow.check.select import leg_key, loss_names, passed, records
 from tipcflow.config.suite import Prints
 from tipcflow.domain import Evidence, EvidenceKey, Expectation, Facts, OutputFile, Source, Status, Step
@@ -27,7 +28,8 @@ class Missing:
     Attributes:
         what: what is missing, as text, without the step.
         status: `failed` if the model's code should have produced it, `infra_failure` if tipcflow lost it,
-            `unconfirmed` if it is unknown whether what is printed was computed.
+            `unconfirmed` if it is unknown whether what is printed was computed, `insufficient_data` if the job may
+            have ended before it was measured.
     """
 
     piece: Expectation
@@ -47,6 +49,10 @@ def missing_in(facts: Facts, pieces: Sequence[Expectation], prints: Prints) -> l
     for piece in pieces:
         step = steps[piece.step]
         if not passed(facts, piece.step, "") or not passed(facts, piece.step, piece.leg):
+            continue
+        if piece.kind is Evidence.METRIC and is_of_runner(piece.metric):
+            if lost := unmeasured(facts, step, piece, evidence):
+                missing.append(Missing(piece, lost[1], lost[0]))
             continue
         logged = piece.kind is not Evidence.FILES
         gaps = list(_missing(facts, step, piece, prints, evidence))

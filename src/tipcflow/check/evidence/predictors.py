@@ -61,19 +61,20 @@ def unobserved(facts: Facts, step: Step, leg: str) -> tuple[Status, str] | None:
     interpreter that does not load the probe may have computed what is printed: `unconfirmed`.
     """
     own = records(facts, step.id, leg)
-    described = any(
-        key.is_result or is_class_only(scores)
-        for key, scores in facts.predictions.get(leg_key(step, leg), {}).items()
-    )
+    predictions = facts.predictions.get(leg_key(step, leg), {})
+    described = [key for key, scores in predictions.items() if key.is_result or is_class_only(scores)]
     reports = _reports(facts, step, leg)
     if not described or not own or not all(record.probed for record in own):
         return None
     paddle = all("paddle" in fact.frameworks for fact in facts.node_facts if fact.node in step.nodes)
     if not paddle or any(report.notes for report in reports) or predictor_runs(facts, step, leg):
         return None
+    suite_file = f"configs/suites/{facts.plan.suite}.yaml"
+    results = f"the leg's log has results (predictions in {suite_file}), such as of {min(described).source}"
     if any(report.predictors for report in reports):
-        return Status.FAILED, "the log names results, but the framework probe observed a predictor that never ran"
-    return Status.UNCONFIRMED, "the log names results, but the framework probe observed no predictor"
+        return Status.FAILED, f"{results}, but its paddle.inference predictor was never run (framework probe)"
+    unused = "no process of the leg used a paddle.inference predictor (framework probe)"
+    return Status.UNCONFIRMED, f"{results}, but {unused}"
 
 
 def _printed(facts: Facts, step: Step, leg: str) -> dict[PredictionKey, tuple[float, ...]]:

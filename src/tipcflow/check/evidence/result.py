@@ -7,19 +7,23 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.expected import expected
 from tipcflow.check.evidence.found import found_in
 from tipcflow.check.evidence.missing import Missing, missing_in
+from tipcflow.check.evidence.suite_keys import inference_hint
 from tipcflow.check.select import matches_any, passed
 from tipcflow.domain import CheckResult, Evidence, EvidenceKey, Expectation, Facts, Source, Status
 from tipcflow.domain.keys import SLOWEST
-from tipcflow.domain.numbers.units import first_names
+from tipcflow.domain.numbers.units import counted, first_names
 
 NAME = "ran.evidence"
 _SHOWN = 4
 
 
 def ran_evidence(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """Per step that passed and lacks evidence one `failed` (the model's code should have left it), `infra_failure`
-    (we lost it) or `unconfirmed` (it is printed, and nothing was observed that computed it), which names each
-    missing piece; otherwise one `pass` for the run."""
+    """Per step that passed and lacks evidence one result, which names each missing piece; one `pass` for the run
+    without a result, or with `insufficient_data` only.
+
+    `failed`: the model's code should have left it. `infra_failure`: we lost it. `unconfirmed`: it is printed, and
+    nothing was observed that computed it. `insufficient_data`: the job was too short for the node runner.
+    """
     pieces = pieces_of(facts, context)
     missing = missing_in(facts, pieces, context.prints)
     judged = [
@@ -34,16 +38,28 @@ def ran_evidence(facts: Facts, context: CheckContext) -> list[CheckResult]:
         gaps = [gap for gap in missing if (gap.piece.step, gap.status) == (step, status)]
         values = {"expected": len(judged), "missing": [str(gap.piece.key) for gap in gaps]}
         reason = first_names([_named(gap) for gap in gaps], _SHOWN)
+        if status is Status.FAILED and any(gap.piece.kind is Evidence.REPORT for gap in gaps):
+            reason += inference_hint(facts, context)
         results.append(CheckResult(check=NAME, status=status, reason=reason, step=step, values=values))
-    if results:
+    if any(result.status is not Status.INSUFFICIENT_DATA for result in results):
         return results
     if not judged:
         reason = "no step with required evidence passed"
         return [CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason)]
-    needed = [piece for piece in judged if piece.source is not Source.PEERS]
+    absent = {gap.piece.key for gap in missing}
+    needed = [piece for piece in judged if piece.source is not Source.PEERS and piece.key not in absent]
     history = sum(piece.source is Source.HISTORY for piece in needed)
-    reason = f"all {len(needed)} expected items found ({history} required by history)"
-    return [CheckResult(check=NAME, status=Status.PASS, reason=reason, values={"expected": len(needed)})]
+    because = f", {history} of them because earlier runs have them" if history else ""
+    reason = f"all expected evidence was found ({counted(len(needed), 'piece')}{because}){_lapsed(context)}"
+    return [*results, CheckResult(check=NAME, status=Status.PASS, reason=reason, values={"expected": len(needed)})]
+
+
+def _lapsed(context: CheckContext) -> str:
+    """The legs whose earlier evidence is too old to be required, as the end of a reason."""
+    legs = [f"{part}: {context.lapsed_reason(part)}" for part in sorted(context.lapsed) if part.leg]
+    return "".join(f"; {text}" for text in legs[:1]) + (
+        f"; {counted(len(legs) - 1, 'more leg')}" if legs[1:] else ""
+    )
 
 
 def pieces_of(facts: Facts, context: CheckContext) -> tuple[Expectation, ...]:
@@ -68,8 +84,8 @@ def evidence_section(
     facts: Facts, context: CheckContext, proven: Collection[EvidenceKey] = ()
 ) -> list[dict[str, Any]]:
     """Expected against found, piece by piece, for the certificate: `state` is `found`, `missing` (`failed`),
-    `lost` (`infra_failure`), `unproven` (`unconfirmed`), `not needed` (no peer has it) or `not judged` (the step
-    or leg did not pass).
+    `lost` (`infra_failure`), `unproven` (`unconfirmed`), `not sampled` (`insufficient_data`), `not needed` (no
+    peer has it) or `not judged` (the step or leg did not pass).
 
     Args:
         proven: the run's proofs (`proven_by`).
@@ -89,7 +105,12 @@ def _entry(
     if not (passed(facts, piece.step, "") and passed(facts, piece.step, piece.leg)):
         state = "not judged"
     elif missing:
-        states = {Status.FAILED: "missing", Status.UNCONFIRMED: "unproven", Status.INFRA_FAILURE: "lost"}
+        states = {
+            Status.FAILED: "missing",
+            Status.UNCONFIRMED: "unproven",
+            Status.INFRA_FAILURE: "lost",
+            Status.INSUFFICIENT_DATA: "not sampled",
+        }
         state = next(name for status, name in states.items() if any(gap.status is status for gap in missing))
     elif piece.kind is Evidence.PROOF and piece.key.without_repeat() not in evidence:
         state = "unproven"

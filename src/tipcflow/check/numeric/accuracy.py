@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import format_number, training_steps
+from tipcflow.check.select import SHARES, format_amount, format_number, training_steps
 from tipcflow.config.references import Reference
 from tipcflow.domain import (
     CheckResult,
@@ -26,9 +26,6 @@ from tipcflow.params.modes import BENCHMARK
 from tipcflow.parse import metric
 
 NAME = "accuracy.final"
-# Metrics that are shares of one, or per cent.
-_SHARES = frozenset({"top1", "top5", "acc", "auc", "mIoU", "Kappa", "Dice", "Auc_roc", "mAP", "AP", "AP50"})
-_SHARES |= {"AP75", "bbox_map", "precision", "recall", "hmean", "norm_edit_dis", "recall1", "recall5"}
 
 
 def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
@@ -128,7 +125,7 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
             return result(Status.INSUFFICIENT_DATA, unmeasured)
         limit = f"{format_number(target.target)} ± {format_number(target.tolerance)}"
         return result(Status.FAILED, f"{unmeasured}, which has the target {limit}; the training passed")
-    declared = context.prints.accuracy if target.metric in _SHARES else ""
+    declared = context.prints.accuracy if target.metric in SHARES else ""
     beyond = _beyond(last, declared, facts)
     if beyond is not None:
         limit = f"the suite file declares prints.accuracy {declared!r}: at most {100 if declared == '%' else 1}"
@@ -140,8 +137,9 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
     if not math.isfinite(value):
         return result(Status.FAILED, f"{target.metric} is {value}")
     better = value - target.target if metric(target.metric).better != "lower" else target.target - value
-    limits = f"{format_number(target.target)} ± {format_number(target.tolerance)}"
-    shown = f"{target.metric} {format_number(value)}, target {limits}"
+    unit = "%" if target.unit == "%" else ""
+    limits = f"{format_number(target.target)} ± {format_amount(target.tolerance, unit)}"
+    shown = f"{target.metric} {_converted(value, last.value, target.unit)}, target {limits}"
     # A value exactly at the limit passes, whatever the last bit of the subtraction.
     if better < -target.tolerance - 1e-9:
         values[ValueKey.CODE] = ReasonCode.BEYOND_TARGET
@@ -150,11 +148,22 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
         if not declared and _may_be_per_cent(last, target.unit, facts):
             values[ValueKey.CODE] = ReasonCode.AMBIGUOUS_UNIT
             printed = format_number(last.value)
-            both = f"{printed} is {format_number(value)} % as a share and {printed} % as per cent"
-            hint = 'the log prints no unit; a target with unit "1" marks it as a share'
+            both = f"{printed} is {format_number(value)} % as a fraction and {printed} % as a percentage"
+            hint = 'the log prints no unit; a target with unit "1" marks it as a fraction'
             return result(Status.UNCONFIRMED, f"{target.metric} {both}: {hint}")
         return result(Status.IMPROVEMENT, f"{shown}: suspiciously high: review before accepting")
     return result(Status.PASS, shown)
+
+
+def _converted(value: float, logged: float, unit: str) -> str:
+    """A value in the unit of its target, with the logged value where the log has the other unit."""
+    own, other = ("%", "") if unit == "%" else ("", "%")
+    shown = format_amount(value, own)
+    return (
+        shown
+        if value == logged or not math.isfinite(value)
+        else f"{shown} ({format_amount(logged, other)} in the log)"
+    )
 
 
 def _last_evaluation(facts: Facts, name: str, variant: str) -> Measurement | None:
@@ -214,7 +223,7 @@ def _in_unit(evaluation: Measurement, unit: str, facts: Facts, declared: str) ->
 
 
 def _beyond_one(evaluation: Measurement, facts: Facts) -> bool:
-    """Whether the run printed a value of the metric that is not a share of one: then all of them are per cent."""
+    """Whether the run printed a value of the metric that is not a fraction: then all of them are percentages."""
     if metric(evaluation.metric).better != "higher":
         return False
     alike = (
@@ -226,5 +235,5 @@ def _beyond_one(evaluation: Measurement, facts: Facts) -> bool:
 
 
 def _may_be_per_cent(evaluation: Measurement, unit: str, facts: Facts) -> bool:
-    """Whether a number without a unit, compared with per cent, may be either a share or per cent."""
+    """Whether a number without a unit, compared with a percentage, may be either a fraction or a percentage."""
     return unit == "%" and not evaluation.unit and not _beyond_one(evaluation, facts)

@@ -17,6 +17,10 @@ from tipcflow.domain.quarantine.signature import ReasonCode
 NAME = "loss.reproducible"
 # `floor` compares with the policy's floor, because too few trainings are known to learn from.
 Rule = Literal["exact", "tolerance", "learned", "floor"]
+# What differs between runs -> its name in reasons.
+_SHOWN = {"suite": "the code of the suite"}
+# Number of characters of a hash.
+_SHA256 = 64
 
 
 def loss_reproducible(facts: Facts, context: CheckContext) -> list[CheckResult]:
@@ -78,8 +82,8 @@ def _with_past(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
             if len(trainings) >= context.policy.min_history:
                 return _learned(facts, step, context, curves, trainings)
         last, changed = context.history[-1], differences[-1]
-        phrase = " and ".join(f"{name} {how}" for name, how in changed.items())
-        reason = f"no earlier run is the same; the last one, {last.run}, has another {phrase}"
+        phrase = " and ".join(f"{_SHOWN.get(name, name)} changed ({how})" for name, how in changed.items())
+        reason = f"no comparable run: {phrase} since {last.run}"
         return _result(step, context, Status.INSUFFICIENT_DATA, reason, differs=sorted(changed))
     trainings = _known(equal, step, curves)
     if not trainings:
@@ -120,14 +124,13 @@ def _differences(facts: Facts, past: PastRun, context: CheckContext) -> dict[str
     earlier = (past.seed, past.framework, past.suite_sha256)
     names = ("seed", "framework", "suite")
     return {
-        name: f"({_short(b)}, not {_short(a)})"
-        for name, a, b in zip(names, current, earlier, strict=True)
-        if a != b
+        name: f"{_short(b)} -> {_short(a)}" for name, a, b in zip(names, current, earlier, strict=True) if a != b
     }
 
 
 def _short(value: object) -> str:
-    return str(value)[:24] or "unknown"
+    text = str(value)
+    return text[:12] if len(text) == _SHA256 else text[:24] or "unknown"
 
 
 def _with_twin(facts: Facts, first: Step, repeat: Step, context: CheckContext) -> CheckResult:

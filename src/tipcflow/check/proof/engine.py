@@ -2,6 +2,7 @@
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.predictors import predictor_runs, predictor_settings
+from tipcflow.check.evidence.suite_keys import inference_hint
 from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.suite import Prints
 from tipcflow.domain import CheckResult, Facts, Leg, Status, Step
@@ -18,16 +19,16 @@ def ran_engine(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """Per inference step one result for the legs that ran as declared, one for those that leave settings open; one
     `failed` for each leg that ran otherwise, or that printed nothing at all: exit code 0 proves no inference. A
     log that was not fetched to its end proves neither."""
-    return [result for step in inference_steps(facts) for result in _judged(facts, step, context.prints)]
+    return [result for step in inference_steps(facts) for result in _judged(facts, step, context)]
 
 
-def _judged(facts: Facts, step: Step, prints: Prints) -> list[CheckResult]:
+def _judged(facts: Facts, step: Step, context: CheckContext) -> list[CheckResult]:
     results, good, open_questions = [], [], []
     for leg in step.legs:
         if facts.leg_status.get(leg_key(step, leg.id)) is not Status.PASS:
             continue
-        if not _proven(facts, step, leg.id, prints):
-            status, reason = _without_evidence(facts, step)
+        if not _proven(facts, step, leg.id, context.prints):
+            status, reason = _without_evidence(facts, step, context)
             reason = f"leg {leg.id}: {reason}"
             results.append(CheckResult(check=NAME, status=status, reason=reason, step=step.id, leg=leg.id))
             continue
@@ -65,7 +66,7 @@ def _judged(facts: Facts, step: Step, prints: Prints) -> list[CheckResult]:
     return results
 
 
-def _without_evidence(facts: Facts, step: Step) -> tuple[Status, str]:
+def _without_evidence(facts: Facts, step: Step, context: CheckContext) -> tuple[Status, str]:
     """Status and reason of a leg that passed and whose log shows nothing.
 
     A log that was not fetched to its end proves nothing either way. Of a lost node, even the note of what was not
@@ -77,7 +78,7 @@ def _without_evidence(facts: Facts, step: Step) -> tuple[Status, str]:
     ended = facts.step_status.get(step.id)
     if ended in (Status.INFRA_FAILURE, Status.CANCELLED):
         return Status.INSUFFICIENT_DATA, f"{nothing}; the step ended as {ended.value}, its log may not be complete"
-    return Status.FAILED, nothing
+    return Status.FAILED, nothing + inference_hint(facts, context)
 
 
 def actual_settings(facts: Facts, step: Step, leg: str) -> dict[str, str]:

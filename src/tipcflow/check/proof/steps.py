@@ -13,31 +13,48 @@ EXECUTED = frozenset({Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Statu
 
 _WRONG = frozenset({Status.FAILED, Status.INFRA_FAILURE, Status.CANCELLED})
 
+# What a status means of a training step that did not succeed.
+_UNTRAINED = {
+    Status.FAILED: "failed",
+    Status.INFRA_FAILURE: "had an infra_failure",
+    Status.CANCELLED: "was cancelled",
+    Status.NOT_RUN: "was not run",
+    Status.PASS: "logged no iteration",
+}
+
 
 def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result for the whole run: `failed` for missing, unproven or unexplained work, or when nothing ran."""
     unproven = [text for step in facts.plan.steps for text in _unproven(facts, step)]
     states = list(_states(facts).values())
     counts = {status.value: states.count(status) for status in Status if status in states}
-    shown = ", ".join(f"{count} {word}" for word, count in counts.items())
+    listed = ", ".join(f"{count} {word}" for word, count in counts.items())
+    shown = f"steps and legs: {listed}" if listed else "nothing was planned"
     if unproven:
         return [_result(Status.FAILED, f"{first_names(unproven)} ({shown})", counts)]
     untrained = [step.id for step in training_steps(facts) if not trained(facts, step)]
     if not executed_steps(facts):
-        status = _status_of(states)
-        what = f"did not train: {first_names(untrained)}" if untrained else "no planned step was executed"
-        return [_result(status, f"{what} ({shown or 'nothing was planned'})", counts, summary=bool(untrained))]
+        what = _no_success(facts, untrained) if untrained else "no planned step was executed"
+        return [_result(_status_of(states), f"{what} ({shown})", counts, summary=bool(untrained))]
     if facts.plan.trains and (untrained or not training_steps(facts)):
         status = _status_of([facts.step_status.get(step) or Status.BLOCKED for step in untrained])
-        what = f"did not train: {first_names(untrained) or 'no training step'} ({shown})"
-        return [_result(status, what, counts, summary=True)]
+        return [_result(status, f"{_no_success(facts, untrained)} ({shown})", counts, summary=True)]
     if _no_leg_ran(facts):
         return [_result(_status_of(states), f"no inference leg was executed ({shown})", counts)]
     bad = [key for key, status in _states(facts).items() if status in (Status.FAILED, Status.INFRA_FAILURE)]
     if bad or Status.CANCELLED in states:
-        what = f"{f'failed steps or legs: {first_names(bad)}' if bad else 'steps were cancelled'} ({shown})"
-        return [_result(_status_of(states), what, counts, summary=True)]
-    return [_result(Status.PASS, f"all planned steps and legs have a status ({shown})", counts)]
+        what = f"{first_names(bad)} failed" if bad else "steps were cancelled"
+        return [_result(_status_of(states), f"{what} ({shown})", counts, summary=True)]
+    left_out = ", or left out with a reason" if Status.NOT_RUN in states else ""
+    return [_result(Status.PASS, f"all planned steps and legs were executed{left_out} ({listed})", counts)]
+
+
+def _no_success(facts: Facts, untrained: list[str]) -> str:
+    """A sentence about the training steps that did not succeed, with the end of each."""
+    ends = [facts.step_status.get(step, Status.BLOCKED) for step in untrained]
+    words = [_UNTRAINED.get(end, "was not started") for end in ends]
+    names = first_names([f"{step} {word}" for step, word in zip(untrained, words, strict=True)])
+    return f"the training did not succeed: {names or 'the plan has no training step'}"
 
 
 def executed_steps(facts: Facts) -> int:

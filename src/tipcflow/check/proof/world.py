@@ -5,7 +5,7 @@ from collections import defaultdict
 from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.expected import node_of
 from tipcflow.check.select import iterations, records, training_steps
-from tipcflow.domain import CheckResult, ExitRecord, Facts, Status, Step, without_repeat
+from tipcflow.domain import CheckResult, ExitRecord, Facts, LegKey, Status, Step, without_repeat
 from tipcflow.domain.numbers.units import duration, first_names, plural, rough
 
 NAME = "ran.world_size"
@@ -100,7 +100,8 @@ def _idle(record: ExitRecord, peers: list[ExitRecord]) -> str:
 
 def _usually_seen(step: Step, rank: int, context: CheckContext) -> bool:
     """Whether the node runner measured the rank's memory in each of the last accepted runs."""
-    last = context.history[-context.policy.min_history :]
+    part = LegKey(without_repeat(step.id))
+    last = [past for past in context.history if past.counts_for(part)][-context.policy.min_history :]
     return len(last) == context.policy.min_history and all(
         any(
             (key.step, key.plain_metric, key.rank) == (without_repeat(step.id), _MEMORY, rank)

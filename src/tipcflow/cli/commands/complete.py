@@ -22,7 +22,7 @@ def chains(incomplete: str) -> _Choices:
     from tipcflow.domain.run.names import ChainName
 
     names = sorted({chain for _, chain, _ in or_nothing(_newest_runs)})
-    models = sorted({ChainName.parse(name).model for name in names})
+    models = sorted({parsed.model for name in names if (parsed := ChainName.parse_or_none(name))})
     matching = [name for name in names if name.lower().startswith(incomplete.lower())]
     return matching or models if incomplete else names
 

@@ -13,6 +13,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from tipcflow.cli.commands.complete import COMPLETERS
 from tipcflow.cli.commands.paragraphs import join_lines
+from tipcflow.cli.commands.usage import name_arguments
 from tipcflow.cli.commands.values import explain_values
 from tipcflow.entry import exit_on_interrupt
 
@@ -59,6 +60,7 @@ class LazyCommand:
             command.commands[name].epilog = _epilog(example)  # type: ignore[attr-defined]
         hide_flag_types(command)
         explain_values(command)
+        name_arguments(command)
         join_lines(command)
         return command
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.cli.output.output import columns
 from tipcflow.domain.numbers.units import duration, milliseconds, percent, utc
-from tipcflow.report.comparison.tables import LETTERS, amount, noise, score, verdict
+from tipcflow.report.comparison.tables import LETTERS, amount, noise, noise_of_history, score, verdict
 from tipcflow.report.text.names import short_step, shorten
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _runs(compared: "Comparison", width: int | None) -> list[str]:
         for letter, own in zip(_letters(compared), compared.runs, strict=True)
     ]
     lines = columns(("", "STATUS", "STARTED (UTC)", "RUN"), rows, width=width)
-    limits = f"Limits of policy {compared.policy}; noise of {compared.history} accepted runs."
+    limits = f"Limits of policy {compared.policy}; {noise_of_history(compared)}."
     return [*lines, limits, *compared.notes]
 
 
@@ -75,9 +75,9 @@ def _metrics(compared: "Comparison", width: int | None, every: bool) -> list[str
 
 def _metric(compared: "Comparison", row: "MetricRow") -> tuple[str, ...]:
     known = score(row)
-    relation = f"unknown ({noise(row, compared.needed)})" if known == "unknown" else known
+    relation = f"unknown (noise: {noise(row, compared.needed)})" if known == "unknown" else known
     where = " ".join(filter(None, (short_step(_plan(compared), row.step), row.leg, row.metric)))
-    values = [amount(value, row.unit) for value in row.values]
+    values = [amount(value, unit) for value, unit in zip(row.values, row.units, strict=True)]
     return (*values, *map(percent, row.changes), relation, verdict(row), where)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from tipcflow.domain import ConfigError, Status, exit_code
+from tipcflow.domain.numbers.seed import LARGEST_SEED, SMALLEST_SEED
 
 # Suite -> params file of its demo.
 CHAINS = {
@@ -21,7 +22,12 @@ PARAMS = CHAINS[SUITE]
 
 def demo(
     suite: Annotated[str, typer.Option("--suite", "-s", help=f"Shipped suite: {', '.join(CHAINS)}.")] = SUITE,
-    seed: Annotated[int, typer.Option(help="Training seed; equal seeds must give equal losses.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=SMALLEST_SEED, max=LARGEST_SEED, help="Training seed; equal seeds must give equal losses."
+        ),
+    ] = 0,
     params: Annotated[str | None, typer.Option(help="Params file of the suite. Default: its fleet chain.")] = None,
     mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode.")] = "lite_train_lite_infer",
     home: Annotated[

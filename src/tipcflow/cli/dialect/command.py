@@ -25,7 +25,7 @@ def list_dialects() -> None:
 def check(
     name: Annotated[str, typer.Argument(metavar="DIALECT", help="Name of the dialect.")],
     params: Annotated[
-        list[str] | None, typer.Argument(metavar="[PARAMS]...", help="Params files that must match the line map.")
+        list[str] | None, typer.Argument(metavar="PARAMS", help="Params files that must match the line map.")
     ] = None,
     against: Annotated[
         Path | None,

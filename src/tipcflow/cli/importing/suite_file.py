@@ -7,6 +7,7 @@ from pathlib import Path
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import ConfigError
 from tipcflow.domain.numbers.units import counted
+from tipcflow.execute.resolve.suite_file import check_dialects
 from tipcflow.params import load_dialect
 from tipcflow.params.kinds import recognise
 from tipcflow.params.lint.guess import guess_dialect
@@ -30,6 +31,7 @@ def suite_for(name: str, repo: Path, config_dir: Path) -> tuple[Suite, str]:
     path = config_dir / "suites" / f"{name}.yaml"
     if name.endswith((".yaml", ".yml")) or path.exists():
         loaded = load_suite(name, config_dir)
+        check_dialects(loaded, name, config_dir)
         return loaded, f"suite {loaded.name}: dialects {', '.join(loaded.dialects)}, from its file"
     if not _NAME.fullmatch(name):
         raise ConfigError(

@@ -12,6 +12,7 @@ import typer
 
 from tipcflow.cli.output.output import print_json
 from tipcflow.domain import ConfigError
+from tipcflow.domain.numbers.units import counted
 
 if TYPE_CHECKING:
     from tipcflow.cli.importing.files import Imported
@@ -126,8 +127,8 @@ class _Proposal:
         typer.echo(f"suite {self.name} in {self.root}")
         typer.echo("".join(f"  {line}\n" for line in self.text.splitlines()), nl=False)
         reasons = Counter(f"{file.kind}: {file.reason.splitlines()[0]}" for file in self.files if not file.runs)
-        counts = ", ".join(f"{self.findings[word]} {word}s" for word in ("error", "warning", "note"))
-        typer.echo(f"{len(self.runs)} of {len(self.files)} params files can be planned; lint: {counts}")
+        counts = ", ".join(counted(self.findings[word], word) for word in ("error", "warning", "note"))
+        typer.echo(f"{len(self.runs)} of {counted(len(self.files), 'params file')} can be planned; lint: {counts}")
         for reason, count in reasons.most_common(_SHOWN):
             typer.echo(f"  refused: {count} {reason}")
         questions = self.unclear
@@ -149,9 +150,10 @@ class _Proposal:
         lines = ["# Proposed by `tipcflow init`. Every key: docs/reference/configuration.md."]
         lines += _dumped({"name": self.name, **where})
         for value in self.values:
-            lines.append(f"# {value.why}")
-            if value.value is not None:
-                lines += _dumped({value.key: value.value})
+            if value.value is None:
+                lines.append(f"# {value.key}: {value.why}")
+            else:
+                lines += [f"# {value.why}", *_dumped({value.key: value.value})]
         return "\n".join(lines) + "\n"
 
 
@@ -217,7 +219,7 @@ def _consents(proposal: _Proposal) -> bool:
     if not sys.stdin.isatty():
         typer.echo("pass --yes to write it", err=True)
         return False
-    return typer.confirm(f"Write the suite and {len(proposal.runs)} chains?", default=False)
+    return typer.confirm(f"Write the suite and {counted(len(proposal.runs), 'chain')}?", default=False)
 
 
 def _write(target: Path, text: str, root: Path, name: str, config_dir: Path, *, quiet: bool) -> None:
@@ -233,7 +235,7 @@ def _write(target: Path, text: str, root: Path, name: str, config_dir: Path, *, 
     dags = write_dags(name, config_dir)[0] if chains else None
     if quiet:
         return
-    typer.echo(f"written: {target}, {len(chains)} chains{f', {dags}' if dags else ''}")
+    typer.echo(f"written: {target}, {counted(len(chains), 'chain')}{f', {dags}' if dags else ''}")
     for line in _next(chains, name):
         typer.echo(line)
 

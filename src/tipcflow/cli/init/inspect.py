@@ -1,20 +1,23 @@
 """What a suite's files show: framework, seed, units, preparation; each value with its evidence."""
 
+import ast
 import os
 import re
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tipcflow.cli.importing.suite_file import MOST_BYTES, guess_dialects, logs_of
+from tipcflow.domain.numbers.units import counted
 
 # Metrics between 0 and 1, or 0 and 100.
 _ACCURACIES = ("top1", "top5", "acc", "mIoU")
 _SCRIPT = re.compile(r"[\w./-]+\.py")
 _SEED = re.compile(r"add_argument\(\s*(?:['\"]-\w['\"]\s*,\s*)?['\"](--(?:random[-_])?seed)['\"]")
-_TORCH = re.compile(r"(?m)^\s*(?:import|from) torch\b")
-_PADDLE = re.compile(r"(?m)^\s*(?:import|from) paddle\b")
+# For scripts that this Python cannot parse.
+_IMPORT = re.compile(r"(?m)^\s*(?:import ([^#;\n]+)|from ([\w.]+) import\b)")
 _DOWNLOADS = re.compile(r"(?m)^\s*[^#\n]*\b(?:wget|curl)\b")
 
 
@@ -54,19 +57,25 @@ def inspect(root: Path, files: Sequence[Path]) -> list[Value]:
         _prepare(root),
         *_outside(root, scripts),
         *_logs(root),
+        *_predictions(root, files),
     ]
 
 
 def training_scripts(root: Path, files: Sequence[Path]) -> Iterator[Path]:
     """Scripts of the training commands that exist, in or outside of the root, most frequent first."""
-    counts: Counter[Path] = Counter()
+    named = _scripts(files, lambda key: key.endswith("_train"))
+    yield from (root / name for name, _ in named.most_common() if (root / name).is_file())
+
+
+def _scripts(files: Sequence[Path], is_key: Callable[[str], bool]) -> Counter[str]:
+    """Return the Python scripts in the values of some keys of params files, with their frequency."""
+    counts: Counter[str] = Counter()
     for file in files:
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
             key, _, value = line.partition(":")
-            match = _SCRIPT.search(value) if key.endswith("_train") or key == "norm_train" else None
-            if match and (root / match[0]).is_file():
-                counts[root / match[0]] += 1
-    yield from (path for path, _ in counts.most_common())
+            if is_key(key) and (match := _SCRIPT.search(value)):
+                counts[match[0]] += 1
+    return counts
 
 
 def levels_above(root: Path, scripts: Sequence[Path]) -> int:
@@ -91,12 +100,28 @@ def _text(path: Path) -> str:
 
 def _framework(root: Path, scripts: Sequence[Path]) -> Value:
     for path in scripts:
-        text, name = _text(path), path.relative_to(root)
-        if _TORCH.search(text):
+        modules, name = _imported(_text(path)), path.relative_to(root)
+        if "torch" in modules:
             return Value("framework", "torch", f"{name} imports torch")
-        if _PADDLE.search(text):
+        if "paddle" in modules:
             return Value("framework", None, f"{name} imports paddle, the default")
     return Value("framework", None, "no training script imports paddle or torch directly; paddlepaddle is assumed")
+
+
+def _imported(text: str) -> set[str]:
+    """Return the top-level packages that a script imports."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the suite's code, such as invalid escapes
+            nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        statements = _IMPORT.findall(text)
+        names = [name.split()[0] for modules, _ in statements for name in modules.split(",") if name.strip()]
+        names += [module for _, module in statements if module]
+    else:
+        names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+        names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names}
 
 
 def _seed(root: Path, scripts: Sequence[Path]) -> Value:
@@ -104,7 +129,11 @@ def _seed(root: Path, scripts: Sequence[Path]) -> Value:
         text = _text(path)
         if match := _SEED.search(text):
             line = text[: match.start()].count("\n") + 1
-            return Value("seed_argument", f"{match[1]}={{seed}}", f"{path.relative_to(root)}:{line}")
+            return Value(
+                "seed_argument",
+                f"{match[1]}={{seed}}",
+                f"{path.relative_to(root)}:{line} has the option {match[1]}",
+            )
     scanned = ", ".join(str(path.relative_to(root)) for path in scripts[:3]) or "no training script was found"
     return Value(
         "seed_argument",
@@ -128,7 +157,25 @@ def _prepare(root: Path) -> Value:
     if match := _DOWNLOADS.search(text):
         line = text[: match.start()].count("\n") + 1
         return Value("downloads", "cached", f"test_tipc/prepare.sh:{line} downloads; nodes keep the files")
-    return Value("prepare", None, "test_tipc/prepare.sh, which downloads nothing")
+    return Value("prepare", None, "test_tipc/prepare.sh (the default); it downloads nothing")
+
+
+def _predictions(root: Path, files: Sequence[Path]) -> Iterator[Value]:
+    """Value for the output of inference: without a known one, each leg of the first run is `failed`."""
+    scripts = [name for name, _ in _scripts(files, lambda key: key == "inference").most_common()]
+    if not scripts:
+        return
+    for name in scripts:
+        if (root / name).is_file() and "auto_log" in _imported(_text(root / name)):
+            yield Value("predictions", None, f"{name} imports auto_log, whose reports are known")
+            return
+    yield Value(
+        "predictions",
+        None,
+        f"{scripts[0]} {'does not import auto_log' if (root / scripts[0]).is_file() else 'is missing'}",
+        "what does inference print? Legs without an AutoLog report fail unless `predictions` describes their "
+        "lines, or `prints: {inference: false}` states that they print none",
+    )
 
 
 def _logs(root: Path) -> Iterator[Value]:
@@ -155,7 +202,7 @@ def _format(logs: int, lines: int, formats: list[tuple[str, int]]) -> Value:
     hint = "see `tipcflow parse LOG` with a training log, and docs/reference/formats.md for an own format"
     if not logs:
         return Value("log_format", "auto", "the suite has no logs to measure", f"is the log format known? {hint}")
-    where = f"of {lines} lines in {logs} logs" if logs > 1 else f"of {lines} lines in 1 log"
+    where = f"of {counted(lines, 'line')} in {counted(logs, 'log')}"
     if not formats:
         return Value("log_format", "auto", f"recognizes none {where}", f"the log format is not known: {hint}")
     summary = ", ".join(f"{count} {form}" for form, count in formats)
@@ -170,7 +217,8 @@ def _unit(values: int, largest: float) -> Value:
             "prints",
             None,
             "no accuracy in the logs",
-            'are accuracies shares (`prints: {accuracy: "1"}`) or per cent (`"%"`)? Without the key values decide',
+            'are accuracies fractions (`prints: {accuracy: "1"}`) or percentages (`"%"`)? Without the key, the '
+            "values decide",
         )
     if largest > 1:
         return Value("prints", {"accuracy": "%"}, f"the largest of {values} accuracies is {largest:g}")
@@ -179,6 +227,6 @@ def _unit(values: int, largest: float) -> Value:
             "prints",
             None,
             f"{values} accuracies, the largest is {largest:g}",
-            "are accuracies shares or per cent?",
+            "are accuracies fractions or percentages?",
         )
     return Value("prints", {"accuracy": "1"}, f"the largest of {values} accuracies is {largest:g}")

@@ -34,6 +34,8 @@ def known_values(source: str, root: Path, below: str, config_dir: Path) -> list[
 def merged(guessed: list[Value], known: list[Value]) -> list[Value]:
     """Return the known values, then the guesses about other keys."""
     keys = {value.key for value in known}
+    if "prints" in keys:
+        keys.add("predictions")  # `prints` states whether legs print anything
     return [*known, *(value for value in guessed if value.key not in keys)]
 
 

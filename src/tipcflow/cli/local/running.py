@@ -1,5 +1,6 @@
 """The Airflow of `tipcflow airflow up`, for commands that use it if it runs."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,11 @@ def local_airflow() -> "Airflow | None":
     except ImportError:
         return None
     return running_airflow(settings().home)
+
+
+def has_local_airflow() -> bool:
+    """Whether `tipcflow airflow up` can start an Airflow: the extra that it needs is installed."""
+    return find_spec("devcluster") is not None and find_spec("airflow") is not None
 
 
 def local_home() -> Path | None:

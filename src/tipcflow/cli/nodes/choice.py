@@ -10,13 +10,15 @@ from tipcflow.domain import Cluster, ConfigError
 ClusterOption = Annotated[
     str | None,
     typer.Option(
-        "--cluster", "-c", help="Name in configs/clusters, or a YAML file. Default: all except `example`."
+        "--cluster", "-c", help="Name in configs/clusters, or a YAML file. Default: all in use, without `example`."
     ),
 ]
 
 
 def chosen(cluster: str | None) -> list[Cluster]:
-    """The cluster of that name; without a name, all configured clusters but the example.
+    """The cluster of that name; without a name, all configured clusters in use but the example.
+
+    A cluster that is not in use is named on stderr.
 
     Raises:
         ConfigError: no such cluster, or its file is invalid.
@@ -34,7 +36,21 @@ def chosen(cluster: str | None) -> list[Cluster]:
             expected="a file like example.yaml",
             hint="or pass one with --cluster",
         )
-    return [load_cluster(name, folder) for name in names]
+    return [load_cluster(name, folder) for name in names if cluster or _is_in_use(name, folder)]
+
+
+def _is_in_use(name: str, folder: Path) -> bool:
+    from tipcflow.config.cluster import unset_variables
+    from tipcflow.execute.node.in_use import why_unused
+    from tipcflow.store import Store
+
+    if not unset_variables(name, folder):
+        return True
+    with Store.open() as store:
+        unused = why_unused(store, name, folder)
+    if unused:
+        typer.echo(f"{unused} (--cluster {name} selects it)", err=True)
+    return not unused
 
 
 def chosen_inventories(cluster: str | None) -> list[Cluster]:

@@ -8,7 +8,7 @@ from tipcflow.domain.numbers.units import counted, iso, utc_minute
 from tipcflow.domain.run.drains import Drain
 from tipcflow.report.overview.node_history import NodeHistory, advice, change_text
 
-_COLUMNS = ("node", "source", "size", "elsewhere", "since", "since_at", "runs", "is_slow")
+_COLUMNS = ("cluster", "node", "source", "size", "elsewhere", "since", "since_at", "runs", "is_slow")
 
 
 def print_history(history: NodeHistory, drains: Sequence[Drain], *, as_json: bool, as_csv: bool) -> None:
@@ -18,7 +18,8 @@ def print_history(history: NodeHistory, drains: Sequence[Drain], *, as_json: boo
         print_json(history.model_dump(mode="json") | {"drains": drained})
     elif as_csv:
         rows = [
-            change.model_dump() | {"since_at": iso(change.since_at), "is_slow": trend.is_slow}
+            change.model_dump()
+            | {"cluster": trend.cluster, "since_at": iso(change.since_at), "is_slow": trend.is_slow}
             for trend in history.nodes
             for change in trend.changes
         ]
@@ -40,7 +41,7 @@ def history_lines(history: NodeHistory) -> list[str]:
     lines = [history.sentence]
     for trend in history.nodes:
         state = "slower" if trend.is_slow else "suspected" if trend.changes else "as before"
-        lines.append(f"{trend.node}: {state}, {counted(trend.runs, 'run')}")
+        lines.append(f"{history.name(trend)}: {state}, {counted(trend.runs, 'run')}")
         lines += [f"  {change_text(change)}" for change in trend.changes]
         lines += [f"  {line}" for line in advice(trend)]
     return lines

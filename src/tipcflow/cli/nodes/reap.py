@@ -19,7 +19,7 @@ AT_ONCE = 16
 
 def reap(
     context: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="NODE...", help="Only these nodes.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NODE", help="Only these nodes.")] = None,
     cluster: ClusterOption = None,
     run: Annotated[str, typer.Option("--run", help="Only this run, whether or not the database knows it.")] = "",
     gone: Annotated[
@@ -34,7 +34,7 @@ def reap(
     """End leftovers of runs without a valid lease, free their slots, and fetch the logs of nodes that were lost.
 
     Runs of this machine whose controller was killed are collected and get a status. Other runs with a valid lease
-    are left alone. Exit code 5 if a node is unreachable.
+    are left alone. Exit code 5 if a node, or Slurm, is unreachable.
     """
     from tipcflow.config.settings import settings
     from tipcflow.execute.run import status_spool as spool
@@ -62,7 +62,7 @@ def reap(
         reaped = list(pool.map(reaper.reap, nodes))
         forgotten = store.queue.drop_dead(now)
         late_logs(upkeep, addresses=addresses, run=run)
-        slurm = allocation_lines(store, [known for known in clusters if known.slurm is not None], run)
+        slurm, silent = allocation_lines(store, [known for known in clusters if known.slurm is not None], run)
     lines = (
         *(f"run {line}" for line in killed),
         *reap_lines(reaped, forgotten),
@@ -71,7 +71,8 @@ def reap(
     )
     for line in lines:
         typer.echo(line)
-    raise typer.Exit(exit_code(Status.INFRA_FAILURE) if any(result.unreachable for result in reaped) else 0)
+    is_unreachable = bool(silent) or any(result.unreachable for result in reaped)
+    raise typer.Exit(exit_code(Status.INFRA_FAILURE) if is_unreachable else 0)
 
 
 def _reap_gone(address: str, run: str, *, others: bool) -> None:
@@ -93,19 +94,20 @@ def _reap_gone(address: str, run: str, *, others: bool) -> None:
         typer.echo(f"{address}: {line}")
 
 
-def allocation_lines(store: "Store", clusters: Iterable[Cluster], run: str) -> list[str]:
-    """End the allocations of ended runs on Slurm clusters; return a line about each."""
+def allocation_lines(store: "Store", clusters: Iterable[Cluster], run: str) -> tuple[list[str], list[str]]:
+    """End the allocations of ended runs on Slurm clusters; return a line about each, and unreachable clusters."""
     from tipcflow.execute.allocation.leftovers import end_leftovers
     from tipcflow.transport.connect import connect
 
-    lines = []
+    lines, silent = [], []
     for cluster in clusters:
         try:
             ended = end_leftovers(store, cluster, connect, run=run)
         except InfraError as error:
-            ended = [error.message]
+            ended = [f"unreachable: {error.message}"]
+            silent.append(cluster.name)
         lines += [f"{cluster.name}: {line}" for line in ended or ["no allocation to end"]]
-    return lines
+    return lines, silent
 
 
 def chosen_nodes(clusters: Iterable[Cluster], names: Sequence[str]) -> list[Node]:

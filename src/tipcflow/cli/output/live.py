@@ -4,7 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.cli.output.json_lines import has_json_lines, print_json_line
@@ -35,7 +35,8 @@ class LiveDisplay:
     """Context manager that displays a run's events as they arrive; thread-safe.
 
     Without a terminal, or on a dumb one (TERM=dumb), it prints one line per change, and the last training line at
-    most every five seconds. With `TIPCFLOW_JSON_LOGS`, the lines are JSON, also on a terminal.
+    most every five seconds and at the end of its step. With `TIPCFLOW_JSON_LOGS`, the lines are JSON, also on a
+    terminal.
     """
 
     def __init__(self) -> None:
@@ -50,9 +51,10 @@ class LiveDisplay:
         self._note = ""
         self._begun = time.time()
         self._steps: dict[str, _StepState] = {}
-        self._training: dict[str, str] = {}
-        self._partial: dict[str, str] = {}
-        self._last_line, self._last_line_at = "", 0.0
+        self._training: dict[tuple[str, str], str] = {}
+        self._partial: dict[tuple[str, str], str] = {}
+        self._unprinted: Event | None = None
+        self._last_line_at = 0.0
 
     def __enter__(self) -> "LiveDisplay":
         if self._console.is_terminal and not self._console.is_dumb_terminal and not self._is_json:
@@ -117,15 +119,19 @@ class LiveDisplay:
         elif event.kind is Kind.STEP_ENDED:
             self._plan = self._plan or self._plan_of()
             state.ended, state.status, state.reason = event.at, event.status, event.text
+            for known in (self._training, self._partial):
+                for key in [key for key in known if key[0] == event.step]:
+                    del known[key]
 
     def _take_log(self, event: Event) -> None:
-        key = f"{event.step} {event.node}"
+        key = event.step, event.node
         text = self._partial.get(key, "") + event.text
         line = last_training_line(text)
         # Keep only the incomplete last line until the next piece arrives.
         self._partial[key] = text[-4096:]
-        if line:
-            self._training[event.node] = line
+        if line and line != self._training.get(key):
+            self._training[key] = line
+            self._unprinted = replace(event, text=line)
 
     def _render(self) -> "Group":
         from rich.console import Group
@@ -143,7 +149,7 @@ class LiveDisplay:
                 table.add_row(name, self._nodes_of(step, state), _elapsed(state), _status_text(state))
             below = []
             if self._live is not None:
-                below = [f"{node}: {line}" for node, line in sorted(self._training.items())]
+                below = [f"{node}: {line}" for (_, node), line in sorted(self._training.items())]
                 below += [self._note] if self._note else []
             lines = [Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in below]
             return Group(Text(title.rstrip(), style="bold"), table, *lines)
@@ -160,8 +166,9 @@ class LiveDisplay:
         return " ".join(step.nodes)
 
     def _print_line(self, event: Event) -> None:
+        if event.kind in (Kind.LOG, Kind.STEP_ENDED):
+            self._print_training(event)
         step = short_step(self._plan, event.step)
-        stamp = time.strftime("%H:%M:%S", time.localtime(event.at))
         text = ""
         if event.kind is Kind.RUN:
             text = f"run {event.text}"
@@ -173,14 +180,22 @@ class LiveDisplay:
             state = self._steps[event.step]
             took = f" after {duration(state.ended - state.started)}" if state.started else ""
             text = f"{step}: {event.status.value}{took}" + (f" ({event.text})" if event.text else "")
-        elif event.kind is Kind.LOG and event.at - self._last_line_at >= _LINE_EVERY_S:
-            line = self._training.get(event.node, "")
-            if line and line != self._last_line:
-                self._last_line, self._last_line_at = line, event.at
-                text = f"{event.node}: {line}"
+        self._print_text(event, text)
+
+    def _print_training(self, event: Event) -> None:
+        """Print the newest training line if it is due, and that of a step before the step's end."""
+        new = self._unprinted
+        is_due = event.at - self._last_line_at >= _LINE_EVERY_S if event.kind is Kind.LOG else True
+        if new is None or not is_due or (event.kind is Kind.STEP_ENDED and new.step != event.step):
+            return
+        self._unprinted, self._last_line_at = None, event.at
+        self._print_text(replace(new, at=event.at), f"{new.node}: {new.text}")
+
+    def _print_text(self, event: Event, text: str) -> None:
         if self._is_json:
             self._print_json(event, text)
         elif text:
+            stamp = time.strftime("%H:%M:%S", time.localtime(event.at))
             self._console.print(f"{stamp}  {text}", markup=False, soft_wrap=True)
 
     def _print_json(self, event: Event, text: str) -> None:

@@ -51,8 +51,14 @@ def flaky_lines(overview: "Flaky", *, width: int | None) -> list[str]:
     if rows:
         lines += ["", *columns(("RATE (95 %)", "RUNS", "MIXED GROUPS", "CHAIN"), rows, width=width)]
     lines += _proposed(overview, width)
+    names = overview.node_names
     nodes = [
-        (rate_text(node.infrastructure), str(node.infrastructure.runs), *_elsewhere(node), node.node)
+        (
+            rate_text(node.infrastructure),
+            str(node.infrastructure.runs),
+            *_elsewhere(node),
+            names[node.cluster, node.node],
+        )
         for node in overview.nodes
     ]
     if nodes:

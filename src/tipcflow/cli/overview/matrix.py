@@ -48,6 +48,8 @@ def matrix(
     with Store.open() as store:
         overview = load_matrix(store, grid, limit=limit or None)
         note_generated(store.recorded.has_generated())
+    for sentence in overview.unnamed:
+        typer.echo(sentence, err=True)
     if not print_for_programs(overview, as_json=as_json, as_csv=as_csv):
         echo_lines(matrix_lines(overview))
 

@@ -29,7 +29,7 @@ class ParsedFile:
 
 
 def parse(
-    files: Annotated[list[str], typer.Argument(help="Log files, plain or gzipped; - is stdin.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Log files, plain or gzipped; - is stdin.")],
     log_format: Annotated[
         str, typer.Option("--format", help="auto, a format of training logs, autolog, launch or results.")
     ] = "auto",

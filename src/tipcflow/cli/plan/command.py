@@ -21,7 +21,10 @@ _Batch = Annotated[
 
 def plan(
     params: Annotated[
-        str, typer.Argument(help="Params file: a path, or relative to the suite's root.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="PARAMS", help="Params file: a path, or relative to the suite's root.", show_default=False
+        ),
     ] = "",
     suite: options.SuiteName = "",
     mode: Annotated[

@@ -10,7 +10,7 @@ from tipcflow.cli.plan.durations import database_missing
 from tipcflow.config.policy import Policy
 from tipcflow.config.settings import Settings
 from tipcflow.config.suite import Suite
-from tipcflow.domain import Expectation, PastRun, Plan, Status, TipcflowError
+from tipcflow.domain import LOOK_BACK, Expectation, PastRun, Plan, Status, TipcflowError
 from tipcflow.domain.run_documents import FoundDocument
 from tipcflow.domain.triggers import SIDE_RUNS
 
@@ -24,7 +24,7 @@ def print_expects(made: Plan, suite: Suite, policy: Policy, settings: Settings, 
     Args:
         policy: defines how many earlier runs form a history.
     """
-    history = _history(made, settings, policy.min_history)
+    history = _history(made, settings, LOOK_BACK * policy.history)
     pieces = expected(made, suite.prints, history, min_history=policy.min_history)
     if as_json:
         print_json([{"id": str(piece.key), **piece.model_dump(mode="json")} for piece in pieces])
@@ -47,7 +47,7 @@ def _cells(piece: Expectation) -> tuple[str, ...]:
     )
 
 
-def _history(plan: Plan, settings: Settings, runs: int) -> tuple[PastRun, ...]:
+def _history(plan: Plan, settings: Settings, search: int) -> tuple[PastRun, ...]:
     """The newest accepted runs of the chain, mode and cluster, oldest first; empty without a database,
     which planning never creates or changes."""
     from tipcflow.store import Store
@@ -64,11 +64,11 @@ def _history(plan: Plan, settings: Settings, runs: int) -> tuple[PastRun, ...]:
                 and run.trigger not in SIDE_RUNS
                 and plan.cluster in ("", run.cluster)
             ]
-            like = [run for run in like if run.environment == like[0].environment]
-            pairs = [(run.id, store.documents.get(run.id, FoundDocument)) for run in like[:runs]]
-            return tuple(
-                PastRun(run=run, found=document.root if document else ()) for run, document in reversed(pairs)
-            )
+            like = [run for run in like if run.environment == like[0].environment][:search]
+            documents = store.documents.of_runs(FoundDocument, [run.id for run in like])
+            known = [run.id for run in reversed(like) if run.id in documents]
+            past_runs = (PastRun(run=run_id, found=documents[run_id].root) for run_id in known)
+            return tuple(past.model_copy(update={"parts": past.measured}) for past in past_runs)
     except TipcflowError as error:
         print(f"no history: {error.message}", file=sys.stderr)  # noqa: T201
         return ()

@@ -63,7 +63,7 @@ class Rule(StrEnum):
 
 @app.command(_TABLE)
 def table(
-    inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN…", help="Logs, results, or run IDs.")],
+    inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN", help="Logs, results, or run IDs.")],
     batch: Annotated[int, typer.Option(_BATCH, min=1, help="Samples per device and iteration.")],
     rule: Annotated[
         Rule, typer.Option(help="printed: speed as printed; time: from batch_cost or time stamps.")

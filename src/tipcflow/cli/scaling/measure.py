@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tipcflow.cli.commands import options
 from tipcflow.cli.scaling.options import Plot
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def measure(
     ] = False,
     skip: Annotated[int, typer.Option(min=0, help="Number of warm-up iterations to skip.")] = 50,
     take: Annotated[int, typer.Option(min=1, help="Number of iterations to average.")] = 100,
-    seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
+    seed: options.Seed = None,
     policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
     plot: Plot = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,

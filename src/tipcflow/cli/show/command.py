@@ -19,6 +19,7 @@ _COLUMNS = ("run", "check", "status", "gating", "step", "leg", "metric", "reason
 
 def show(
     run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")],
+    every: Annotated[bool, typer.Option("--all", help="A row per check, also of checks without data.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, one row per check, the worst first.")] = False,
 ) -> None:
@@ -42,7 +43,7 @@ def show(
         worst_first = sorted(data.checks, key=lambda result: -result.status.severity)
         print_records([_record(data.run.id, result) for result in worst_first], names=_COLUMNS)
     else:
-        echo_lines(page(data, logs, width=terminal_width(), before=before.best))
+        echo_lines(page(data, logs, width=terminal_width(), before=before.best, every=every))
 
 
 def _record(run: str, result: CheckResult) -> dict[str, Any]:

@@ -8,37 +8,40 @@ from typing import TYPE_CHECKING
 
 from tipcflow.cli.output.output import columns
 from tipcflow.cli.show.failures import failure_lines
-from tipcflow.domain import Command, LegKey, NodeFacts, Status, Step
+from tipcflow.domain import CheckResult, Command, LegKey, NodeFacts, Status, Step
 from tipcflow.domain.numbers.units import counted, duration, size, utc
 from tipcflow.domain.run.names import FrameworkVersion
 from tipcflow.report.again import rerun_command
-from tipcflow.report.rows import NOT_GATING
+from tipcflow.report.result_groups import group_results
+from tipcflow.report.rows import NOT_GATING, verdict_rows
 from tipcflow.report.run.lines import check_reason, leg_lines, scope, step_lines
 from tipcflow.report.run.timeline import bars
 from tipcflow.report.text.jobs import command_line
-from tipcflow.report.text.names import variant_of
+from tipcflow.report.text.names import shorten, variant_of
 
 if TYPE_CHECKING:
     from tipcflow.report.run.data import RunData
 
 _FINE = (Status.PASS, Status.IMPROVEMENT, Status.INSUFFICIENT_DATA, Status.NOT_RUN)
 _SKIPPED = (Status.NOT_RUN, Status.BLOCKED)
-# From this number on, legs that were skipped for one reason share a row.
+_WITHOUT_DATA = (Status.INSUFFICIENT_DATA, Status.NOT_RUN)
+# From this number on, legs that were skipped for one reason share a row, and results of a check without data.
 _ALIKE = 4
 Row = tuple[str, tuple[str, ...]]
 
 
-def page(data: "RunData", logs: Path, *, width: int | None, before: str = "") -> list[str]:
+def page(data: "RunData", logs: Path, *, width: int | None, before: str = "", every: bool = False) -> list[str]:
     """All lines of the page.
 
     Args:
         logs: the folder of the run's fetched files.
         width: columns of the terminal, None for no limit.
         before: ID of the run to compare with; '' for none.
+        every: a row per check, also of those that share one because they have no data.
     """
     sections = (
         ("", _header(data, width)),
-        ("CHECKS", _table(("STATUS", "CHECK", "ABOUT", "WHY"), _checks(data), width)),
+        ("CHECKS", _table(("STATUS", "CHECK", "ABOUT", "WHY"), _checks(data, every), width)),
         ("STEPS", _table(("STATUS", "STEP", "NODE", "ATTEMPT", "TOOK", "WHY"), _steps(data), width)),
         ("WHAT WENT WRONG", failure_lines(data, logs, width)),
         ("LEGS", _table(("STATUS", "LEG", "STEP", "TOOK", "WHY"), _legs(data), width)),
@@ -90,18 +93,22 @@ def _table(headers: Sequence[str], rows: Iterable[Row], width: int | None) -> li
     return columns(headers, [(status, *rest) for status, rest in ordered], width=width) if ordered else []
 
 
-def _checks(data: "RunData") -> list[Row]:
-    return [
-        (
-            result.status.value,
-            (
-                result.check,
-                scope(data, result),
-                ("" if result.gating else f"({NOT_GATING}) ") + check_reason(data, result),
-            ),
-        )
-        for result in data.checks
-    ]
+def _checks(data: "RunData", every: bool) -> list[Row]:
+    """One row per result; many results of one check without data share one."""
+    rows: list[Row] = []
+    for group in group_results(data.checks):
+        if group.status in _WITHOUT_DATA and len(group.results) >= _ALIKE and not every:
+            (row,) = verdict_rows(group.results)
+            text = f"{shorten(data.plan, row.text)} (all: --all)"
+            rows.append((row.status.value, (row.name, shorten(data.plan, row.about), text)))
+        else:
+            rows += [_check(data, result) for result in group.results]
+    return rows
+
+
+def _check(data: "RunData", result: CheckResult) -> Row:
+    mark = "" if result.gating else f"({NOT_GATING}) "
+    return result.status.value, (result.check, scope(data, result), mark + check_reason(data, result))
 
 
 def _steps(data: "RunData") -> list[Row]:

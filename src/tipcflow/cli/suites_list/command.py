@@ -15,7 +15,7 @@ _UNKNOWN = "not run"
 
 
 def suites(
-    name: Annotated[str, typer.Argument(metavar="[SUITE]", help="Show one suite with all details.")] = "",
+    name: Annotated[str, typer.Argument(metavar="SUITE", help="Show one suite with all details.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: AsCsv = False,
 ) -> None:

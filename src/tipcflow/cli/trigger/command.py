@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tipcflow.cli.commands import options
 from tipcflow.domain import ConfigError, Status, TipcflowError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def trigger(
     framework_wheel: _Wheel = None,
     sha256: _Sha256 = None,
     cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="Cluster in Airflow's configs.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Training seed.")] = None,
+    seed: options.Seed = None,
     repeats: Annotated[int | None, typer.Option(min=1, max=20, help="Number of training repeats.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
     drop: _Drop = None,
@@ -109,12 +110,17 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _airflow() -> "Airflow":
     from tipcflow.airflow_api import Airflow
-    from tipcflow.cli.local.running import local_airflow
-    from tipcflow.config.airflow_login import airflow_login
+    from tipcflow.cli.local.running import has_local_airflow, local_airflow
+    from tipcflow.config.airflow_login import airflow_login, airflow_url
 
     if (local := local_airflow()) is not None:
         return local
-    login = airflow_login()
+    try:
+        login = airflow_login()
+    except ConfigError as error:
+        if not airflow_url() and has_local_airflow():
+            error.hint = "`tipcflow airflow up` starts an Airflow on this machine, which needs no variables"
+        raise
     return Airflow(login.url, user=login.user, password=login.password, token=login.token)
 
 
@@ -161,7 +167,7 @@ def _useless(airflow: "Airflow", run: "Watched") -> Status | None:
     if not run.dag_run.state.ended:
         return None
     try:
-        facts = airflow.certification(run.run)
+        facts = airflow.certification_of(run.dag_run)
     except TipcflowError:
         return None
     if facts is None or facts.run.status is None:
@@ -194,7 +200,7 @@ def _stop(airflow: "Airflow", dag_run: "DagRun") -> None:
     from tipcflow.cli.trigger.selection import CONFIRM_DAG
 
     airflow.stop(dag_run.dag_id, dag_run.run_id, deadline_s=_STOP_S)
-    facts = airflow.certification(dag_run.run, deadline_s=_STOP_S)
+    facts = airflow.certification_of(dag_run, deadline_s=_STOP_S)
     if facts and facts.confirming and facts.confirming.dag_run_id:
         # Only the teardown task is left, and Airflow does not stop teardown tasks.
         airflow.stop(CONFIRM_DAG, facts.confirming.dag_run_id, deadline_s=_STOP_S)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain import ConfigError, dag_id_of
 from tipcflow.domain.run.names import DagId
+from tipcflow.domain.triggers import RESERVED
 
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow, Dag
@@ -65,7 +66,7 @@ def trigger_requests(
         again: create a new run even if the commit has one.
 
     Raises:
-        ConfigError: the prefix is invalid.
+        ConfigError: the prefix is invalid or reserved.
     """
     if not _PREFIX.match(prefix):
         raise ConfigError(
@@ -73,6 +74,13 @@ def trigger_requests(
             key="--run-id-prefix",
             found=prefix,
             expected="letters, digits, . ~ : + -, and no __",
+        )
+    if prefix in RESERVED:
+        raise ConfigError(
+            "is reserved for DAG runs that tasks of tipcflow start",
+            key="--run-id-prefix",
+            found=prefix,
+            expected="another prefix, such as ci",
         )
     return [
         TriggerRequest(chain, dag.dag_id, conf, run_id(prefix, dag.dag_id, conf, again=again))

@@ -46,6 +46,8 @@ class Watched:
     @property
     def run(self) -> str:
         """The tipcflow run ID, '' if there is no run."""
+        if self.facts is not None:
+            return self.facts.run.id
         return self.dag_run.run if self.dag_run else ""
 
     @property
@@ -99,7 +101,7 @@ def _poll(airflow: "Airflow", run: Watched, until: float, label: str, note: Note
     assert run.dag_run
     left = max(0.1, min(_LONGEST_CALL_S, until - time.monotonic()))
     run.dag_run = airflow.dag_run(run.dag_run.dag_id, run.dag_run.run_id, deadline_s=left)
-    run.facts = airflow.certification(run.run, deadline_s=left) or run.facts
+    run.facts = airflow.certification_of(run.dag_run, deadline_s=left) or run.facts
     _print_note(run, label, note)
     if not run.dag_run.state.ended:
         run.ended_at = None

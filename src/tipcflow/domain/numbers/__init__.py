@@ -1,4 +1,4 @@
 """Measurements, metrics, series, and comparability of runs.
 
-Public: `changes`, `environment`, `measured`, `metric_groups`, `metrics`, `spread`, `units`.
+Public: `changes`, `environment`, `measured`, `metric_groups`, `metrics`, `seed`, `spread`, `units`.
 """

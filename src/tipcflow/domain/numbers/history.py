@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from math import fsum
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -17,6 +17,7 @@ from tipcflow.domain.keys import (
     SLOWEST,
     CurveKey,
     EvidenceKey,
+    LegKey,
     LossKey,
     MetricKey,
     without_repeat,
@@ -35,6 +36,9 @@ def _stored(values: tuple[float, ...]) -> float | tuple[float, ...]:
     return values[0] if len(values) == 1 else values
 
 
+# A leg that the newest runs left out is compared with older ones: this many times the runs of a baseline are
+# searched.
+LOOK_BACK = 5
 # Values of a run's confirm runs, in their order.
 ConfirmValues = Annotated[tuple[float, ...], BeforeValidator(_each), PlainSerializer(_stored)]
 
@@ -50,6 +54,7 @@ class PastRun(Frozen):
         found: the evidence of the run (`tipcflow.check.evidence.found_in`); empty if not stored.
         lines: step id -> number of recognized lines of its training logs.
         losses: curve -> the training losses in logged order (`losses_of`).
+        parts: steps and legs, without repeats, for which the run counts; None for all.
     """
 
     run: str
@@ -62,6 +67,32 @@ class PastRun(Frozen):
     found: tuple[EvidenceKey, ...] = ()
     lines: dict[str, LogLines] = {}
     losses: dict[LossKey, tuple[float, ...]] = {}
+    parts: frozenset[LegKey] | None = None
+
+    @property
+    def measured(self) -> frozenset[LegKey]:
+        """The steps and legs, without repeats, of which the run has values or evidence."""
+        keys = {LegKey(without_repeat(key.step), key.leg) for key in self.medians}
+        keys |= {LegKey(without_repeat(key.step), key.leg) for key in self.found}
+        keys |= {LegKey(without_repeat(step)) for step in self.lines}
+        return frozenset(keys | {LegKey(key.step) for key in keys})
+
+    def counts_for(self, part: LegKey) -> bool:
+        """Whether the run counts in comparisons of a step or leg: it executed it."""
+        return self.parts is None or part in self.parts
+
+    def of_parts(self, parts: Collection[LegKey]) -> Self:
+        """Return the run as if it had executed only these steps and legs."""
+        names = {key.step for key in parts if not key.leg}
+        return self.model_copy(
+            update={
+                "medians": {key: own for key, own in self.medians.items() if LegKey(key.step, key.leg) in parts},
+                "found": tuple(key for key in self.found if LegKey(key.step, key.leg) in parts),
+                "lines": {step: own for step, own in self.lines.items() if without_repeat(step) in names},
+                "losses": {key: own for key, own in self.losses.items() if without_repeat(key.step) in names},
+                "parts": frozenset(parts),
+            }
+        )
 
 
 def medians_of(measurements: Iterable[Measurement]) -> dict[MetricKey, float]:

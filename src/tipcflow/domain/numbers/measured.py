@@ -23,6 +23,7 @@ class ValueKey(StrEnum):
     LIMIT = "limit"
     N = "n"
     NEEDED = "needed"
+    SEARCHED = "searched"
     CONFIRM = "confirm"
     CONFIRMED_BY = "confirmed_by"
     RANK = "rank"
@@ -94,6 +95,11 @@ class Measured:
         """(Number of comparable earlier runs, number that a comparison needs)."""
         n, needed = self._whole(ValueKey.N), self._whole(ValueKey.NEEDED)
         return None if n is None or needed is None else (n, needed)
+
+    @property
+    def searched(self) -> int | None:
+        """Number of accepted runs of which most left the leg out; None for a leg that is executed or new."""
+        return self._whole(ValueKey.SEARCHED)
 
     @property
     def needs_confirm(self) -> bool:

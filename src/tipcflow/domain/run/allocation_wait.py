@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.masking import Masked
 from tipcflow.domain.run_documents import Fields
 
 
@@ -22,7 +23,7 @@ class SlurmPlace(Frozen):
     partition: str = ""
     position: int = 0
     pending: int = 0
-    reason: str = ""
+    reason: Masked = ""
     starts: float | None = None
 
 

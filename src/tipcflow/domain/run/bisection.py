@@ -17,7 +17,8 @@ class BisectionDocument(Fields):
     """The result of a bisection that started because of this run.
 
     Attributes:
-        metric: the metric, or `failure`.
+        chain, mode: of the runs; '' in results of earlier versions.
+        metric: the metric, or `failure`; `step` and `leg` '' if not given.
         good, bad: commits of the ends.
         is_certain: whether the probability is at least the required one.
         probability: of the most probable commit or group of commits; None without any.
@@ -29,7 +30,11 @@ class BisectionDocument(Fields):
     """
 
     NAME: ClassVar[str] = "bisection"
+    chain: str = ""
+    mode: str = ""
     metric: str = ""
+    step: str = ""
+    leg: str = ""
     good: str = ""
     bad: str = ""
     is_certain: bool = False

@@ -62,7 +62,7 @@ class ModelContent(Record):
         unread: why nothing is known, '' otherwise.
     """
 
-    program: str = ""
+    program: Masked = ""
     operators: dict[str, int] = {}
     layers: int = 0
     quantized_layers: int = 0
@@ -71,7 +71,7 @@ class ModelContent(Record):
     weights: int = 0
     zeros: int = -1
     types: dict[str, int] = {}
-    unread: str = ""
+    unread: Masked = ""
 
 
 class OutputFile(Record):
@@ -83,7 +83,7 @@ class OutputFile(Record):
     fresh: bool = False
     size: int = 0
     sha256: str = ""
-    damage: str = ""
+    damage: Masked = ""
     content: ModelContent | None = None
 
 
@@ -117,7 +117,7 @@ class ObservedRank(Record):
     rank: int
     seconds: float = 0.0
     cpu_s: float = 0.0
-    framework: str = ""
+    framework: Masked = ""
     framework_s: float = 0.0
     peers: int = 0
     others: int = 0
@@ -168,30 +168,30 @@ class ProcessReport(Record):
         notes: exceptions of the probe itself.
     """
 
-    framework: str = ""
-    version: str = ""
-    script: str = ""
-    rank: str = ""
+    framework: Masked = ""
+    version: Masked = ""
+    script: Masked = ""
+    rank: Masked = ""
     initialized: bool = False
     world_size: int = 0
-    backend: str = ""
-    device: str = ""
-    dtype: str = ""
-    placed: str = ""
+    backend: Masked = ""
+    device: Masked = ""
+    dtype: Masked = ""
+    placed: Masked = ""
     steps: int = 0
     static_runs: int = 0
     parallel: int = 0
     collectives: dict[str, int] = {}
-    first: tuple[str, ...] = ()
-    last: tuple[str, ...] = ()
-    saved: tuple[str, ...] = ()
-    loaded: tuple[str, ...] = ()
-    exported: tuple[str, ...] = ()
+    first: tuple[Masked, ...] = ()
+    last: tuple[Masked, ...] = ()
+    saved: tuple[Masked, ...] = ()
+    loaded: tuple[Masked, ...] = ()
+    exported: tuple[Masked, ...] = ()
     predictors: tuple[dict[str, int], ...] = ()
     predictions: int = 0
     classes: tuple[int, ...] = ()
     dropped: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Masked, ...] = ()
 
 
 class GpuProcess(Record):
@@ -209,7 +209,7 @@ class GpuProcess(Record):
     size_bytes: int
     is_own: bool = False
     rank: int = -1
-    command: str = ""
+    command: Masked = ""
     total_bytes: int = 0
 
 
@@ -270,7 +270,7 @@ class ExitRecord(Record):
     oom_named: bool = True
     disk_full: bool = False
     errno: str | None = None
-    interpreter: str = ""
+    interpreter: Masked = ""
     unmet: UnmetNeed | None = None
     ranks: tuple[RankEnd, ...] = ()
     servers: tuple[RankEnd, ...] = ()

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from tipcflow.domain.keys import AttemptKey
+from tipcflow.domain.masking import Masked
 from tipcflow.domain.run_documents import Fields, Root
 
 
@@ -39,7 +40,7 @@ class LostFilesDocument(Fields):
     unstored: tuple[str, ...] = ()
     kept: int = 0
     url: str = ""
-    why: str = ""
+    why: Masked = ""
 
 
 class SignedDocument(Fields):
@@ -50,3 +51,16 @@ class SignedDocument(Fields):
     """
 
     NAME: ClassVar[str] = "signed"
+
+
+class StoringDocument(Fields):
+    """The object store may lack the run's certificate or signature, or have those of two certificates.
+
+    A process is writing them, or ended or failed before both were written.
+
+    Attributes:
+        since: time at which a process last began to write them, seconds since the epoch.
+    """
+
+    NAME: ClassVar[str] = "storing"
+    since: float

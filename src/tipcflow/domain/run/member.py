@@ -17,6 +17,7 @@ class MemberState(Record):
         log_bytes: leg ('' for a step's only command) -> read bytes of its log.
         lost: why its state is unknown, '' while it is observable.
         lost_class: class of the failure because of which it could not start; None if it started or is unknown.
+        lost_by: the other node whose failure ended the allocation of both; '' if none is known.
         damaged: whether it is lost because its record is not its runner's.
         generation: how often this node's own task had been cleared when it took part (a number that only grows);
             0 while only other nodes' tasks have written of this part.
@@ -37,6 +38,7 @@ class MemberState(Record):
     log_bytes: dict[str, int] = {}
     lost: Masked = ""
     lost_class: FailureClass | None = None
+    lost_by: str = ""
     damaged: bool = False
     down_since: float = 0.0
     known_at: float = 0.0

@@ -51,10 +51,25 @@ class ChainName:
         Raises:
             ValueError: the text is not the name of a chain.
         """
-        parts = text.split("/")
-        if len(parts) != 3 or not all(parts):
+        name = cls.parse_or_none(text)
+        if name is None:
             raise ValueError(f"{text!r} is not the name of a chain, '<suite>/<model>/<file>'")
-        return cls(*parts)
+        return name
+
+    @classmethod
+    def parse_or_none(cls, text: str) -> Self | None:
+        """Read what `str` wrote; None if the text is anything else."""
+        parts = text.split("/")
+        return cls(*parts) if len(parts) == 3 and all(parts) else None
+
+    @classmethod
+    def suite_of(cls, text: str) -> str:
+        """Return the suite of a stored name; '' if it is not the name of a chain.
+
+        Earlier versions stored the path of a suite file in the name of some runs.
+        """
+        name = cls.parse_or_none(text)
+        return name.suite if name else ""
 
     @classmethod
     def of_file(cls, suite: str, params_file: str) -> Self:

@@ -1,5 +1,6 @@
 """Runs and run IDs."""
 
+import base64
 import hashlib
 import re
 import secrets
@@ -10,6 +11,8 @@ from tipcflow.domain.run.names import DagId
 from tipcflow.domain.status import Status
 
 RUN_ID = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
+# 16 characters.
+_DIGEST_BYTES = 10
 
 
 def new_run_id(chain: str, *, now: datetime | None = None) -> str:
@@ -61,17 +64,31 @@ class Run(Frozen):
 def run_id_of(dag_id: str, dag_run_id: str, run_after: datetime) -> str:
     """Return the run ID of a DAG run: equal in every task, attempt and observer, computed without I/O.
 
-    Form: as `new_run_id`, but the last part is 8 hex digits of a hash of both ids.
+    Form: as `new_run_id`, but the last part is 80 bits of a hash of both IDs: users choose the ID and the date of
+    a DAG run, and could find an ID with an equal hash of 32 bits within minutes (ADR 53).
 
     Args:
         dag_id: a `DagId`; the model of a chain's makes the run ID readable.
         dag_run_id: Airflow's id of the DAG run, unique within the DAG.
         run_after: Airflow's `run_after`, which does not change when the run is cleared and re-run.
     """
+    digest = base64.b32encode(_hash(dag_id, dag_run_id)[:_DIGEST_BYTES]).decode().lower()
+    return f"{_beginning(dag_id, run_after)}-{digest}"
+
+
+def short_run_id_of(dag_id: str, dag_run_id: str, run_after: datetime) -> str:
+    """Return the run ID that earlier versions gave a DAG run: with 8 hex digits of the hash."""
+    return f"{_beginning(dag_id, run_after)}-{_hash(dag_id, dag_run_id).hex()[:8]}"
+
+
+def _hash(dag_id: str, dag_run_id: str) -> bytes:
+    return hashlib.sha256(f"{dag_id}\0{dag_run_id}".encode()).digest()
+
+
+def _beginning(dag_id: str, run_after: datetime) -> str:
     stamp = run_after.astimezone(UTC).strftime("%Y%m%dt%H%M%S")
     slug = re.sub(r"[^a-z0-9]+", "_", (DagId.parse(dag_id).model or dag_id).lower()).strip("_")[:60] or "run"
-    digest = hashlib.sha256(f"{dag_id}\0{dag_run_id}".encode()).hexdigest()[:8]
-    return f"{stamp}-{slug}-{digest}"
+    return f"{stamp}-{slug}"
 
 
 def dag_id_of(chain: str) -> str:

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from tipcflow.domain.base import Record
+from tipcflow.domain.masking import Masked
 from tipcflow.domain.run_documents import Fields
 from tipcflow.domain.status import Status
 
@@ -25,7 +26,7 @@ class ScaledTopology(Record):
     batch_size_per_device: int = 0
     run: str = ""
     status: Status = Status.NOT_RUN
-    reason: str = ""
+    reason: Masked = ""
     devices: int = 0
     repeats: int = 0
     average_speed: float | None = None
@@ -51,4 +52,4 @@ class ScalingDocument(Fields):
     skip: int
     take: int
     topologies: tuple[ScaledTopology, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Masked, ...] = ()

@@ -12,6 +12,7 @@ from tipcflow.remote.slurm.output import (
     OLDEST,
     SlurmJob,
     SlurmNode,
+    active_jobs_in,
     is_too_old,
     jobs_in,
     key_of,
@@ -84,7 +85,7 @@ class SlurmClient:
 
     def own(self) -> list[SlurmJob]:
         """Return the user's jobs that wait or run, in the order of their submission."""
-        return jobs_in(self._text(commands.own(), "list the user's jobs"))
+        return active_jobs_in(self._text(commands.own(), "list the user's jobs"))
 
     def submit(self, name: str, *, nodes: int, nodelist: Sequence[str] = ()) -> str:
         """Submit the request for an allocation, once; return its ID.
@@ -209,11 +210,13 @@ def waiting_message(place: SlurmPlace) -> str:
 
 # Exit codes of `timeout`.
 _TIMED_OUT = (124, 137)
+_SBATCH = "sbatch: error: "
 
 
 def _reason(done: Completed) -> str:
-    """Return the last message of a command of Slurm."""
+    """Return all errors of sbatch in one line: the last one alone lacks the limit; else the last message."""
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     if not lines:
         return "no response in time" if done.exit_code in _TIMED_OUT else f"exit code {done.exit_code}"
-    return lines[-1].removeprefix("sbatch: error: ").removeprefix("Batch job submission failed: ")
+    errors = [line.removeprefix(_SBATCH) for line in lines if line.startswith(_SBATCH)] or lines[-1:]
+    return "; ".join(line.removeprefix("Batch job submission failed: ") for line in errors)

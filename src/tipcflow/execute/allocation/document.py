@@ -29,3 +29,16 @@ class AllocationDocument(Fields):
             nodes: the nodes of the plan.
         """
         return nodes[self.planned.index(name)] if name in self.planned else name
+
+
+class HolderDocument(Fields):
+    """The `tipcflow run` that uses the run's allocation; runs of Airflow have none.
+
+    Attributes:
+        owner: `user@host pid N`.
+        until: it runs until then at least, unless it was killed; seconds since the epoch.
+    """
+
+    NAME: ClassVar[str] = "holder"
+    owner: str = ""
+    until: float

@@ -17,9 +17,10 @@ from tipcflow.domain.run.allocation_wait import AllocationWaitDocument, SlurmPla
 from tipcflow.domain.run_documents import ClusterDocument
 from tipcflow.execute.allocation.client import LOGIN, SlurmClient, waiting_message
 from tipcflow.execute.allocation.document import AllocationDocument
+from tipcflow.execute.allocation.holder import Holder
+from tipcflow.execute.allocation.names import is_of, job_name
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.resolve.resolve import Resolved
-from tipcflow.remote import paths
 from tipcflow.remote.slurm.output import SlurmJob, SlurmNode
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ RETRY_EVERY_S = 5.0
 RELEASE_S = 60.0
 # Of a job whose batch script has ended by itself: its starters were not contacted in time (`commands.UNUSED_S`).
 UNUSED = ("COMPLETING", "COMPLETED")
-# Of the names of all jobs of tipcflow.
-PREFIX = "tipc-"
+# Accepted requests of one run: an unused allocation holds nodes for `commands.UNUSED_S`, and a run whose jobs
+# Slurm does not list would request without end.
+MAX_REQUESTS = 20
 
 
 @dataclass(frozen=True)
@@ -156,21 +158,29 @@ class Allocation:
         return cluster
 
     def end(self) -> str:
-        """End the allocation, whether it is pending or running; return why it could not be ended, '' if it was."""
+        """End the allocation, whether it is pending or running, and jobs of earlier requests that are left.
+
+        Returns:
+            why it could not be ended, '' if it was.
+        """
         document = self._store.documents.get(self._run, AllocationDocument)
         if document is None:
             return ""
-        deadline, why = time.monotonic() + RELEASE_S, ""
+        deadline, why, left = time.monotonic() + RELEASE_S, "", [document.name]
         while True:
             try:
-                self._client.cancel(document.name)
-                if not any(job.is_active for job in self._client.find(document.name)):
+                for name in left:
+                    self._client.cancel(name)
+                jobs = [job for job in self._client.own() if is_of(job.name, self._run)]
+                if not jobs:
                     return ""
-                why = f"Slurm job {document.job or document.name} is still active"
+                left = sorted({document.name, *(job.name for job in jobs)})
+                why = f"still active in Slurm: {', '.join(f'job {job.id}' for job in jobs)}"
             except InfraError as error:
                 why = error.message
             if time.monotonic() > deadline:
-                return f"the allocation could not be ended: {why}; end it with: scancel --name={document.name}"
+                command = f"scancel --name={','.join(left)}"
+                return f"the allocation could not be ended: {why}; end it with: {command}"
             time.sleep(POLL_EVERY_S)
 
     def _job(self) -> SlurmJob:
@@ -191,6 +201,13 @@ class Allocation:
             if ended is not None and ended.state != "COMPLETED" and not self._has_started(document):
                 return ended
             state = f" ({ended.ended_by})" if ended else ""  # slurmctld forgets it after `MinJobAge`
+            if document.attempt >= MAX_REQUESTS:
+                message = (
+                    f"Slurm job {document.job} has ended{state}, the last of {MAX_REQUESTS} requests of the run"
+                )
+                raise InfraError(message, hint="squeue --me, and scontrol show job, on the login node")
+            # Slurm may have the job though it does not list it: a run has one allocation at a time.
+            self._client.cancel(document.name)
             self._note(f"Slurm job {document.job} has ended{state}: the run requests another allocation")
             attempt = document.attempt + 1
             document = AllocationDocument(
@@ -251,16 +268,6 @@ def _requested(
     return Allocation(store, run, resolved.cluster, connect, nodes=count, nodelist=nodelist, note=note)
 
 
-def job_name(run: str, attempt: int) -> str:
-    """Return the name of a run's job: unique, and derived from the run alone."""
-    return f"{PREFIX}{paths.safe_name(run)}-{attempt}"
-
-
-def run_of(name: str) -> str:
-    """Return the run of a job's name; '' for a job of another program."""
-    return name.removeprefix(PREFIX).rpartition("-")[0] if name.startswith(PREFIX) else ""
-
-
 def with_nodes(cluster: Cluster, job: SlurmJob, nodes: list[SlurmNode]) -> Cluster:
     """Return a Slurm cluster with the nodes of an allocation."""
     source = cluster.slurm
@@ -304,7 +311,8 @@ def held(
     if (other := _inherited(resolved.cluster, connect)) is not None:
         yield Held(resolved, _fence(other))
         return
-    with _requested(store, run, resolved, plan, connect, note) as allocation:
+    requested = _requested(store, run, resolved, plan, connect, note)
+    with Holder(store, run, resolved.request.owner), requested as allocation:
         try:
             since = store.now()
             store.documents.put(run, AllocationWaitDocument(since=since, until=since + wait_s))

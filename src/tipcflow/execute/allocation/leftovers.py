@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Cluster, InfraError
+from tipcflow.domain.run_documents import AirflowDocument
 from tipcflow.execute.allocation.client import SlurmClient
-from tipcflow.execute.allocation.hold import run_of
+from tipcflow.execute.allocation.document import HolderDocument
+from tipcflow.execute.allocation.names import run_of
 from tipcflow.execute.node.link import Connect
 
 if TYPE_CHECKING:
@@ -15,7 +17,8 @@ def end_leftovers(store: "Store", cluster: Cluster, connect: Connect, *, run: st
     """End the user's allocations of runs that have a status; return a line about each allocation.
 
     Args:
-        run: only this run, whether or not it has a status; '' for all runs of the database.
+        run: only this run, also if the database does not know it, and without a status if its `tipcflow run` does
+            not run any more; '' for all runs of the database.
 
     Raises:
         InfraError: Slurm does not respond.
@@ -31,9 +34,23 @@ def end_leftovers(store: "Store", cluster: Cluster, connect: Connect, *, run: st
                 lines.append(f"run {name}: Slurm job {job.id} is unknown to this database; skipped")
             elif run != name and stored is not None and stored.status is None:
                 continue  # its controller ends it
+            elif stored is not None and stored.status is None and (why := _in_use(store, name)):
+                lines.append(f"run {name}: Slurm job {job.id} {why}. Without a controller: scancel {job.id}")
             else:
                 lines.append(_end(client, job.id, name))
     return lines
+
+
+def _in_use(store: "Store", run: str) -> str:
+    """Return why the allocation of a run without a status is left alone; '' if its controller was killed."""
+    if (airflow := store.documents.get(run, AirflowDocument)) is not None:
+        return f"belongs to an active run; skipped: mark DAG run {airflow.run_id} of {airflow.dag_id} as failed"
+    holder = store.documents.get(run, HolderDocument)
+    if holder is None:  # of an earlier version
+        return "belongs to a run without a status; skipped: stop its `tipcflow run`"
+    if holder.until < store.now():
+        return ""
+    return f"is in use by {holder.owner or 'its `tipcflow run`'}; skipped: stop that `tipcflow run`"
 
 
 def _end(client: SlurmClient, job: str, run: str) -> str:

@@ -198,7 +198,7 @@ class AttemptDriver:
             except InfraError as error:
                 if not member.done:
                     member.down_since = member.down_since or time.time()
-                    member.lost = f"node {member.name}: the stop request failed: {error}"
+                    member.lose(f"node {member.name}: the stop request failed: {error}", error)
 
         _at_once(members, stop)
         deadline = time.monotonic() + STOP_S

@@ -82,12 +82,13 @@ def _end_to_measure(measured: Measured, subject: Subject, versions: Sequence[Com
     if uncertain := [end for end in known if known[end] < most]:
         return min(uncertain, key=lambda end: known[end])
     raise ConfigError(
-        f"{subject.name} of the two ends does not differ: {_amount(good)} at {versions[0].short}, "
-        f"{_amount(bad)} at {versions[-1].short}",
+        f"{subject.name} is not worse at the bad end by {_DIFFERENT:g} standard errors: "
+        f"median {_amount(good)} at {versions[0].short}, {_amount(bad)} at {versions[-1].short}",
         key="--good, --bad",
         found=f"{len(good)} and {len(bad)} runs",
         expected="a worse value at the bad end",
-        hint="`tipcflow history` shows the metric's runs; the change may depend on nodes or on something else",
+        hint="`tipcflow history` shows the metric's runs; the change may depend on nodes or on something else, or "
+        "other work on the nodes may have hidden it",
     )
 
 

@@ -82,10 +82,11 @@ class Subject:
         places = [f"{key.step} {key.leg}".strip() for key in sorted(stored.keys) if key.metric == self.name]
         if places:
             expected = f"--step and --leg that name one of {first_names(places, _LISTED)}"
-        raise ConfigError(stored.sentence, key=_KEY, found=self._title, expected=expected)
+        raise ConfigError(stored.sentence, key=_KEY, found=self.title, expected=expected)
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """The metric, with the given step and leg."""
         return " ".join(filter(None, (self.name, self.step, self.leg)))
 
     def measure(self, store: "Store", run: Run) -> float | None:
@@ -118,8 +119,12 @@ class Subject:
         return [key for key in numbers if self._matches(key)]
 
     def _matches(self, key: MetricKey) -> bool:
-        same_step = not self.step or key.step == self.step or StepId.parse(key.step).name == self.step
-        return key.metric == self.name and same_step and self.leg in ("", key.leg)
+        return self.matches(key.step, key.leg, key.metric)
+
+    def matches(self, step: str, leg: str, name: str) -> bool:
+        """Return whether a metric of a step and leg is the measured one."""
+        same_step = not self.step or step == self.step or (bool(step) and StepId.parse(step).name == self.step)
+        return name == self.name and same_step and self.leg in ("", leg)
 
     def unknown(self, store: "Store", run: Run) -> ConfigError:
         """Return the error for a run without the metric; names those that the run has."""
@@ -127,7 +132,7 @@ class Subject:
         return ConfigError(
             f"run {run.id} ({run.status.value if run.status else 'running'}) did not measure it",
             key=_KEY,
-            found=self._title,
+            found=self.title,
             expected=f"{FAILURE}, or one of {first_names(names, _LISTED)}"
             if names
             else "a run that measures something",

@@ -114,7 +114,11 @@ def document_of(bisection: Bisection, progress: Progress) -> BisectionDocument:
     versions = [bisection.versions[version] for version in best.versions] if best else []
     lines = found_lines(bisection, progress)
     return BisectionDocument(
+        chain=bisection.subject.chain,
+        mode=bisection.subject.mode,
         metric=bisection.subject.name,
+        step=bisection.subject.step,
+        leg=bisection.subject.leg,
         good=bisection.versions[0].id,
         bad=bisection.versions[-1].id,
         is_certain=progress.is_certain,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tipcflow.config.repository import Repository
+from tipcflow.config.repository import WHOLE, Repository
 from tipcflow.config.run_documents import SelectorDocument
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import InfraError, Run
@@ -13,8 +13,6 @@ from tipcflow.execute.changes.choose import Candidates, candidates, changed_betw
 from tipcflow.selection import Change
 from tipcflow.store import Store
 
-# A full run executes all steps of a chain, so its record covers the other modes of training.
-WHOLE = "whole_train_whole_infer"
 # The false-green rate covers the full runs of this time.
 DAYS = 182
 
@@ -37,6 +35,7 @@ def with_opened(
     Args:
         mode: of the runs that are selected, '' means the repository's mode.
     """
+    # The record of a full run covers the other modes of training.
     records = store.opened.newest([traced.chain for traced in options.chains], (mode or repository.mode, WHOLE))
     suite = load_suite(repository.suite, config_dir)
     since: dict[str, tuple[frozenset[str], bool]] = {}

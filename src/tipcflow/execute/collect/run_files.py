@@ -1,5 +1,6 @@
 """A run's fetched files, wherever they are: in the run's folder on this machine, or in the object store."""
 
+import contextlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -106,11 +107,12 @@ class RunFiles:
             return existing(self.folder / path)
         return self.local(file) or self.copy(file)
 
-    def copy(self, file: KeptFile, *, seconds: float | None = None) -> Path | None:
+    def copy(self, file: KeptFile, *, seconds: float | None = None, fresh: bool = False) -> Path | None:
         """Return a copy of a file in the object store; None if it is not there.
 
         Args:
             seconds: deadline; None: by the size of the file.
+            fresh: whether to read the object even if this machine has a copy.
 
         Raises:
             InfraError: the object store cannot be reached, or has another content.
@@ -126,30 +128,43 @@ class RunFiles:
                 count=file.bytes,
                 content_hash=content_hash if file.object.endswith(f"/{file.name}") else _unpacked_hash,
                 seconds=seconds,
+                fresh=fresh,
             )
         except MissingObjectError:
             return None
 
-    def fetch_own(self, name: str) -> bool:
+    def fetch_own(self, name: str, *, beside: str) -> bool:
         """Copy a file of the run itself, such as its certificate, from the object store to the run's folder here.
 
+        Args:
+            beside: the file that belongs to it, such as its signature; removed here if the object store has none.
+
         Returns:
-            whether the object store has it.
+            whether the object store has the file.
 
         Raises:
             InfraError: the object store cannot be reached.
         """
         if self.objects is None:
             return False
-        aside = self.folder / f".{uuid.uuid4().hex[:8]}-{name}"
         self.folder.mkdir(parents=True, exist_ok=True)
+        mark = uuid.uuid4().hex[:8]
+        asides = {each: self.folder / f".{mark}-{each}" for each in (name, beside)}
         try:
-            self.objects.get(f"{run_prefix(self.run)}/{name}", aside)
-            aside.replace(self.folder / name)
+            # `beside` is written before `name`: read in reverse, a pair that does not match is never newer.
+            self.objects.get(f"{run_prefix(self.run)}/{name}", asides[name])
+            with contextlib.suppress(MissingObjectError):
+                self.objects.get(f"{run_prefix(self.run)}/{beside}", asides[beside])
+            if asides[beside].is_file():
+                asides[beside].replace(self.folder / beside)
+            else:
+                (self.folder / beside).unlink(missing_ok=True)
+            asides[name].replace(self.folder / name)
         except MissingObjectError:
             return False
         finally:
-            aside.unlink(missing_ok=True)
+            for aside in asides.values():
+                aside.unlink(missing_ok=True)
         return True
 
     def of_step(self, step: str, name: str) -> list[Path]:

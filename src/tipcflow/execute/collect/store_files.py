@@ -1,7 +1,7 @@
 """Write a run's fetched files to the object store, and find those that are missing where the run is judged."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,14 +81,18 @@ def certified_files(store: "Store", run: str, folder: Path) -> Mapping[str, str]
 def _compared_with_store(
     store: "Store", files: RunFiles, objects: ObjectStore, here: list[KeptFile], elsewhere: list[KeptFile]
 ) -> LostFilesDocument:
-    """Read what is elsewhere, and write what is only here."""
+    """Compare all files with one listing of the store, read what is elsewhere, and write what is only here."""
     missing: list[KeptFile] = []
     changed: list[KeptFile] = []
-    unstored: list[KeptFile] = []
     errors: list[Exception] = []
+    try:
+        sizes = {each.name: each.bytes for each in objects.below(run_prefix(files.run))} if files.kept else {}
+    except InfraError as away:
+        return _lost(files, objects, missing=elsewhere, unstored=here, errors=[away])
 
     def check(file: KeptFile) -> None:
-        if files.copy(file) is None:
+        # A copy here does not prove that the object still exists. A mounted folder may list a new object late.
+        if files.copy(file, fresh=sizes.get(file.object) != file.bytes) is None:
             missing.append(file)
 
     seconds = transfer_s(sum(file.bytes for file in elsewhere))
@@ -96,18 +100,25 @@ def _compared_with_store(
     for file, error in for_each(elsewhere, check, seconds=seconds, what=what).items():
         (changed if isinstance(error, DamagedObjectError) else missing).append(file)
         errors.append(error)
-    try:
-        sizes = {each.name: each.bytes for each in objects.below(run_prefix(files.run))} if here else {}
-        again = [file for file in here if not file.object or sizes.get(file.object) != file.bytes]
-        paths = {(file.key, file.name): existing(files.folder / file.path) for file in again}
-        failed = _put_all(
-            store, files.run, objects, {key: path for key, path in paths.items() if path is not None}, files.home
-        )
-        unstored = [file for file in again if (file.key, file.name) in failed]
-        errors += failed.values()
-    except InfraError as error:
-        unstored = here
-        errors.append(error)
+    again = [file for file in here if not file.object or sizes.get(file.object) != file.bytes]
+    paths = {(file.key, file.name): existing(files.folder / file.path) for file in again}
+    failed = _put_all(
+        store, files.run, objects, {key: path for key, path in paths.items() if path is not None}, files.home
+    )
+    unstored = [file for file in again if (file.key, file.name) in failed]
+    errors += failed.values()
+    return _lost(files, objects, missing=missing, changed=changed, unstored=unstored, errors=errors)
+
+
+def _lost(
+    files: RunFiles,
+    objects: ObjectStore,
+    *,
+    missing: Iterable[KeptFile],
+    unstored: Iterable[KeptFile],
+    errors: Sequence[Exception],
+    changed: Iterable[KeptFile] = (),
+) -> LostFilesDocument:
     return LostFilesDocument(
         missing=_sorted(missing),
         changed=_sorted(changed),

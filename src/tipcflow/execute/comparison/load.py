@@ -1,13 +1,14 @@
 """Loads two or three runs of one chain for comparison."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.check.baseline.detector_limits import MetricLimits, metric_limits
 from tipcflow.check.context import observed_values
+from tipcflow.check.select import SHARES
 from tipcflow.config.policy import Policy
-from tipcflow.config.run_documents import PolicyDocument
+from tipcflow.config.run_documents import PolicyDocument, SuiteDocument
 from tipcflow.domain import ConfigError, MetricKey, PastRun, Run
 from tipcflow.execute.verdict.check_context import active_decisions, doubtful_runs, history_of
 from tipcflow.execute.verdict.judge import policy_of
@@ -41,8 +42,21 @@ def compare_runs(store: "Store", names: Sequence[str], *, config_dir: Path, poli
     def limits(key: MetricKey) -> MetricLimits:
         return metric_limits(observed_values(history, key, doubtful), key.metric, rules)
 
+    suites = store.documents.of_runs(SuiteDocument, [run.id for run in runs])
+    units = store.numbers.units([run.id for run in runs])
     compared = [
-        ComparedRun(load_run(store, run), numbers[run.id].values, numbers[run.id].exact, _policy(store, run))
+        ComparedRun(
+            load_run(store, run),
+            numbers[run.id].values,
+            numbers[run.id].exact,
+            _policy(store, run),
+            suites[run.id].root.settings() if run.id in suites else None,
+            _units(
+                units[run.id],
+                numbers[run.id].values,
+                suites[run.id].root.prints.accuracy if run.id in suites else "",
+            ),
+        )
         for run in runs
     ]
     known = sum(bool(past.medians) for past in history)
@@ -62,6 +76,12 @@ def unconfirmed_runs(
 ) -> dict[str, tuple[PastRun, ...]]:
     """Return the unconfirmed runs among `accepted_history`, by the accepted run before them, oldest first."""
     return doubtful_runs(store, run.model_copy(update={"id": ""}), history, limit=rules.history, as_of=None)
+
+
+def _units(printed: Mapping[MetricKey, str], values: Iterable[MetricKey], accuracy: str) -> dict[MetricKey, str]:
+    """Return the units of a run's values: those of its log; of accuracies, the suite's `prints.accuracy`."""
+    shares = {key.of(key.plain_metric) for key in values if key.plain_metric in SHARES} if accuracy else ()
+    return {**printed, **dict.fromkeys(shares, "%" if accuracy == "%" else "")}
 
 
 def _refuse_unlike(runs: Sequence[Run]) -> None:

@@ -70,7 +70,7 @@ def _cluster_of(clusters: Sequence[Cluster], node: str) -> Cluster:
         "is a node of several clusters" if named else "is not a node of a cluster file",
         key="NODE",
         found=node,
-        expected=f"one of {first_names(keys, _LISTED)}",
+        expected=f"one of {first_names(keys, _LISTED)}" if keys else "a node of a cluster in use",
         hint="name the cluster: --cluster" if named else "",
     )
 

@@ -16,6 +16,7 @@ from tipcflow.execute.failure.sentence import root_cause
 from tipcflow.execute.failure.servers import FailedProcess, class_of_process, first_failed
 from tipcflow.execute.job.member import Member
 from tipcflow.parse import error_excerpt
+from tipcflow.parse.failures.excerpt import last_error
 from tipcflow.parse.failures.hang_evidence import behind, hardware, was_silent
 
 _NOTHING = LogDiagnosis()
@@ -98,7 +99,7 @@ def step_outcome(
     others = tuple(m.name for m in members if m is not named and is_failed(m) and not m.lost)
     diagnosis = diagnoses.get(named.name, _NOTHING)
     if named.record is None:
-        lost = Failure(failure_class=_lost_class(named), node=named.name, followers=others)
+        lost = Failure(failure_class=_lost_class(named), node=named.lost_by or named.name, followers=others)
         return Outcome(Status.INFRA_FAILURE, named.lost, lost)
     died = first_failed(named.record)
     if died is not None and (died.is_server or died.was_killed or was_stopped(named)):
@@ -260,7 +261,7 @@ def whole_job(member: Member, *, cancelled: bool, late: str = "") -> Outcome:
         return Outcome(Status.CANCELLED, "stopped by a user")
     record = member.record
     if record is None:
-        lost = Failure(failure_class=_lost_class(member), node=member.name)
+        lost = Failure(failure_class=_lost_class(member), node=member.lost_by or member.name)
         return Outcome(Status.INFRA_FAILURE, member.lost, lost)
     if record.reason in (EndReason.EXITED, EndReason.SIGNALED):
         return Outcome(Status.PASS)
@@ -295,6 +296,7 @@ def _with_excerpt(reason: str, diagnosis: LogDiagnosis) -> str:
     lines = error_excerpt(diagnosis.text).splitlines()
     message = diagnosis.trouble.log_line if diagnosis.trouble is not None else ""
     error = next((line for line in reversed(lines) if message and line.strip().startswith(message)), None)
+    error = error or last_error(lines)
     if error is not None:
         lines.remove(error)
         lines.insert(0, error.strip())

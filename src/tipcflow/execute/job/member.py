@@ -95,6 +95,7 @@ class Member:
         sent: small files of the job that were transferred with its end.
         lost: why the job can no longer be watched; '' while it can.
         lost_class: class of the failure because of which it could not start; None if it started or is unknown.
+        lost_by: the other node whose failure ended the allocation of both; '' if none is known.
         damaged: whether it is lost because its record is not its runner's, so that nothing proves how it ended.
         recent: the end of its log.
         hangs: the runner's reason for a hang; '' without one.
@@ -123,6 +124,7 @@ class Member:
         self.sent = NO_INLINE_FILES
         self.lost = ""
         self.lost_class: FailureClass | None = None
+        self.lost_by = ""
         self.damaged = False
         self.recent = ""
         self.hangs = self.silent = ""
@@ -214,7 +216,7 @@ class Member:
         except InfraError as error:
             self.down_since = self.down_since or time.time()
             if not patient or time.time() - self.down_since > self._reconnect_s:
-                self.lost = str(error)
+                self.lose(str(error), error)
             return
         self.down_since = 0.0
         self.apply_response(response)
@@ -240,6 +242,7 @@ class Member:
             log_bytes=self.log_bytes,
             lost=self.lost,
             lost_class=self.lost_class,
+            lost_by=self.lost_by,
             damaged=self.damaged,
             down_since=self.down_since,
             known_at=self.known_at,
@@ -257,7 +260,7 @@ class Member:
         self.released = state.released
         self.generation, self.cleared = state.generation, state.cleared
         self.record, self.lost, self.damaged = state.record, state.lost, state.damaged
-        self.lost_class = state.lost_class
+        self.lost_class, self.lost_by = state.lost_class, state.lost_by
         self.legs, self.artefacts = dict(state.legs), dict(state.artefacts)
         self._resume = dict(state.log_bytes)
         self.down_since, self.known_at = state.down_since, state.known_at
@@ -277,10 +280,20 @@ class Member:
                 return
             except InfraError as error:
                 why = str(error)
+                self._set_lost_by(error)
                 if error.failure_class is FailureClass.NODE_LOST:
                     break  # its allocation has ended
                 time.sleep(RECONNECT_EVERY_S)
         self.lost = f"node {self.name} was lost: {why}"
+
+    def lose(self, why: str, error: InfraError) -> None:
+        """Set why the job can no longer be watched; `error` may say that another node ended the allocation."""
+        self.lost = why
+        self._set_lost_by(error)
+
+    def _set_lost_by(self, error: InfraError) -> None:
+        is_of_another = error.failure_class is FailureClass.NODE_LOST and error.node != self.name
+        self.lost_by = error.node if is_of_another else ""
 
     def end_if_stalled(self, stalled: Stalled) -> None:
         """End a runner that another process reported as stalled, unless it has written a heartbeat since."""

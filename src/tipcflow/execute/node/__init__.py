@@ -1,4 +1,4 @@
 """One node: sessions, file transfer, environment, health, containers, preflight.
 
-Public: `health`, `preflight`, `session`.
+Public: `health`, `in_use`, `preflight`, `session`.
 """

@@ -9,18 +9,23 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import InfraError
-from tipcflow.execute.objects.object_store import DamagedObjectError, ObjectStore
+from tipcflow.execute.objects.object_store import DamagedObjectError, ObjectStore, transfer_s
+from tipcflow.execute.objects.transfers import transfers
 
 FOLDER = "objects"
 # A copy that was used within this time stays: its reader may not have opened it yet.
 IN_USE_S = 60.0
+# More copies make each search for the oldest slow.
+MOST_FILES = 20_000
+# A process searches for old copies this often, or after it has written this part of the limit.
+EVERY_S, WRITTEN = 60.0, 0.1
 # A file of an interrupted transfer, or an empty folder, is removed after this time.
 _ASIDE_S = 86_400.0
-_trimming = threading.Lock()
 
 
 def copied(
@@ -32,28 +37,59 @@ def copied(
     count: int,
     content_hash: Callable[[Path], str],
     seconds: float | None = None,
+    fresh: bool = False,
 ) -> Path:
     """Return a copy of an object on this machine; fetch it unless it is here.
+
+    A copy that takes longer than the deadline continues: a later call waits for the same one, or finds the file.
 
     Args:
         sha256: hash of the content, from the database.
         count: size of the object in bytes, from the database; 0 if unknown.
         content_hash: returns the hash of a file's content, for example of a compressed log.
         seconds: deadline; None: by `count`.
+        fresh: whether to fetch the object even if a copy is here: a copy does not prove that the object still
+            exists, and may have been changed.
 
     Raises:
         MissingObjectError: the store has no such object.
         DamagedObjectError: its content has another hash.
-        InfraError: the store cannot be reached, or the disk is full.
+        InfraError: the store cannot be reached, the disk is full, or the copy continues after the deadline.
     """
     path = home / FOLDER / sha256 / name.rpartition("/")[2]
-    with contextlib.suppress(OSError):
-        os.utime(path)  # in use
-        return path
-    aside = path.with_name(f".{uuid.uuid4().hex[:8]}-{path.name}")
+    if not fresh:
+        with contextlib.suppress(OSError):
+            os.utime(path)  # in use
+            return path
+
+    def fetch(aside: Path) -> None:
+        _fetch(objects, name, path, aside=aside, sha256=sha256, content_hash=content_hash)
+        _trimmer(os.getpid()).trim_soon(home, path.stat().st_size)
+
+    transfers().wait(
+        (path, name),
+        path.with_name(f".{uuid.uuid4().hex[:8]}-{path.name}"),
+        fetch,
+        count=count,
+        seconds=transfer_s(count) if seconds is None else seconds,
+        what=f"cannot read {name} in the object store {objects.url}",
+    )
+    return path
+
+
+def _fetch(
+    objects: ObjectStore,
+    name: str,
+    path: Path,
+    *,
+    aside: Path,
+    sha256: str,
+    content_hash: Callable[[Path], str],
+) -> None:
+    """Copy an object to `aside`, which becomes `path` if its content has the hash."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        objects.get(name, aside, count=count, seconds=seconds)
+        objects.get_in_thread(name, aside)
         if content_hash(aside) != sha256:
             raise DamagedObjectError(
                 f"{name} in the object store {objects.url} is damaged: its SHA-256 differs from the stored one"
@@ -67,37 +103,82 @@ def copied(
     finally:
         with contextlib.suppress(OSError):
             aside.unlink(missing_ok=True)
-    trim(home, limit=settings().store_cache_mb * 1_000_000)
-    return path
 
 
-def trim(home: Path, *, limit: int, now: float | None = None) -> int:
-    """Remove copies, those first that were not used for the longest time, until at most `limit` bytes are left.
+class _Trimmer:
+    """Removes old copies in a thread: a search reads the times of all copies, for which no reader waits."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._searching: threading.Thread | None = None
+        self._due: dict[Path, float] = {}
+        self._written: dict[Path, int] = {}
+
+    def trim_soon(self, home: Path, count: int) -> None:
+        """Start a search if one is due after `count` more bytes, and none is under way."""
+        limit, now = settings().store_cache_mb * 1_000_000, time.monotonic()
+        with self._guard:
+            written = self._written[home] = self._written.get(home, 0) + count
+            is_due = now >= self._due.get(home, now) or written > limit * WRITTEN
+            if not is_due or (self._searching is not None and self._searching.is_alive()):
+                return
+            self._due[home], self._written[home] = now + EVERY_S, 0
+            # Not a daemon: a process that ends at once would never finish a search.
+            self._searching = threading.Thread(target=_trim_quietly, args=(home, limit), name="old copies")
+            self._searching.start()
+
+
+@lru_cache(maxsize=1)
+def _trimmer(pid: int) -> _Trimmer:
+    """Return the trimmer of this process: a forked one has no thread of its parent."""
+    return _Trimmer()
+
+
+def _trim_quietly(home: Path, limit: int) -> None:
+    with contextlib.suppress(OSError):
+        trim(home, limit=limit)
+
+
+def trim(home: Path, *, limit: int, most: int = MOST_FILES, now: float | None = None) -> int:
+    """Remove copies, those first that were not used for the longest time, until few enough are left.
 
     Copies that were used within the last minute stay. Returns the number of removed files.
+
+    Args:
+        limit: maximum number of bytes.
+        most: maximum number of files.
+        now: seconds since the epoch.
     """
     now = time.time() if now is None else now
     removed = 0
-    with _trimming:
-        files = list(_files(home / FOLDER))
-        total = sum(count for _, count, _ in files)
-        for used_at, count, path in sorted(files):
-            is_aside = path.name.startswith(".")
-            if used_at > now - (_ASIDE_S if is_aside else IN_USE_S) or (total <= limit and not is_aside):
-                continue
-            path.unlink(missing_ok=True)
-            total -= count
-            removed += 1
-        for folder in (home / FOLDER).glob("*"):
-            with contextlib.suppress(OSError):  # not empty, or removed by another process
-                if folder.stat().st_mtime < now - _ASIDE_S:
-                    folder.rmdir()
+    files = sorted(_files(home / FOLDER))
+    total, count = sum(size for _, size, _ in files), len(files)
+    for used_at, size, path in files:
+        is_aside, is_over = path.rpartition("/")[2].startswith("."), total > limit or count > most
+        if used_at > now - (_ASIDE_S if is_aside else IN_USE_S) or not (is_over or is_aside):
+            continue
+        Path(path).unlink(missing_ok=True)
+        total, count, removed = total - size, count - 1, removed + 1
+    for folder in _entries(home / FOLDER):
+        with contextlib.suppress(OSError):  # not empty, or removed by another process
+            if folder.stat().st_mtime < now - _ASIDE_S:
+                Path(folder).rmdir()
     return removed
 
 
-def _files(folder: Path) -> Iterator[tuple[float, int, Path]]:
-    """Yield (time of the last use, bytes, path) of every file."""
-    for path in folder.glob("*/*"):
-        with contextlib.suppress(FileNotFoundError):  # removed by another process
-            stat = path.stat()
-            yield stat.st_mtime, stat.st_size, path
+def _files(folder: Path) -> Iterator[tuple[float, int, str]]:
+    """Yield (time of the last use, bytes, path) of every file; paths are text, because there are many."""
+    for parent in _entries(folder):
+        for entry in _entries(parent):
+            with contextlib.suppress(FileNotFoundError):  # removed by another process
+                stat = entry.stat()
+                yield stat.st_mtime, stat.st_size, entry.path
+
+
+def _entries(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder, [] of a file and of a folder that does not exist."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -5,6 +5,7 @@ complete as soon as it has its name. Credentials are those of the environment, w
 """
 
 import errno
+import math
 import os
 import posixpath
 import time
@@ -85,6 +86,14 @@ class ObjectStore:
         """
         seconds = transfer_s(count) if seconds is None else seconds
         self._do(f"read {name}", seconds, lambda system: system.get_file(self._path(name), str(file)))
+
+    def get_in_thread(self, name: str, file: Path) -> None:
+        """Copy an object into a file without a deadline, in a thread for which no caller must wait.
+
+        Raises:
+            MissingObjectError: no such object.
+        """
+        self._do(f"read {name}", None, lambda system: system.get_file(self._path(name), str(file)))
 
     def read(self, name: str, *, last: int | None = None) -> bytes:
         """Return the content of a small object, or its last bytes.
@@ -191,19 +200,21 @@ class ObjectStore:
             raise InfraError(f"{name!r} is not the name of an object")
         return f"{self._root}/{name}"
 
-    def _do(self, what: str, seconds: float, call: Callable[[Any], T]) -> T:
-        """Call with the file system, a few times if an error may pass, within a deadline."""
+    def _do(self, what: str, seconds: float | None, call: Callable[[Any], T]) -> T:
+        """Call with the file system, a few times if an error may pass, within a deadline, if there is one."""
 
         def attempt() -> T:
             return call(self._system())
 
         retrying = Retrying(
-            stop=stop_after_attempt(_TRIES) | stop_after_delay(seconds),
+            stop=stop_after_attempt(_TRIES) | stop_after_delay(math.inf if seconds is None else seconds),
             wait=wait_exponential(multiplier=0.2, max=2.0),
             retry=retry_if_exception(_may_pass),
             reraise=True,
         )
         try:
+            if seconds is None:
+                return retrying(attempt)
             return within(seconds, f"cannot {what} in the object store {self.url}", lambda: retrying(attempt))
         except (InfraError, ConfigError):
             raise

@@ -37,7 +37,7 @@ class Wanted:
 
     def includes(self, chain: str) -> bool:
         """Whether a chain is included."""
-        return self.chain.lower() in chain.lower() and self.suite in ("", ChainName.parse(chain).suite)
+        return self.chain.lower() in chain.lower() and self.suite in ("", ChainName.suite_of(chain))
 
     def shows(self, change: Change) -> bool:
         """Whether a change is included."""

@@ -12,7 +12,7 @@ from tipcflow.config.loader import load_yaml
 from tipcflow.config.references import Reference, References
 from tipcflow.domain import ConfigError, Status
 from tipcflow.domain.run.names import ChainName
-from tipcflow.execute.overview.declared import declared_chains
+from tipcflow.execute.overview.declared import declared_chains, split_by_name
 from tipcflow.execute.overview.frameworks import Clusters
 from tipcflow.report.overview import coverage as report
 from tipcflow.report.overview.today import DAY_S, GREEN
@@ -52,7 +52,7 @@ def load_coverage(
         now: seconds since the epoch; None for the database's clock.
     """
     now = store.now() if now is None else now
-    lines = [line for line in store.states.lines() if suite in ("", line.suite)]
+    lines, unnamed = split_by_name(line for line in store.states.lines() if suite in ("", line.suite))
     declared = frozenset(
         chain for chain in declared_chains(config_dir) if suite in ("", ChainName.parse(chain).suite)
     )
@@ -73,11 +73,11 @@ def load_coverage(
         oldest=now - days * DAY_S,
         has_target=targets.has,
         has_golden=lambda chain, mode: f"{chain}.{mode}" in goldens,
-        no_framework=Clusters(config_dir).reasons,
+        no_framework=Clusters(store, config_dir).reasons,
     )
     chains = [_chain(evidence, name) for name in sorted({*declared, *by_chain})]
     passed = sum(report.Gap.NEVER_PASSED not in chain.gaps and chain.lines > 0 for chain in chains)
-    made = report.make_coverage(chains, passed, at=now, days=days, problems=targets.problems)
+    made = report.make_coverage(chains, passed, at=now, days=days, problems=[*targets.problems, *unnamed])
     return made.model_copy(update={"selection": _selection(store, config_dir)})
 
 

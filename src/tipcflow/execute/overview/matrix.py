@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tipcflow.domain import Status
 from tipcflow.domain.run.names import ChainName
+from tipcflow.execute.overview.declared import split_by_name
 from tipcflow.report.overview.matrix import (
     BUILD,
     VARIANT,
@@ -55,9 +56,13 @@ def load_matrix(
     """
     lines: dict[str, list[Line]] = defaultdict(list)
     part = grid.chain.lower()
-    for line in store.states.lines():
-        if grid.suite in ("", line.suite) and (not part or part in line.chain.lower()):
-            lines[ChainName.parse(line.chain).model_name].append(line)
+    named, unnamed = split_by_name(
+        line
+        for line in store.states.lines()
+        if grid.suite in ("", line.suite) and (not part or part in line.chain.lower())
+    )
+    for line in named:
+        lines[ChainName.parse(line.chain).model_name].append(line)
     states = {model: [line.status for line in members] for model, members in lines.items()}
     every = [line for members in lines.values() for line in members]
     marked = store.check_history.quarantined([line.run for line in every if line.status in GREEN])
@@ -78,6 +83,7 @@ def load_matrix(
         passing=passing,
         total=len(models),
         rows=tuple(rows),
+        unnamed=unnamed,
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from tipcflow.domain.numbers.metrics import metric
 from tipcflow.execute.drain.drains import all_drains
-from tipcflow.report.overview.node_history import CHAINS, NodeHistory, Sample, make_node_history
+from tipcflow.report.overview.node_history import CHAINS, NodeHistory, NodeKey, Sample, make_node_history
 from tipcflow.report.overview.today import DAY_S
 
 if TYPE_CHECKING:
@@ -69,22 +69,24 @@ def load_node_history(
     """
     now = store.now() if now is None else now
     since = now - days * DAY_S
-    samples: dict[str, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    samples: dict[NodeKey, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for probe in store.node_use.probes(since, cluster=cluster):
         name = probe.metric.removeprefix("probe.")
-        samples[probe.node][name].append(Sample(probe.run, probe.at, probe.value))
-    for nodes, sample in _residuals(store, since, cluster):
+        samples[probe.cluster, probe.node][name].append(Sample(probe.run, probe.at, probe.value))
+    for place, nodes, sample in _residuals(store, since, cluster):
         for node in nodes:
-            samples[node][CHAINS].append(sample)
+            samples[place, node][CHAINS].append(sample)
     return make_node_history(samples, at=now, days=days)
 
 
-def _residuals(store: "Store", since: float, cluster: str) -> list[tuple[tuple[str, ...], Sample]]:
-    """Return (nodes, residual) of each run: the median slowdown of its speeds, oldest first."""
-    slowdowns: dict[tuple[float, str, tuple[str, ...]], list[float]] = defaultdict(list)
+def _residuals(store: "Store", since: float, cluster: str) -> list[tuple[str, tuple[str, ...], Sample]]:
+    """Return (cluster, nodes, residual) of each run: the median slowdown of its speeds, oldest first."""
+    slowdowns: dict[tuple[float, str, str, tuple[str, ...]], list[float]] = defaultdict(list)
     for ratio in store.node_use.ratios(since, cluster=cluster):
         known = metric(ratio.metric)
         if known.family == "speed" and known.better != "none":
             value = ratio.ratio if known.better == "lower" else 1 / ratio.ratio
-            slowdowns[ratio.at, ratio.run, ratio.nodes].append(value)
-    return [(nodes, Sample(run, at, median(values))) for (at, run, nodes), values in slowdowns.items()]
+            slowdowns[ratio.at, ratio.run, ratio.cluster, ratio.nodes].append(value)
+    return [
+        (place, nodes, Sample(run, at, median(values))) for (at, run, place, nodes), values in slowdowns.items()
+    ]

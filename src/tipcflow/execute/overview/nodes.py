@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tipcflow.execute.drain.drains import all_drains
-from tipcflow.report.overview.flaky import Rate, nodes_of
+from tipcflow.report.overview.flaky import nodes_of
+from tipcflow.report.overview.node_history import NodeKey
 from tipcflow.report.overview.nodes import (
     Bar,
     DrainedNode,
@@ -80,31 +81,31 @@ def _drained(store: "Store", cluster: str) -> tuple[DrainedNode, ...]:
 def _nodes(
     store: "Store", uses: Sequence["Use"], since: float, until: float, *, rated: float, cluster: str
 ) -> tuple[NodeRow, ...]:
-    bars: dict[str, list[Bar]] = defaultdict(list)
+    bars: dict[NodeKey, list[Bar]] = defaultdict(list)
     for use in uses:
         bar = Bar(use.run, use.chain, use.mode, use.status, use.started_at, use.ended_at)
         for node in use.nodes:
-            bars[node].append(bar)
-    counts = store.repeats.by_node(rated)
-    rates: dict[str, Rate] = {each.node: each.infrastructure for each in nodes_of(counts, (), GREEN)}
+            bars[use.cluster, node].append(bar)
+    counts = [count for count in store.repeats.by_node(rated) if cluster in ("", count[0])]
+    rates = {(each.cluster, each.node): each.infrastructure for each in nodes_of(counts, (), GREEN)}
     lost = store.node_use.lost(rated)
-    idle = () if cluster else rates
     rows = [
         NodeRow(
-            node=node,
+            cluster=node[0],
+            node=node[1],
             busy=busy_share(own, since, until),
             infrastructure=rates.get(node),
             lost=lost.get(node, 0),
             lanes=lanes_of(own, until),
         )
-        for node, own in (dict.fromkeys(idle, ()) | bars).items()
+        for node, own in (dict.fromkeys(rates, ()) | bars).items()
     ]
     return tuple(sorted(rows, key=_badness))
 
 
-def _badness(row: NodeRow) -> tuple[float, float, str]:
+def _badness(row: NodeRow) -> tuple[float, float, str, str]:
     rate = row.infrastructure
-    return (-rate.low, -rate.rate, row.node) if rate else (0.0, 0.0, row.node)
+    return (-rate.low, -rate.rate, row.node, row.cluster) if rate else (0.0, 0.0, row.node, row.cluster)
 
 
 def _slots(store: "Store", active: Sequence["Active"], now: float) -> tuple[HeldSlot, ...]:

@@ -51,8 +51,9 @@ def _row(
     names = ("repository", "number", "head_sha", "attempt", "state", "created_at", "ended_at")
     return PullRow(
         **{name: getattr(attempt, name) for name in names},
-        why=attempt.cancel or attempt.body.reason or attempt.body.unconcerned,
+        why=attempt.cancel or attempt.body.unconcerned or attempt.body.reason,
         chains=tuple(chains),
+        mode=attempt.body.mode,
     )
 
 

@@ -48,7 +48,7 @@ def load_versions(store: "Store", new: str, base: str = "", *, suite: str = "", 
 
 
 def _is_wanted(key: _Key, suite: str, chain: str) -> bool:
-    return suite in ("", ChainName.parse(key[0]).suite) and chain.lower() in key[0].lower()
+    return suite in ("", ChainName.suite_of(key[0])) and chain.lower() in key[0].lower()
 
 
 def _pair(base: "Line | None", new: "Line | None") -> Pair:

@@ -1,4 +1,4 @@
 """A request -> a plan: files read, suite snapshot taken, nodes placed.
 
-Public: `moved`, `planning`, `resolve`.
+Public: `moved`, `planning`, `resolve`, `suite_file`.
 """

@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 def keep_expected(store: "Store", run_id: str, plan: Plan, suite: Suite, policy: Policy) -> None:
     """Store the expected evidence of a run with a known environment, as far as it is known."""
     run = store.runs.get(run_id)
-    history = found_before(store, run, limit=policy.min_history) if run.environment else ()
+    history = found_before(store, run, policy) if run.environment else ()
     pieces = expected(plan, suite.prints, history, min_history=policy.min_history)
     store.documents.put(run_id, ExpectedDocument(pieces))

@@ -12,6 +12,7 @@ from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.run.names import ChainName
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve.drop import without_legs
+from tipcflow.execute.resolve.suite_file import check_dialects, in_suite_file, with_prepare
 from tipcflow.execute.source.snapshot import Snapshot
 from tipcflow.plan import ListedFiles, PlanOptions, build_plan
 from tipcflow.remote import paths
@@ -27,7 +28,8 @@ DEFAULT_SEED = 0
 
 
 def _check_options(request: RunRequest, suite: Suite) -> None:
-    """Raise ConfigError for an option that this run would silently ignore."""
+    """Raise ConfigError for a dialect that does not exist, or an option that this run would silently ignore."""
+    check_dialects(suite, request.suite, request.config_dir)
     if request.compat is Compat.BASH:
         options = {
             "--seed": request.seed is not None,
@@ -132,38 +134,38 @@ def make_plan(
     made = _deterministic(request, suite, device)
     needs = suite.needs(framework=framework, device=device, mode=request.mode, params=snapshot.params_file)
     own = suite.environment == "run" or bool(needs.packages or build)
-    interpreters = {node.name: node.step_python for node in cluster.nodes} if cluster else {}
-    plan = build_plan(
-        snapshot.params_text,
-        file=snapshot.params_file,
-        suite=suite.name,
-        chain=str(ChainName.of_file(suite.name, snapshot.params_file)),
-        dialects=suite.dialects,
-        mode=request.mode,
-        compat=request.compat,
-        cluster=_with_own_python(cluster, run) if cluster and own else cluster,
-        options=PlanOptions(
-            seed=DEFAULT_SEED if request.seed is None else request.seed,
-            seed_argument=suite.seed_argument,
-            deterministic=made is not None,
-            training_env=made.environment if made else {},
-            training_arguments=made.arguments if made else "",
-            repeats=request.repeats,
-            diagnose=request.diagnose,
-            launch=_possible(launch_of(needs, cluster), framework, build),
-            start_port=start_port(run) if port is None else port,
-            cpu_flags=None if cpu_flags is None else dict(cpu_flags),
-            mixed_on_cpu=_mixes_on_cpu(request, suite),
-            step_deadline_s=step_deadline_s,
-            files=ListedFiles(sorted(snapshot.names)),
-            prepare=suite.prepare,
-            needs=needs,
-            own_environment=own,
-            build=build,
-            interpreters=interpreters,
-        ),
-    )
-    return without_legs(plan, request.drop)
+    with in_suite_file(request):
+        plan = build_plan(
+            snapshot.params_text,
+            file=snapshot.params_file,
+            suite=suite.name,
+            chain=str(ChainName.of_file(suite.name, snapshot.params_file)),
+            dialects=suite.dialects,
+            mode=request.mode,
+            compat=request.compat,
+            cluster=_with_own_python(cluster, run) if cluster and own else cluster,
+            options=PlanOptions(
+                seed=DEFAULT_SEED if request.seed is None else request.seed,
+                seed_argument=suite.seed_argument,
+                deterministic=made is not None,
+                training_env=made.environment if made else {},
+                training_arguments=made.arguments if made else "",
+                repeats=request.repeats,
+                diagnose=request.diagnose,
+                launch=_possible(launch_of(needs, cluster), framework, build),
+                start_port=start_port(run) if port is None else port,
+                cpu_flags=None if cpu_flags is None else dict(cpu_flags),
+                mixed_on_cpu=_mixes_on_cpu(request, suite),
+                step_deadline_s=step_deadline_s,
+                files=ListedFiles(sorted(snapshot.names)),
+                prepare=suite.prepare,
+                needs=needs,
+                own_environment=own,
+                build=build,
+                interpreters={node.name: node.step_python for node in cluster.nodes} if cluster else {},
+            ),
+        )
+    return without_legs(with_prepare(plan, suite, snapshot, request), request.drop)
 
 
 def _deterministic(request: RunRequest, suite: Suite, device: str) -> Deterministic | None:

@@ -5,7 +5,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tipcflow.config.cluster import load_cluster, require_framework
 from tipcflow.config.goldens import load_goldens
@@ -13,7 +13,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.run_documents import GoldensDocument, PolicyDocument, ReferencesDocument, SuiteDocument
 from tipcflow.config.settings import settings
-from tipcflow.config.suite import Suite, load_suite
+from tipcflow.config.suite import Suite, load_suite, suite_name
 from tipcflow.domain import Cluster, ConfigError, Plan, Run
 from tipcflow.domain.build import FrameworkBuild
 from tipcflow.domain.run.names import ChainName
@@ -96,23 +96,24 @@ class Resolved:
 
 
 def create_run(store: "Store", request: RunRequest, run_id: str) -> None:
-    """Create the run's row from its request."""
-    store.runs.create(
-        Run(
-            id=run_id,
-            chain=str(ChainName.of_file(request.suite, request.params)),
-            suite=request.suite,
-            model=Path(request.params).parent.name,
-            mode=request.mode,
-            cluster=request.cluster,
-            trigger=request.trigger,
-            seed=request.seed,
-            compat=request.compat,
-            framework=request.framework,
-            created_at=time.time(),
-        ),
-        None,
-    )
+    """Create the run's row from its request, with the name of its suite also if the request is invalid."""
+    store.runs.create(Run(id=run_id, created_at=time.time(), **fields_of(request)), None)
+
+
+def fields_of(request: RunRequest) -> dict[str, Any]:
+    """Return the fields of a run's row that its request states."""
+    suite = suite_name(request.suite, request.config_dir)
+    return {
+        "chain": str(ChainName.of_file(suite, request.params)),
+        "suite": suite,
+        "model": Path(request.params).parent.name,
+        "mode": request.mode,
+        "cluster": request.cluster,
+        "trigger": request.trigger,
+        "seed": request.seed,
+        "compat": request.compat,
+        "framework": request.framework,
+    }
 
 
 def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> tuple[Resolved, Plan]:
@@ -201,7 +202,7 @@ def _keep_documents(store: "Store", run_id: str, resolved: Resolved, plan: Plan,
         store.documents.put(run_id, GoldensDocument(goldens))
     else:
         store.documents.remove(run_id, GoldensDocument)
-    source = keep_snapshot(home, snapshot).model_copy(update=catalog_hash(request, snapshot))
+    source = keep_snapshot(home, snapshot).model_copy(update=catalog_hash(request, snapshot, plan.chain))
     store.documents.put(run_id, source)
 
 
@@ -298,11 +299,10 @@ def _source(store: "Store", run_id: str) -> SourceDocument:
     return resolved_document(store.documents.several(run_id, [SourceDocument]), SourceDocument, run_id)
 
 
-def catalog_hash(request: RunRequest, snapshot: Snapshot) -> dict[str, str]:
+def catalog_hash(request: RunRequest, snapshot: Snapshot, chain: str) -> dict[str, str]:
     """Return the hashes of both versions of the params file: the executed one, and the catalog's, '' without
     one."""
-    name = ChainName.of_file(request.suite, snapshot.params_file)
-    ours = request.config_dir / "chains" / f"{name}{Path(snapshot.params_file).suffix}"
+    ours = request.config_dir / "chains" / f"{chain}{Path(snapshot.params_file).suffix}"
     catalog = hashlib.sha256(ours.read_bytes()).hexdigest() if ours.is_file() else ""
     return {
         "params_sha256": hashlib.sha256(snapshot.params_text.encode()).hexdigest(),

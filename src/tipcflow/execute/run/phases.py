@@ -6,8 +6,6 @@ Collect, release, judge and verdict run after any failure, and the run gets a st
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
 from tipcflow.domain.run.failure import FailureClass
@@ -19,8 +17,7 @@ from tipcflow.execute.collect.store_files import note_lost_files
 from tipcflow.execute.failure.dependencies import refusal
 from tipcflow.execute.leases.keeper import TASK_WAITER_S
 from tipcflow.execute.node.nodes import Nodes
-from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve.resolve import Resolved, create_run, resolve, resolved_run
+from tipcflow.execute.resolve.resolve import Resolved, resolved_run
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.run.deploy import deploy
 from tipcflow.execute.run.inspection import inspect, settle
@@ -28,63 +25,10 @@ from tipcflow.execute.run.step import StepTask
 from tipcflow.execute.source.opened import note_opened
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict import judge as judgement
-from tipcflow.execute.verdict.conclusion import run_status, stopped_by, without_proof
-
-if TYPE_CHECKING:
-    from tipcflow.store import Store
+from tipcflow.execute.verdict.conclusion import run_status, without_proof
 
 # A lease that was handed over ends after this time, unless Airflow has started its run.
 HANDOVER_S = 600.0
-
-
-def open_run(store: "Store", run_id: str, request: RunRequest) -> bool:
-    """Create the run's row, or reopen it after its tasks were cleared; return whether it is new."""
-    try:
-        store.runs.get(run_id)
-    except TipcflowError:
-        create_run(store, request, run_id)
-        return True
-    restart_run(store, run_id)
-    return False
-
-
-def restart_run(store: "Store", run_id: str) -> None:
-    """Reset the statuses of a run and its steps: its first tasks run again, and all tasks after them."""
-    store.documents.remove(run_id, JudgementDocument)
-    confirm.drop_request(store, run_id)
-    if store.runs.get(run_id).status is not None:
-        store.runs.reopen(run_id)
-    plan = store.plans.get_or_none(run_id)
-    if plan is not None:
-        store.steps.clear(run_id, [step.id for step in plan.steps])
-
-
-def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path) -> Plan:
-    """Read and check everything, and store the plan. A run that has started keeps its plan.
-
-    Raises:
-        ConfigError, InfraError: the run has its status and reason.
-    """
-    open_run(store, run_id, request)
-    if store.attempts.of(run_id):
-        return store.plans.get(run_id)
-    try:
-        _, plan = resolve(store, request, run_id, home=home)
-    except TipcflowError as error:
-        store.runs.finish(run_id, error.status, str(error), time.time())
-        raise
-    return plan
-
-
-def cancel_unresolved(store: "Store", run_id: str, request: RunRequest, *, user: str = "") -> None:
-    """Store a run that a user stopped before its first task: waiting clients find it `cancelled`.
-
-    Args:
-        user: who stopped the run, '' if unknown.
-    """
-    create_run(store, request, run_id)
-    reason = f"{stopped_by(user)} before its first task"
-    store.runs.finish(run_id, Status.CANCELLED, reason, time.time())
 
 
 def prepare_nodes(context: TaskContext) -> Plan:
@@ -148,7 +92,7 @@ def refuse_step(
         stopped: whether a user stopped the run.
         lease: makes sure that the run holds its slots, which restarts the budget of a run whose lease expired.
     """
-    refused = refusal(step, context.statuses(), stopped=stopped)
+    refused = refusal(step, context.statuses(), context.plan.steps, stopped=stopped)
     if refused is not None:
         return refused
     try:
@@ -183,7 +127,7 @@ def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
         if step.id in statuses:
             continue
         never = Status.INFRA_FAILURE, "not started: an upstream task died without reporting; see its log"
-        status, reason = refusal(step, statuses, stopped=stopped) or never
+        status, reason = refusal(step, statuses, plan.steps, stopped=stopped) or never
         context.closer.leave_out(step, status, reason)
         messages.append(f"{step.id}: {status.value}: {reason}")
     return messages
@@ -285,7 +229,9 @@ def judge_run(context: TaskContext) -> tuple[Status, str]:
     if known.status is not None and store.documents.get(run, JudgementDocument) is None:
         return known.status, known.reason
     note_lost_files(store, run, context.home)
-    judged = judgement.judge_run(store, run, rules=context.policy, references=context.references)
+    judged = judgement.judge_run(
+        store, run, rules=context.policy, references=context.references, home=context.home
+    )
     documents = store.documents.several(run, (LeftoversDocument, AirflowDocument))
     leftovers = (documents.get(LeftoversDocument) or LeftoversDocument()).root
     airflow = documents.get(AirflowDocument)
@@ -307,7 +253,8 @@ def finish_run(context: TaskContext) -> Run:
     known = store.runs.get(run)
     if known.status is not None and judged is None:
         return known
-    ended_at = time.time()
+    # The verdict of a run that had one is stored again: to judge other runs as of their time, its end must stay.
+    ended_at = known.ended_at if known.status is not None and known.ended_at is not None else time.time()
     if judged is None:
         status, reason = Status.INFRA_FAILURE, "the run could not be judged: see the log of task `judge`"
     else:

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from tipcflow.config.suite import Suite
+from tipcflow.config.settings import settings
+from tipcflow.config.suite import Suite, place_in_suite
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.domain.numbers.units import counted, limit
 from tipcflow.execute.node.file_lock import locked
@@ -128,8 +129,17 @@ def checkout(suite: Suite, cache: Path, *, refs: Sequence[str] = ()) -> Path:
     if suite.folder:
         root = Path(suite.folder, suite.subfolder)
         if not root.is_dir():
+            key = "folder" if suite.subfolder == "." or not Path(suite.folder).is_dir() else "subfolder"
+            file, line = place_in_suite(suite.name, settings().config_dir, key)
             raise ConfigError(
-                "the suite's folder does not exist", key=f"suites/{suite.name}.yaml: folder", found=str(root)
+                "the suite's folder does not exist",
+                file=file,
+                line=line,
+                key=key,
+                found=str(root),
+                expected="an existing folder, absolute or relative to the folder that holds configs/"
+                if key == "folder"
+                else "a folder of the suite",
             )
         return root
     clone = cache / suite.name

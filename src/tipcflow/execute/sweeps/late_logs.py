@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from tipcflow.domain import InfraError, Node, TipcflowError
 from tipcflow.domain.keys import MemberKey
+from tipcflow.domain.numbers.units import counted
+from tipcflow.domain.run.kept_files import StoringDocument
 from tipcflow.domain.run_documents import CertificateDocument, ClusterDocument, LateLogs, LateLogsDocument
 from tipcflow.execute.collect.kept_files import CERTIFICATE
 from tipcflow.execute.collect.log_archive import compress_logs
@@ -17,7 +19,12 @@ from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.objects.object_store import object_store
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.sweeps.maintenance import OTHER_FOLDER_S, Upkeep, place_of
-from tipcflow.execute.verdict.judge import store_certificate, why_unsigned, write_certificate
+from tipcflow.execute.verdict.judge import (
+    restore_certificate,
+    store_certificate,
+    why_unsigned,
+    write_certificate,
+)
 from tipcflow.remote import housekeeping
 from tipcflow.store.run.members import LostMember
 
@@ -25,6 +32,8 @@ AT_ONCE = 8
 # The rest is left to the next sweep.
 RUNS = 50
 NODE_S = 600.0
+# Longer than a process takes to write a certificate and its signature.
+STORING_S = 600.0
 # Files that cannot be fetched completely are not requested for ever.
 TRIES = 3
 
@@ -47,7 +56,8 @@ def late_logs(upkeep: Upkeep, *, addresses: Collection[str] | None = None, run: 
     """Fetch the logs of lost members of ended runs, store their metrics, and report each run.
 
     The attempt and the run keep their status. Nodes that do not respond, and jobs that are still running, are left
-    to the next sweep.
+    to the next sweep. Certificates that a process did not write to the object store completely, for example
+    because it ended in between, are written again.
 
     Args:
         addresses: only nodes with these addresses; None for all.
@@ -66,9 +76,31 @@ def late_logs(upkeep: Upkeep, *, addresses: Collection[str] | None = None, run: 
         upkeep.report(f"run {name}: {'; '.join(entry.message for entry in logs)}")
         if any(entry.samples for entry in logs):
             _certify(upkeep, name)
+    stored = _store_again(upkeep, run)
     samples = sum(entry.samples for logs in logs_by_run.values() for entry in logs)
     summary = f"{len(reached)} of {len(places)} lost nodes responded"
-    return f"{summary}: {samples} samples of {len(logs_by_run)} runs fetched late"
+    summary += f": {samples} samples of {len(logs_by_run)} runs fetched late"
+    return f"{summary}; {counted(stored, 'certificate')} stored again" if stored else summary
+
+
+def _store_again(upkeep: Upkeep, only: str) -> int:
+    """Write certificates that are not completely in the object store again; return their number."""
+    if object_store() is None:
+        return 0
+    stored, until = 0, time.monotonic() + NODE_S
+    documents = upkeep.store.documents.of_type(StoringDocument)
+    for run, document in sorted(documents.items(), key=lambda item: item[1].since):
+        known = upkeep.store.runs.get_or_none(run)
+        is_ended = known is not None and known.status is not None
+        if only not in ("", run) or not is_ended or document.since > upkeep.now - STORING_S:
+            continue
+        if time.monotonic() > until:
+            break
+        if problem := restore_certificate(upkeep.store, run, upkeep.home):
+            upkeep.report(f"run {run}: {problem}")
+        else:
+            stored += 1
+    return stored
 
 
 def _places(upkeep: Upkeep, addresses: Collection[str] | None, run: str) -> list[_Place]:

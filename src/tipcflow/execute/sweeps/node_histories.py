@@ -10,5 +10,5 @@ def node_histories(upkeep: Upkeep) -> str:
     overall = refresh_node_histories(upkeep.store, now=upkeep.now)[0]
     for trend in overall.slow:
         for line in (*map(change_text, trend.changes), *advice(trend)):
-            upkeep.report(f"{trend.node}: {line}")
+            upkeep.report(f"{overall.name(trend)}: {line}")
     return overall.sentence

@@ -9,6 +9,7 @@ from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import Run, Status, TipcflowError
 from tipcflow.domain.numbers.units import limit
 from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument
+from tipcflow.execute.allocation.document import HolderDocument
 from tipcflow.execute.request import RequestDocument
 from tipcflow.execute.run import phases as task_phases
 from tipcflow.execute.run import status_spool as spool
@@ -72,6 +73,9 @@ def abandoned_reason(upkeep: Upkeep, run: Run) -> str:
             return "DAG run ended without a run status"
     if any(lease.run == run.id and lease.live(upkeep.now) for lease in upkeep.store.leases.all()):
         return ""
+    holder = upkeep.store.documents.get(run.id, HolderDocument)
+    if holder is not None and upkeep.now < holder.until:
+        return ""  # a run on Slurm, which has no leases
     age = upkeep.now - run.created_at
     if any(place.request.run == run.id for place in upkeep.store.queue.places(upkeep.now)):
         return ""

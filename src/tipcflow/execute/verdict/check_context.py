@@ -2,17 +2,17 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tipcflow.check import CheckContext, Pin
+from tipcflow.check import BaseRuns, CheckContext, Pin
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.run_documents import GoldensDocument, SuiteDocument
 from tipcflow.config.suite import Prints
-from tipcflow.domain import Declared, MetricKey, PastRun, Run, Status
+from tipcflow.domain import LOOK_BACK, Declared, LegKey, MetricKey, PastRun, Run, Status
 from tipcflow.domain.numbers.metrics import is_loss, metric
 from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.domain.run.kept_files import LostFilesDocument
@@ -25,6 +25,7 @@ from tipcflow.domain.run_documents import (
 from tipcflow.domain.triggers import AB, BISECT
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict.confirmed import confirmation_of
+from tipcflow.execute.verdict.older_runs import lapsed_parts, older_runs
 
 if TYPE_CHECKING:
     from tipcflow.store import Baseline, Store
@@ -69,9 +70,12 @@ def build_check_context(
     )
     documents = store.documents.several(run.id, (GoldensDocument, ExpectedDocument, LostFilesDocument))
     goldens, recorded = documents.get(GoldensDocument), documents.get(ExpectedDocument)
-    history = history_of(store, run, in_force.starts, rules, as_of=as_of)
+    history, base = _history_and_base(store, run, in_force.starts, rules, as_of=as_of)
+    numbers = {"limit": rules.history, "needed": rules.min_history}
+    accepted = _comparable(store, run, as_of, newest=base is not None and base.is_short)
     return CheckContext(
         history=history,
+        base=base,
         doubtful=doubtful_runs(store, run, history, limit=rules.history, as_of=as_of),
         before=declared_before(store, history) or (None if incomparable else _declared_by_any(store, run, as_of)),
         references=references,
@@ -87,6 +91,7 @@ def build_check_context(
         elsewhere=("", 0) if incomparable else store.history.elsewhere(run, enough=rules.min_history),
         quarantines=_quarantines(store, run, as_of),
         lost_files=documents.get(LostFilesDocument),
+        lapsed={} if incomparable else lapsed_parts(store, run.id, history, accepted, **numbers),
         run=run,
     )
 
@@ -142,9 +147,42 @@ def history_of(
     as_of: float | None = None,
     load: Callable[[Collection[str]], Mapping[str, PastRun]] | None = None,
 ) -> tuple[PastRun, ...]:
-    """Return the runs that a policy compares this run with, oldest first (`past_runs`)."""
+    """Return the runs that a policy compares this run with, oldest first (`past_runs`).
+
+    A change is compared with the newest runs if those of its merge base are fewer than the policy requires.
+    """
+    return _history_and_base(store, run, starts, rules, as_of=as_of, load=load)[0]
+
+
+def _history_and_base(
+    store: "Store",
+    run: Run,
+    starts: Mapping[MetricKey, str],
+    rules: Policy,
+    *,
+    as_of: float | None = None,
+    load: Callable[[Collection[str]], Mapping[str, PastRun]] | None = None,
+) -> tuple[tuple[PastRun, ...], BaseRuns | None]:
+    """Return the runs that a run is compared with, and those of its merge base; None for a run without one."""
     seeds = rules.comparison.seeds or rules.min_history
-    return past_runs(store, run, starts, limit=rules.history, seeds=seeds, as_of=as_of, load=load)
+    select = partial(past_runs, store, run, starts, limit=rules.history, seeds=seeds, as_of=as_of)
+    documents = store.documents.several(run.id, (MergeBaseDocument, IncomparableDocument))
+    base = documents.get(MergeBaseDocument)
+    if base is None or documents.get(IncomparableDocument):
+        return select(load=load), None
+    number, is_short = _base_line(_accepted(store, run, as_of), base, rules.history, needed=rules.min_history)
+    if is_short:
+        return select(load=load, newest=True), BaseRuns(base.commit, number, is_short=True)
+    newest = select(load=store.numbers.past, newest=True)
+    return select(load=load), BaseRuns(base.commit, number, newest)
+
+
+def _base_line(
+    accepted: Callable[..., list[str]], base: MergeBaseDocument, limit: int, *, needed: int
+) -> tuple[int, bool]:
+    """Return the number of runs of a merge base, and whether only the newest runs of the chain are enough."""
+    number = len(accepted(commits=base.commits, limit=limit))
+    return number, number < needed <= len(accepted(limit=limit))
 
 
 def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | None:
@@ -158,21 +196,45 @@ def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | No
 
 def _declared_by_any(store: "Store", run: Run, as_of: float | None) -> Declared | None:
     """Return what the last earlier run declared whatever its status and environment: a leg that has never passed
-    can be removed, too."""
+    can be removed, too. For a change it is one of its merge base, if that has one."""
     base = store.documents.get(run.id, MergeBaseDocument)
-    ids = store.history.planned_before(run, commits=base.commits if base else None, ended_by=as_of)
+    ids = store.history.planned_before(run, commits=base.commits, ended_by=as_of) if base else []
+    ids = ids or store.history.planned_before(run, ended_by=as_of)
     plans = ((run_id, store.plans.get_or_none(run_id)) for run_id in ids)
     return next((Declared.of(run_id, plan) for run_id, plan in plans if plan is not None), None)
 
 
-def found_before(store: "Store", run: Run, *, limit: int) -> tuple[PastRun, ...]:
-    """Return the evidence of the runs that this run is compared with, oldest first, without metrics."""
+def found_before(store: "Store", run: Run, rules: Policy) -> tuple[PastRun, ...]:
+    """Return the evidence of the runs that this run is compared with, oldest first, without metrics: of each step
+    and leg at least `min_history` runs that executed it, if as many are known."""
     if store.documents.get(run.id, IncomparableDocument):
         return ()
+    base, limit = store.documents.get(run.id, MergeBaseDocument), rules.min_history
+    is_short = base is not None and _base_line(_accepted(store, run), base, limit, needed=limit)[1]
+    accepted = _comparable(store, run, newest=is_short)
+    ids = accepted(limit=limit)
+    loaded = _evidence_of(store, ids)
+    search = LOOK_BACK * rules.history
+    older = older_runs(store, run.id, list(loaded.values()), accepted, limit=limit, search=search)
+    before = [past.of_parts(older[past.run]) for past in _evidence_of(store, older).values()]
+    began = store.runs.known({*ids, *older})
+    past = [*before, *(own.model_copy(update={"parts": own.measured}) for own in loaded.values())]
+    return tuple(sorted(past, key=lambda own: (began[own.run].created_at, own.run)))
+
+
+def _evidence_of(store: "Store", run_ids: Collection[str]) -> dict[str, PastRun]:
+    documents = store.documents.of_runs(FoundDocument, run_ids)
+    none = FoundDocument()
+    return {run_id: PastRun(run=run_id, found=documents.get(run_id, none).root) for run_id in run_ids}
+
+
+def _comparable(
+    store: "Store", run: Run, as_of: float | None = None, *, newest: bool = False
+) -> Callable[..., list[str]]:
+    """Return a query for the accepted runs that this run is compared with: a change with its merge base, unless
+    `newest`."""
     base = store.documents.get(run.id, MergeBaseDocument)
-    ids = _accepted(store, run)(commits=base and base.commits, limit=limit)
-    documents = {run_id: store.documents.get(run_id, FoundDocument) or FoundDocument() for run_id in reversed(ids)}
-    return tuple(PastRun(run=run_id, found=document.root) for run_id, document in documents.items())
+    return partial(_accepted(store, run, as_of), commits=None if base is None or newest else base.commits)
 
 
 def _accepted(store: "Store", run: Run, as_of: float | None = None) -> Callable[..., list[str]]:
@@ -190,6 +252,7 @@ def past_runs(
     seeds: int = 5,
     as_of: float | None = None,
     load: Callable[[Collection[str]], Mapping[str, PastRun]] | None = None,
+    newest: bool = False,
 ) -> tuple[PastRun, ...]:
     """Return the runs that this run is compared with, oldest first; empty if none is comparable.
 
@@ -197,7 +260,7 @@ def past_runs(
         of those exist but runs with at least `seeds` different seeds, they are compared with one run per seed.
 
     A change is compared with its merge base's history. Earlier runs of the same commit show whether it is
-    reproducible, not whether it is slower.
+    reproducible, not whether it is slower. Runs that left a leg out do not count for it, but older ones do.
 
     A metric with an accepted change is compared with runs from that change on, because earlier values belong to
     another history. The run with the accepted change counts for that metric, whatever its status.
@@ -206,48 +269,81 @@ def past_runs(
         starts: metric -> run whose change was accepted.
         seeds: required number of runs with the same seed, or of different seeds.
         as_of: only runs that had ended by then, seconds since the epoch.
-        load: reads these runs. Default: everything that checks compare; `store.numbers.past` reads metric values
-            only.
+        load: reads these runs; by default everything that checks compare, not metric values only.
+        newest: whether a change is compared with the newest runs of the chain, instead of its merge base's.
     """
     if store.documents.get(run.id, IncomparableDocument):
         return ()
-    accepted = _accepted(store, run, as_of)
+    accepted = _comparable(store, run, as_of, newest=newest)
     base = store.documents.get(run.id, MergeBaseDocument)
-    ids = accepted(commits=base and base.commits, limit=limit)
-    numbers = set(ids)
-    same_seed = set(accepted(commits=base and base.commits, seeds=[run.seed], limit=limit)) - numbers
+    ids = accepted(limit=limit)
+    whole = tuple(ids)
+    same_seed = set(accepted(seeds=[run.seed], limit=limit)) - set(whole)
     ids += sorted(same_seed)
     if base and run.suite_commit not in base.commits:
-        ids += accepted(commits=[run.suite_commit], limit=1)
+        ids += sorted({*accepted(commits=[run.suite_commit], limit=1)} - {*ids})
     well = set(ids)
     ids += sorted(set(starts.values()) - {*ids, run.id})
-    began = {run_id: known.created_at for run_id, known in store.runs.known({*ids, *starts.values()}).items()}
     listed = declared_prints(store, run.id).losses
-    loaded = load(ids) if load else {name: store.history.past_run(name, losses=listed) for name in ids}
+    read = load or (lambda names: {name: store.history.past_run(name, losses=listed) for name in names})
+    loaded = dict(read(ids))
+    older = older_runs(store, run.id, [loaded[name] for name in whole], accepted, limit=limit)
+    aside = {name: past.of_parts(older[name]) for name, past in read(older.keys() - loaded.keys()).items()}
+    loaded, well = {**loaded, **aside}, well | aside.keys()
+    began = {name: known.created_at for name, known in store.runs.known({*loaded, *starts.values()}).items()}
     past = []
-    for run_id in sorted(ids, key=lambda name: (began[name], name)):
+    for run_id in sorted(loaded, key=lambda name: (began[name], name)):
         earlier = loaded[run_id]
-        medians = {
-            key: value
-            for key, value in earlier.medians.items()
-            if starts.get(key) == run_id
-            or (
-                (run_id in numbers or (run_id in same_seed and depends_on_seed(key, listed)))
-                and (key not in starts or began[run_id] >= began[starts[key]])
-            )
+        legs = None if run_id in whole else older.get(run_id, ())
+        values = _counted(earlier, legs, listed if run_id in same_seed else None)
+        changes = {
+            "medians": _since_accepted(values, earlier, starts, began),
+            "losses": earlier.losses if run_id in well else {},
+            "parts": earlier.measured if earlier.parts is None else earlier.parts,
         }
-        losses = earlier.losses if run_id in well else {}
-        past.append(earlier.model_copy(update={"medians": medians, "losses": losses}))
-    return _by_seed(past, run.seed, seeds, listed)
+        past.append(earlier.model_copy(update=changes))
+    return _by_seed(past, run.seed, seeds, listed, aside)
 
 
-def _by_seed(past: list[PastRun], seed: int | None, needed: int, listed: Collection[str]) -> tuple[PastRun, ...]:
-    """Return the runs without losses and accuracies of other seeds."""
-    latest: dict[int | None, str] = {past_run.seed: past_run.run for past_run in past}
-    one_per_seed = sum(past_run.seed == seed for past_run in past) < needed <= len(latest)
+def _counted(
+    past: PastRun, legs: Container[LegKey] | None, listed: Collection[str] | None
+) -> dict[MetricKey, float]:
+    """Return the metric values of an earlier run that count.
+
+    Args:
+        legs: the steps and legs of which all values count; None for all.
+        listed: patterns of losses, if losses and accuracies of all steps count.
+    """
+    return {
+        key: value
+        for key, value in past.medians.items()
+        if legs is None
+        or LegKey(key.step, key.leg) in legs
+        or (listed is not None and depends_on_seed(key, listed))
+    }
+
+
+def _since_accepted(
+    values: Mapping[MetricKey, float], past: PastRun, starts: Mapping[MetricKey, str], began: Mapping[str, float]
+) -> dict[MetricKey, float]:
+    """Return the values of metrics without an accepted change, or from that change on."""
+    since = {
+        key: value for key, value in values.items() if key not in starts or began[past.run] >= began[starts[key]]
+    }
+    accepted = {key: value for key, value in past.medians.items() if starts.get(key) == past.run}
+    return dict(sorted((since | accepted).items()))
+
+
+def _by_seed(
+    past: list[PastRun], seed: int | None, needed: int, listed: Collection[str], aside: Container[str]
+) -> tuple[PastRun, ...]:
+    """Return the runs without losses and accuracies of other seeds; runs in `aside` show no further seed."""
+    whole = [past_run for past_run in past if past_run.run not in aside]
+    latest: dict[int | None, str] = {past_run.seed: past_run.run for past_run in whole}
+    one_per_seed = sum(past_run.seed == seed for past_run in whole) < needed <= len(latest)
     kept = []
     for past_run in past:
-        of_seed = latest[past_run.seed] == past_run.run if one_per_seed else past_run.seed == seed
+        of_seed = latest.get(past_run.seed) == past_run.run if one_per_seed else past_run.seed == seed
         medians = {
             key: value for key, value in past_run.medians.items() if of_seed or not depends_on_seed(key, listed)
         }

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tipcflow.check import Confirmation, judge, verdict
+from tipcflow.check import CheckContext, Confirmation, verdict
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Facts, Run, Status
 from tipcflow.execute.verdict.check_context import build_check_context
 from tipcflow.execute.verdict.confirm import TRIGGER
+from tipcflow.execute.verdict.judged_times import judge_as_of, judged_times
 from tipcflow.execute.verdict.run_data import load_run
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Rejudged:
 
 
 def rejudge(store: "Store", run: Run, *, rules: Policy, references: References) -> Rejudged:
-    """Judge a run that has ended, against the runs and decisions that existed when it ended.
+    """Judge a run that has ended, against the runs and decisions of its first judgement.
 
     A status that does not come from the checks (stopped by a user, a node could not be cleaned) stays.
     """
@@ -59,10 +60,15 @@ def rejudge(store: "Store", run: Run, *, rules: Policy, references: References) 
     facts, before = data.facts, data.checks
     if run.trigger == TRIGGER:
         rules = rules.showing_numbers()  # as when it was judged: the confirmed run evaluates them
-    context = build_check_context(store, run, rules=rules, references=references, as_of=run.ended_at)
-    confirmation = replace(context.confirmation, last=_NO_FURTHER) if context.confirmation else _NONE
-    context = replace(context, confirmation=confirmation)
-    now = judge(facts, context)
+
+    def context_at(at: float | None) -> CheckContext:
+        """Return the context as of a time, of the run's end without one; no further confirm run follows."""
+        as_of = run.ended_at if at is None else at
+        context = build_check_context(store, run, rules=rules, references=references, as_of=as_of)
+        confirmation = replace(context.confirmation, last=_NO_FURTHER) if context.confirmation else _NONE
+        return replace(context, confirmation=confirmation)
+
+    _, now = judge_as_of(facts, judged_times(store, run), context_at)
     status, reason = verdict(facts, now)
     if run.status in _NOT_BY_CHECKS and not _by_checks(facts, before, run.status):
         status, reason = run.status, run.reason

@@ -196,10 +196,12 @@ def _apply(
     elif decision.do is Do.START:
         if decision.approve:
             store.pulls.approve(repository.name, decision.number, decision.approve, event.sender)
-        done = "start" if store.pulls.add(_attempt(decision, event, known, store, NEW)) else "already started"
+        added = store.pulls.add(_attempt(decision, event, known, store, repository, NEW))
+        done = "start" if added else "already started"
     elif decision.do in (Do.WAIT, Do.REPORT) and decision.key:
         state = HELD if decision.do is Do.WAIT else SKIPPED
-        done = state if store.pulls.add(_attempt(decision, event, known, store, state)) else "already reported"
+        added = store.pulls.add(_attempt(decision, event, known, store, repository, state))
+        done = state if added else "already reported"
     elif decision.do is Do.ACCEPT and decision.accept:
         reply, reaction = _accepted(decision, event, known, store, repository, accept)
     elif decision.do is Do.COMPARE and isinstance(event, CommentEvent):
@@ -233,7 +235,9 @@ def _answer(store: Store, repository: Repository, event: CommentEvent, reply: st
         store.messages.put(repository.name, MessageKind.REPLY, subject, text.stored())
 
 
-def _attempt(decision: Decision, event: Event, known: Known, store: Store, state: str) -> PullAttempt:
+def _attempt(
+    decision: Decision, event: Event, known: Known, store: Store, repository: Repository, state: str
+) -> PullAttempt:
     assert decision.key
     key = decision.key
     earlier = None if key.number else next(iter(store.pulls.of(key.repository, 0, head_sha=key.head_sha)), None)
@@ -255,6 +259,7 @@ def _attempt(decision: Decision, event: Event, known: Known, store: Store, state
         labels=decision.labels or known.labels,
         base=base,
         base_sha=base_sha,
+        mode=repository.mode_of(whole=decision.whole),
     )
     return PullAttempt(
         repository=key.repository,

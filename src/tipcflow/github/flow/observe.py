@@ -45,13 +45,14 @@ LINE_KEYS = {
 
 @dataclass(frozen=True)
 class SeenChain:
-    """One chain: its final status, the step that runs now, or its place in the queue for slots."""
+    """One chain in one mode: its final status, the step that runs now, or its place in the queue for slots."""
 
     chain: StartedChain
     run: Run | None
     status: Status | None
     step: str = ""
     waits: Forecast | None = None
+    mode: str = ""
 
 
 def seen_chains(store: Store, attempt: PullAttempt) -> list[SeenChain]:
@@ -67,7 +68,8 @@ def seen_chains(store: Store, attempt: PullAttempt) -> list[SeenChain]:
             step = next((tried.step for tried in store.attempts.of(run.id) if tried.ended_at is None), "")
             queue = forecast_waits(store) if queue is None and not step else queue
             waits = None if step else (queue or {}).get(run.id)
-        states.append(SeenChain(chain, run, status, step, waits))
+        mode = run.mode if run else attempt.body.mode
+        states.append(SeenChain(chain, run, status, step, waits, mode))
     return states
 
 
@@ -76,42 +78,83 @@ class Certified:
     """What is known of a commit after an attempt.
 
     Attributes:
-        chains: the attempt's chains, then those that only earlier attempts of the commit ran.
+        chains: the attempt's chains, then those that only earlier attempts of the commit ran in that mode.
         unproven: what the budget dropped, of all these attempts.
-        partial: whether no attempt ran the chains that the change affects.
+        covered: modes in which an attempt ran the chains that the change affects, or found that there are none.
     """
 
     chains: list[SeenChain]
     unproven: tuple[str, ...] = ()
-    partial: bool = False
+    covered: frozenset[str] = frozenset()
+
+    def is_partial(self, mode: str) -> bool:
+        """Whether no attempt ran the chains that the change affects in this mode."""
+        return self.covered.isdisjoint((mode, ""))
+
+    def is_unconcerned(self, mode: str) -> bool:
+        """Whether the change affects no chain in this mode, and no chain ran."""
+        return not self.chains and not self.is_partial(mode)
 
 
 def certified(store: Store, attempt: PullAttempt) -> Certified:
-    """The attempt's chains with the newest results of the chains that earlier attempts of the commit ran.
+    """The attempt's chains with the newest result per chain and mode of the earlier attempts of the commit.
 
-    A command may name chains: its attempt alone does not cover the others.
+    A command may name chains, or another mode: its attempt alone covers neither other chains nor other modes.
     """
-    chains = seen_chains(store, attempt)
-    unproven = attempt.body.unproven
-    if attempt.state in (HELD, SKIPPED) or not attempt.body.is_part:
-        return Certified(chains, unproven)
-    earlier = [
-        other
-        for other in store.pulls.of(attempt.repository, attempt.number, head_sha=attempt.head_sha)
-        if other.attempt < attempt.attempt and other.state not in (HELD, SKIPPED)
-    ]
-    known = {seen.chain.chain for seen in chains}
-    for other in reversed(earlier):
-        for seen in seen_chains(store, other):
-            # A command that selected nothing says nothing about the commit.
-            if seen.chain.chain not in known and not (seen.chain.chain == SELECTION and other.body.is_part):
-                known.add(seen.chain.chain)
-                selected = f"attempt {other.attempt}: {seen.chain.selected}"
-                chains.append(replace(seen, chain=seen.chain.model_copy(update={"selected": selected})))
-        unproven += tuple(line for line in other.body.unproven if line not in unproven)
-        if not other.body.is_part:
-            return Certified(chains, unproven)
-    return Certified(chains, unproven, partial=bool(attempt.body.chains))
+    chains: list[SeenChain] = []
+    unproven: tuple[str, ...] = ()
+    known: set[tuple[str, str]] = set()
+    covered: set[str] = set()
+    replaced: set[str] = set()
+    for each in (attempt, *_earlier(store, attempt)):
+        mode = mode_of(each, attempt)
+        if mode in replaced:
+            continue
+        is_own = each.attempt == attempt.attempt
+        seen_all = seen_chains(store, each)
+        rows = [seen for seen in seen_all if is_own or not _is_void(seen, each)]
+        for seen in rows:
+            if (seen.chain.chain, mode) not in known:
+                known.add((seen.chain.chain, mode))
+                chains.append(seen if is_own else _of_attempt(seen, each))
+        unproven += tuple(line for line in each.body.unproven if line not in unproven)
+        is_complete = len(rows) == len(seen_all)
+        has_selected = bool(rows) or each.state == UNCONCERNED or bool(each.body.unconcerned)
+        if is_complete and has_selected and not each.body.chains:
+            covered.add(mode)
+        if is_complete and not each.body.is_part:
+            replaced.add(mode)
+    return Certified(chains, unproven, frozenset(covered))
+
+
+def mode_of(attempt: PullAttempt, current: PullAttempt) -> str:
+    """The mode of an attempt; an attempt without one has the mode of the current attempt."""
+    return attempt.body.mode or ("" if attempt.body.whole != current.body.whole else current.body.mode)
+
+
+def _earlier(store: Store, attempt: PullAttempt) -> list[PullAttempt]:
+    """Earlier attempts of the commit that selected chains, newest first; none for one that runs nothing."""
+    if attempt.state in (HELD, SKIPPED) or attempt.attempt == 1:
+        return []
+    attempts = store.pulls.of(attempt.repository, attempt.number, head_sha=attempt.head_sha)
+    earlier = [each for each in attempts if each.attempt < attempt.attempt and each.state not in (HELD, SKIPPED)]
+    return earlier[::-1]
+
+
+def _is_void(seen: SeenChain, attempt: PullAttempt) -> bool:
+    """Whether a row of an earlier attempt says nothing about the commit.
+
+    This holds for a command that selected nothing, and for a cancelled request of the full dataset.
+    """
+    if seen.chain.chain == SELECTION:
+        return attempt.body.is_part or attempt.body.whole
+    return attempt.body.whole and bool(attempt.cancel) and seen.status is Status.CANCELLED
+
+
+def _of_attempt(seen: SeenChain, attempt: PullAttempt) -> SeenChain:
+    """A result of an earlier attempt, which is named."""
+    selected = f"attempt {attempt.attempt}: {seen.chain.selected}"
+    return replace(seen, chain=seen.chain.model_copy(update={"selected": selected}))
 
 
 def digest(attempt: PullAttempt, chains: Iterable[SeenChain]) -> str:
@@ -165,8 +208,8 @@ def facts_of(
 ) -> PullFacts:
     """The facts of the report."""
     body, chains = attempt.body, known.chains
-    state = _state(attempt, chains)
-    reason = attempt.cancel or body.reason
+    state = _state(attempt, known, repository)
+    reason = attempt.cancel or body.unconcerned or body.reason
     if state is State.UNCONCERNED:
         reason = body.unconcerned or "the change affects no chain"
     waits = [seen.waits for seen in chains if seen.waits]
@@ -175,32 +218,42 @@ def facts_of(
     return PullFacts(
         key=RunKey(attempt.repository, attempt.number, attempt.head_sha, attempt.attempt),
         state=state,
-        chains=tuple(_chain_facts(store, seen, done=state is State.DONE, site=site) for seen in chains),
+        chains=tuple(
+            _chain_facts(store, seen, repository, done=state is State.DONE, site=site) for seen in chains
+        ),
         why=Why(body.why) if body.why in set(Why) else None,
         reason=reason,
         place=first.place if first else 0,
         start_s=min(starts, default=None),
-        partial=known.partial,
+        partial=known.is_partial(repository.mode),
+        mode=repository.mode,
         unproven=known.unproven,
         compared=body.compared,
         problems=body.problems,
-        accuracy=tuple(_accuracy(store, chains)) if state is State.DONE else (),
+        accuracy=tuple(_accuracy(store, chains, repository)) if state is State.DONE else (),
         command=_command(attempt, repository, chains) if state is State.DONE else "",
         url=_page(chains[0], site) if len(chains) == 1 else _pages(attempt, site) if chains else "",
     )
 
 
-def _state(attempt: PullAttempt, chains: list[SeenChain]) -> State:
-    if attempt.state in (HELD, SKIPPED, UNCONCERNED):
+def _state(attempt: PullAttempt, known: Certified, repository: Repository) -> State:
+    if attempt.state in (HELD, SKIPPED):
         return State(attempt.state)
     if attempt.state == NEW:
         return State.QUEUED
-    if all(seen.status for seen in chains):
+    if known.is_unconcerned(repository.mode):
+        return State.UNCONCERNED
+    if all(seen.status for seen in known.chains):
         return State.DONE
-    return State.RUNNING if any(seen.status or seen.step for seen in chains) else State.QUEUED
+    return State.RUNNING if any(seen.status or seen.step for seen in known.chains) else State.QUEUED
 
 
-def _chain_facts(store: Store, seen: SeenChain, *, done: bool, site: str) -> ChainFacts:
+def _name(seen: SeenChain, repository: Repository) -> str:
+    """The chain, with its mode if that is not the repository's."""
+    return seen.chain.chain if seen.mode in ("", repository.mode) else f"{seen.chain.chain} ({seen.mode})"
+
+
+def _chain_facts(store: Store, seen: SeenChain, repository: Repository, *, done: bool, site: str) -> ChainFacts:
     reason = seen.chain.problem or (seen.run.reason if seen.run and seen.status else "")
     findings: tuple[Finding, ...] = ()
     if seen.run is not None and seen.status not in (None, Status.PASS):
@@ -211,7 +264,7 @@ def _chain_facts(store: Store, seen: SeenChain, *, done: bool, site: str) -> Cha
         # Annotations are appended by each update, so all are sent with the final one.
         findings = tuple(_finding(result, plan, seen.chain if done else None) for result in results)
     return ChainFacts(
-        chain=seen.chain.chain,
+        chain=_name(seen, repository),
         selected=seen.chain.selected,
         status=seen.status,
         reason=reason,
@@ -254,13 +307,13 @@ def _number(value: float | None, unit: str) -> str:
     return f"{value:.6g} {unit}".strip()
 
 
-def _accuracy(store: Store, chains: list[SeenChain]) -> Iterator[str]:
+def _accuracy(store: Store, chains: list[SeenChain], repository: Repository) -> Iterator[str]:
     """Results of accuracy checks with a target."""
     for seen in chains:
         for result in store.checks.results(seen.run.id) if seen.run else ():
             value, target = _number(result.measured.value, ""), _number(result.measured.target, "")
             if is_accuracy(result.check) and value and target:
-                yield f"{seen.chain.chain}: {result.metric} {value}, target {target}: {result.status.value}"
+                yield f"{_name(seen, repository)}: {result.metric} {value}, target {target}: {result.status.value}"
 
 
 def _command(attempt: PullAttempt, repository: Repository, chains: list[SeenChain]) -> str:
@@ -270,7 +323,7 @@ def _command(attempt: PullAttempt, repository: Repository, chains: list[SeenChai
         return ""
     worst = max(ran, key=lambda seen: seen.status.severity if seen.status else 0)
     params = f"{ChainName.parse(worst.chain.chain).in_suite}.txt"
-    mode = attempt.body.mode or repository.mode
+    mode = worst.mode or attempt.body.mode or repository.mode
     drop = "".join(f" --drop {shlex.quote(part)}" for part in worst.chain.drop)
     return (
         f"tipcflow run {params} --suite {repository.suite} --mode {mode} --cluster {repository.cluster} "

@@ -102,7 +102,7 @@ def conclusion(facts: PullFacts, gate: Literal["required", "advisory"]) -> Concl
     """The conclusion of a commit on which nothing runs any more.
 
     A run without a status, no run because of the budget, a skipped run of a required check, and a run of only the
-    chains that a command named are never passed.
+    chains or the mode that a command named are never passed.
     """
     unproven = Conclusion.NEUTRAL if gate == "advisory" else Conclusion.ACTION_REQUIRED
     if facts.state is State.UNCONCERNED or (facts.state is State.SKIPPED and facts.why is Why.BRANCH):
@@ -142,7 +142,7 @@ def _title(facts: PullFacts) -> str:
     dropped = f"; {len(facts.unproven)} dropped by the budget" if facts.unproven else ""
     covered = sum(chain.quarantined for chain in facts.chains)
     quarantined = f"; {covered} with quarantined failures" if covered else ""
-    named = "; only the named chains ran" if facts.partial else ""
+    named = "; the affected chains did not run" if facts.partial else ""
     counts = ", ".join(f"{number} {status}" for status, number in _counts(facts.chains))
     return f"{counts}{quarantined}{dropped}{named}"
 
@@ -162,10 +162,10 @@ def _counts(chains: Sequence[ChainFacts]) -> list[tuple[str, int]]:
 def _summary(facts: PullFacts, repository: Repository) -> str:
     head = f"Commit {short(facts.key.head_sha)}, attempt {facts.key.attempt}."
     parts = [f"{head} {cell(facts.reason)}".rstrip()]
-    if facts.partial and facts.state is State.DONE:
+    if facts.partial and facts.chains and facts.state is State.DONE:
         parts.append(
-            "Only chains that a command named ran on this commit. The chains that the change affects are not "
-            "proven: `/tipc run` runs them."
+            "Only chains, or a mode, that a command named ran on this commit. The chains that the change affects "
+            f"are not proven in mode {cell(facts.mode)}: `/tipc run` runs them."
         )
     if facts.state is State.DONE and not facts.chains:
         parts.append("No chain ran, so nothing is proven.")

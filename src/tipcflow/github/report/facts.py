@@ -46,6 +46,7 @@ class ChainFacts:
     """One chain of the run.
 
     Attributes:
+        chain: name, with the mode if that is not the repository's.
         selected: why the chain runs.
         status: None before the verdict.
         step: the running step.
@@ -79,7 +80,8 @@ class PullFacts:
         why, reason: why nothing runs (states held, skipped, unconcerned).
         place: place in the queue, 0 if unknown.
         start_s: expected seconds until the start; None if unknown.
-        partial: only chains that a command named ran on this commit, so that the selected ones are unproven.
+        partial: the chains that the change affects did not run in `mode` on this commit, so they are unproven.
+        mode: the mode of the repository's file.
         unproven: dropped legs and chains, one sentence each.
         compared: chains whose history is too noisy for the gate, one sentence each.
         problems: globs and labels of the repository's file that match no chain, one sentence each.
@@ -96,6 +98,7 @@ class PullFacts:
     place: int = 0
     start_s: float | None = None
     partial: bool = False
+    mode: str = ""
     unproven: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

@@ -18,8 +18,7 @@ def cell(text: str) -> str:
     """One line of text as Markdown."""
     line = one_line(text)
     short = line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 1]}…"
-    # `#12` would link another pull request.
-    return markdown_text.cell(short).replace("#", "&#35;")
+    return markdown_text.cell(short)
 
 
 def code(text: str) -> str:

@@ -47,7 +47,7 @@ def guess_dialect(text: str, path: str) -> tuple[str, str]:
     for pattern, name in _TEXTS:
         if re.search(pattern, text):
             return name, "its text names the suite"
-    return _PLAIN[1], "neither path nor text names a suite"
+    return _PLAIN[1], "neither the path nor the text of the file names a suite"
 
 
 def fits(text: str, dialect: str) -> bool:

@@ -1,6 +1,7 @@
 """Selects the most informative lines of a failed log."""
 
 import re
+from collections.abc import Sequence
 
 from tipcflow.domain.masking import mask
 from tipcflow.parse.failures.failure import RANK_PREFIX, above_summary, innermost
@@ -21,6 +22,8 @@ _DUMP = re.compile(
 )
 # The message of an exception without a message of its own is below it.
 _BELOW = 30
+# `ERROR: No matching distribution found for x`, `gcc: error: a.c: No such file`, `fatal: not a git repository`.
+_MARKED = re.compile(r"\s*(?:[\w./+-]+: )?(?:(?:ERROR|[Ee]rror|fatal error|fatal): )\S")
 _PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 
 
@@ -32,13 +35,20 @@ def error_excerpt(text: str) -> str:
     and the exception), otherwise the last lines that are neither empty nor a dump of settings. The launcher's
     second copy of the log is excluded.
     """
-    # PyTorch begins each line of a traceback with the rank.
-    lines = [RANK_PREFIX.sub("", line.rstrip()) for line in strip_ansi(text).replace("\r", "\n").split("\n")]
+    # The chosen lines may be within a private key. PyTorch begins each line of a traceback with the rank.
+    text = mask(strip_ansi(text).replace("\r", "\n"))
+    lines = [RANK_PREFIX.sub("", line.rstrip()) for line in text.split("\n")]
     lines = above_summary(lines)
     # The launcher's copy is the only output if the worker's output was not echoed before.
     first_copy = next((number for number, line in enumerate(lines) if REPEATS_FROM in line), len(lines))
     chosen = _traceback(lines[:first_copy]) or _traceback(lines) or _tail(lines[:first_copy]) or _tail(lines)
     return "\n".join(line[:MAX_WIDTH] for line in mask("\n".join(chosen)).split("\n"))
+
+
+def last_error(lines: Sequence[str]) -> str | None:
+    """Return the last line that a program marks as an error, such as pip, git or a compiler; None if there is
+    none."""
+    return next((line for line in reversed(lines) if _MARKED.match(line)), None)
 
 
 def ends_with_message(text: str) -> bool:

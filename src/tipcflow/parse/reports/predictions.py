@@ -14,6 +14,7 @@ from typing import Any
 
 from tipcflow.config.formats import LINE_LIMIT_S, PredictionRule, compiled, numbers_in
 from tipcflow.domain.keys import PredictionKey
+from tipcflow.domain.masking import mask
 from tipcflow.parse.text import lines_of, strip_ansi
 
 # Larger numbers are not classes of a network.
@@ -49,7 +50,8 @@ def read_predictions(
             match = reader.match(raw)
             if match is not None:
                 predictions |= _class(match) if "class" in match.groupdict() else results.read(match)
-    return predictions
+    # The name of an input may be an address with a login.
+    return {PredictionKey(mask(key.source), key.result): numbers for key, numbers in predictions.items()}
 
 
 class _Printed:

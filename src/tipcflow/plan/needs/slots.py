@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tipcflow.domain import ConfigError, Substitution
+from tipcflow.domain.errors import did_you_mean
 from tipcflow.params import ParamsFile
 
 
@@ -10,19 +11,20 @@ def replaced(text: str, params: ParamsFile, slots: Mapping[str, str]) -> str:
     """Return the params file's text with the values of `slots`.
 
     Raises:
-        ConfigError: the layout or the file does not have a slot.
+        ConfigError: the layout or the file does not have a slot; the error is about the suite file, which the
+            planner does not know.
     """
     lines = text.split("\n")
     for name, value in slots.items():
         slot = params.slots.get(name)
         if slot is None or not slot.present:
-            names = ", ".join(sorted(key for key, candidate in params.slots.items() if candidate.present))
+            names = sorted(key for key, candidate in params.slots.items() if candidate.present)
             raise ConfigError(
-                "the suite file replaces a slot that the params file does not have",
-                file=params.file,
+                f"{params.file} has no such slot",
                 key=f"slots.{name}",
-                found=value,
-                expected=f"one of {names} (layout {params.layout} of {params.dialect})",
+                found=name,
+                expected=f"one of {', '.join(names)} (layout {params.layout} of {params.dialect})",
+                hint=did_you_mean(name, names),
             )
         lines[slot.line - 1] = f"{slot.key}:{value}"
     return "\n".join(lines)

@@ -108,7 +108,7 @@ def substitutions(
             used = f"{len(group.ids)} CPU process{'es' if len(group.ids) > 1 else ''} per node"
             if launch is Launch.PS:
                 used += " and a parameter server"
-            elif group.form != "single":
+            elif group.form != "single" and len(group.ids) * max(1, group.nodes) > 1:
                 used += " over gloo"
             note("gpus", group.gpus, used, f"the nodes of {because} have no GPU")
     for node in cluster.nodes[: max((group.nodes for group in groups), default=1)]:

@@ -74,7 +74,10 @@ class SpecPlanner:
         """Yield deviations of the script on this cluster's nodes: it treats every node as a GPU node."""
         for group in self.groups:
             if group.ids and hosts_of(group, self.cluster)[0].device == "cpu":
-                values = {"text": group.text, "count": len(group.ids)}
+                count = len(group.ids)
+                processes = f"{count} CPU process{'es' if count > 1 else ''}"
+                over = ", over gloo," if count * max(1, group.nodes) > 1 else ""
+                values = {"text": group.text, "processes": f"{processes}{over}"}
                 yield QuirkMatch("cpu-nodes", self.reader.line("gpu_list"), values)
 
     def edits(self, host: Host) -> Iterator[tuple[int, str]]:

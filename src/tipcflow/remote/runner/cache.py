@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ import sys
 import tarfile
 import time
 import zipfile
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Set
 
 from .fetching_urls import DownloadFailed, download
 from .unmet import DATA, DOWNLOAD, Unusable, failure_of
@@ -133,12 +134,14 @@ def unpacked(archive: str, folder: str) -> str:
             return ""
         with tarfile.open(archive) as opened:
             members = [
-                member for member in opened.getmembers() if member.isreg() or member.isdir() or member.issym()
+                one for one in opened.getmembers() if one.isreg() or one.isdir() or one.issym() or one.islnk()
             ]
-            bad = next((one.name for one in members if outside(one.name) or leads_out(one)), "")
+            links = {os.path.normpath(one.name) for one in members if one.issym()}
+            bad = next((one.name for one in members if outside(one.name) or leads_out(one, links)), "")
             if bad:
                 return f"{bad} is outside of the archive's folder"
-            opened.extractall(folder, members)
+            # Links last, so that nothing is written through one of them.
+            opened.extractall(folder, sorted(members, key=lambda one: (one.issym(), one.islnk())))
         return ""
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
         return str(error) or type(error).__name__
@@ -149,11 +152,32 @@ def outside(name: str) -> bool:
     return name.startswith("/") or ".." in name.split("/")
 
 
-def leads_out(member: tarfile.TarInfo) -> bool:
-    """Return whether a symbolic link of an archive leads out of its folder."""
+def leads_out(member: tarfile.TarInfo, links: Set[str]) -> bool:
+    """Return whether a member of an archive could be written or lead outside of the archive's folder.
+
+    A chain of symbolic links leads elsewhere than the text of each: no member is below a link, and `..` is only at
+    the beginning of a link's target, so that it refers to real folders.
+
+    Args:
+        links: paths of all symbolic links of the archive.
+    """
+    name = os.path.normpath(member.name)
+    if is_below(name, links):
+        return True
+    if member.islnk():
+        target = os.path.normpath(member.linkname)
+        return outside(member.linkname) or target in links or is_below(target, links)
     if not member.issym():
         return False
-    return outside(os.path.normpath(os.path.join(os.path.dirname(member.name), member.linkname)))
+    parts = [part for part in member.linkname.split("/") if part not in ("", ".")]
+    inner = itertools.dropwhile("..".__eq__, parts)
+    return ".." in inner or outside(os.path.normpath(os.path.join(os.path.dirname(name), member.linkname)))
+
+
+def is_below(name: str, links: Set[str]) -> bool:
+    """Return whether one of the folders above a path is one of these links."""
+    parts = name.split("/")
+    return any("/".join(parts[:count]) in links for count in range(1, len(parts)))
 
 
 def damage(folder: str) -> str:

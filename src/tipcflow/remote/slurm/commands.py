@@ -1,6 +1,7 @@
 """Commands for Slurm's login node, as text; `on_node` makes a step of a command for a node.
 
-They run without a shell's start-up files changing them: every option is explicit, and times are in UTC.
+They run without a shell's start-up files changing them: every option is explicit, variables that stand for options
+are unset, and times are in UTC.
 """
 
 import shlex
@@ -20,8 +21,15 @@ UNUSED_S = 900
 _STAYS_S = 300
 _KILL_AFTER_S = 5
 _FORMAT = "%i|%T|%r|%V|%S|%N|%j"
+# Variables of the login that stand for options: SQUEUE_PARTITION hides jobs, SCANCEL_STATE leaves them,
+# SBATCH_ARRAY_INX multiplies them. By prefix, because newer versions of Slurm have more of them.
+_UNSET = r"""
+unset SLURM_CLUSTERS $(env | sed -nE 's/^((SQUEUE|SINFO|SCONTROL|SCANCEL|SBATCH)_[A-Z0-9_]*)=.*/\1/p')
+exec "$@"
+"""
+_WITHOUT_OPTIONS = ("/bin/sh", "-c", _UNSET.strip(), "tipcflow")
 # Of queries: their output must not depend on the user's settings. Steps inherit the environment of their command.
-_CLEAN = ("env", "TZ=UTC0", "LC_ALL=C", "SLURM_TIME_FORMAT=standard")
+_CLEAN = ("env", "TZ=UTC0", "LC_ALL=C", "SLURM_TIME_FORMAT=standard", *_WITHOUT_OPTIONS)
 
 
 def _timed(seconds: float, words: Sequence[str]) -> str:
@@ -43,8 +51,8 @@ def on_node(node: Node, command: str) -> str:
         return command
     if not place.job:
         raise ValueError(f"node {node.name} is not allocated")
-    words = ["env", f"SLURM_EXIT_ERROR={SLURM_FAILED}", f"SLURM_EXIT_IMMEDIATE={SLURM_FAILED}"]
-    return shlex.join([*words, *_srun(place.job, [node.name], place.gres), "/bin/sh", "-c", command])
+    words = [f"SLURM_EXIT_ERROR={SLURM_FAILED}", f"SLURM_EXIT_IMMEDIATE={SLURM_FAILED}"]
+    return shlex.join([*_HERE, *words, *_srun(place.job, [node.name], place.gres), "/bin/sh", "-c", command])
 
 
 def _srun(job: str, nodes: Sequence[str], gres: str) -> list[str]:
@@ -53,6 +61,8 @@ def _srun(job: str, nodes: Sequence[str], gres: str) -> list[str]:
     return ["srun", *words]
 
 
+# The allocation is one of the login node's own cluster.
+_HERE = ("env", "-u", "SLURM_CLUSTERS")
 # Whole nodes without binding: tipcflow itself assigns CPUs and slots. No message but errors.
 _STEP = ("--ntasks-per-node=1", "--mem=0", "--cpu-bind=none", "--mpi=none", "--quiet", "--job-name=tipcflow")
 
@@ -82,7 +92,7 @@ def submit(cluster: Cluster, *, name: str, nodes: int, nodelist: Sequence[str] =
     words += ["--exclusive", "--mem=0", f"--time={source.time_limit_minutes}", "--no-requeue", "--chdir=/"]
     words += ["--input=/dev/null", "--output=/dev/null", "--export=ALL"]
     words += [f"--{option}={value}" for option, value in options.items() if value]
-    return _timed(SUBMIT_S, words)
+    return _timed(SUBMIT_S, [*_WITHOUT_OPTIONS, *words])
 
 
 def batch_script(cluster: Cluster) -> str:
@@ -99,7 +109,7 @@ def contact(nodes: Sequence[Node]) -> str:
     assert place is not None
     words = _srun(place.job, [node.name for node in nodes], place.gres)
     python = [nodes[0].python, "-I", "-S", "-c", f"{_starter()}\nsys.exit(greet())"]
-    return _timed(CONTACT_S, [*words, *python])
+    return _timed(CONTACT_S, [*_HERE, *words, *python])
 
 
 def _python(cluster: Cluster, call: str) -> list[str]:
@@ -121,9 +131,8 @@ def find(name: str) -> str:
 
 
 def own() -> str:
-    """Print the user's jobs that wait or run."""
-    states = "PENDING,CONFIGURING,RUNNING,SUSPENDED"
-    return _query("squeue", "--me", "--noheader", f"--states={states}", f"--format={_FORMAT}")
+    """Print the user's jobs, also ended ones that slurmctld still knows: see `output.active_jobs_in`."""
+    return _query("squeue", "--me", "--noheader", "--states=all", f"--format={_FORMAT}")
 
 
 def pending(cluster: Cluster) -> str:
@@ -133,13 +142,15 @@ def pending(cluster: Cluster) -> str:
     return _query(*words, *([f"--partition={partition}"] if partition else []))
 
 
+# A Reason or Comment may contain another ` NodeAddr=`: the first one of a line counts.
 # One command of Slurm and one of the resolver, also for an allocation of a thousand nodes. getent does not repeat
 # the names that it resolves: before each, it prints the address NEXT. ahostsv4 would resolve nothing on a host
 # whose only address is 127.0.0.1 (AI_ADDRCONFIG); `output.nodes_in` ignores the IPv6 addresses of ahosts.
 _NODES = f"""
 nodes=$(scontrol -o show node "$1") || exit 1
 printf '%s\\n' "$nodes"
-names=$(printf '%s\\n' "$nodes" | sed -n 's/.* NodeAddr=\\([^ ]*[^ 0-9.][^ ]*\\).*/{NEXT} \\1/p')
+names=$(printf '%s\\n' "$nodes" | sed -n 's/ NodeAddr=\\([^ ]*\\).*/ NodeAddr=\\1/
+s/.* NodeAddr=\\([^ ]*[^ 0-9.][^ ]*\\).*/{NEXT} \\1/p')
 [ -z "$names" ] || getent ahosts $names || :
 """
 
@@ -153,6 +164,11 @@ def state(node: Node) -> str:
     """Print state, reason and nodes of a node's allocation: see `output.jobs_in`."""
     job = node.slurm.job if node.slurm else ""
     return _query("squeue", "--noheader", "--states=all", f"--jobs={job}", f"--format={_FORMAT}")
+
+
+def down(nodelist: str) -> str:
+    """Print those nodes of a list as `n[1-4]` that are down, one a line, once for each of their partitions."""
+    return _query("sinfo", "--noheader", "--Node", f"--nodes={nodelist}", "--states=down,fail", "--format=%N")
 
 
 def cancel(name: str) -> str:

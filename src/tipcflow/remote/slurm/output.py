@@ -5,12 +5,43 @@ import re
 import time
 from dataclasses import dataclass
 
+from tipcflow.domain import InfraError
+
 # The oldest version with `scancel --me`, and with steps that share memory and GRES by `srun --overlap`.
 OLDEST = "22.05"
 # An address that no node has, see `commands.nodes`.
 NEXT = "255.255.255.255"
-WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"})
-RUNNING = frozenset({"RUNNING", "SUSPENDED"})
+WAITING = frozenset(
+    [
+        "PENDING",
+        "CONFIGURING",
+        "POWER_UP_NODE",
+        "REQUEUED",
+        "REQUEUE_HOLD",
+        "REQUEUE_FED",
+        "RESV_DEL_HOLD",
+        "SPECIAL_EXIT",
+    ]
+)
+# States after which a job has no nodes any more; in COMPLETING, its processes end. Any other state is that of a
+# living job: also SUSPENDED, STOPPED, RESIZING, SIGNALING, STAGE_OUT, and those of newer versions of Slurm.
+ENDED = frozenset(
+    [
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "COMPLETING",
+        "DEADLINE",
+        "FAILED",
+        "LAUNCH_FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "RECONFIG_FAIL",
+        "REVOKED",
+        "TIMEOUT",
+    ]
+)
 
 # sbatch's message -> the key of the cluster file that it is about.
 _KEYS = (
@@ -22,10 +53,12 @@ _KEYS = (
     ("time_limit_minutes", re.compile(r"(?i)requested time limit is invalid")),
     ("nodes", re.compile(r"(?i)node count specification invalid|requested node configuration is not available")),
 )
-# Messages of a slurmctld that does not respond or is busy: it may have received the request.
+# Messages of a slurmctld that does not respond or is busy: it may have received the request. And of one that
+# accepts no more jobs of the user or the account for now.
 _PASSING = re.compile(
     r"(?i)timed out|unable to contact|resource temporarily unavailable|connection (?:refused|reset)|"
-    r"transport endpoint|zero bytes were transmitted|slurm controller|try again"
+    r"transport endpoint|zero bytes were transmitted|slurm controller|try again|"
+    r"\b(?:assoc|qos)\w*(?:max|grp)submitjob\w*"
 )
 
 
@@ -49,12 +82,12 @@ class SlurmJob:
     @property
     def is_waiting(self) -> bool:
         """Whether it may still get its nodes."""
-        return self.state in WAITING
+        return self.is_active and not self.is_running
 
     @property
     def is_running(self) -> bool:
         """Whether it has its nodes."""
-        return self.state in RUNNING
+        return self.is_active and self.state not in WAITING and bool(self.nodelist)
 
     @property
     def ended_by(self) -> str:
@@ -63,9 +96,19 @@ class SlurmJob:
         return reason if reason and self.state == "COMPLETING" else ", ".join(filter(None, (self.state, reason)))
 
     @property
+    def lost_a_node(self) -> bool:
+        """Whether it has ended because one of its nodes failed."""
+        return self.state == "NODE_FAIL" or self.reason == "NodeDown"
+
+    @property
     def is_active(self) -> bool:
         """Whether it waits or runs."""
-        return self.is_waiting or self.is_running
+        return self.state not in ENDED
+
+
+def active_jobs_in(text: str) -> list[SlurmJob]:
+    """Return the jobs printed by `commands.own` that wait or run, in the order of their submission."""
+    return [job for job in jobs_in(text) if job.is_active]
 
 
 def jobs_in(text: str, name: str = "") -> list[SlurmJob]:
@@ -148,12 +191,17 @@ class SlurmNode:
 
 
 def nodes_in(text: str) -> list[SlurmNode]:
-    """Return the nodes printed by `commands.nodes`, in the order of the allocation."""
+    """Return the nodes printed by `commands.nodes`, in the order of the allocation.
+
+    Raises:
+        InfraError: the port of a node is not a number.
+    """
     facts: list[dict[str, str]] = []
     resolved: list[str] = []
     for line in text.splitlines():
         if line.startswith("NodeName="):
-            facts.append(dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line)))
+            # The first of each: texts of administrators, such as Reason and Comment, are at the end.
+            facts.append(dict(reversed(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line))))
         elif address := re.match(r"([\d.]+) +STREAM\b", line):
             if address[1] == NEXT:
                 resolved.append("")
@@ -165,7 +213,10 @@ def nodes_in(text: str) -> list[SlurmNode]:
         host = fields.get("NodeAddr", "")
         if re.search(r"[^\d.]", host):
             host = next(addresses, "")
-        nodes.append(SlurmNode(fields["NodeName"], host, int(fields.get("Port") or 0), fields.get("State", "")))
+        name, port = fields["NodeName"], fields.get("Port") or "0"
+        if not (port.isascii() and port.isdigit()):
+            raise InfraError.of_node(name, f"scontrol show node printed Port={port}; expected a number")
+        nodes.append(SlurmNode(name, host, int(port), fields.get("State", "")))
     return nodes
 
 

@@ -1,6 +1,6 @@
 """Cells of a chain's history, the same on the terminal and on the page, and all values as CSV."""
 
-from tipcflow.domain.numbers.units import iso, percentage
+from tipcflow.domain.numbers.units import counted, iso, percentage
 from tipcflow.report.chain.history import ChainHistory, MetricHistory
 from tipcflow.report.comparison.tables import amount, as_csv
 
@@ -17,7 +17,7 @@ def baseline(row: MetricHistory, needed: int) -> str:
     if row.smallest is not None:
         return f"{known} ± {percentage(row.smallest)}"
     missing = needed - row.runs
-    return f"{known}, {missing} more runs needed" if missing > 0 else known
+    return f"{known}, noise known after {counted(missing, 'more run')}" if missing > 0 else known
 
 
 def values_csv(history: ChainHistory) -> str:

@@ -20,7 +20,9 @@ class MetricRow:
 
     Attributes:
         metric: name, as in `numbers_of`.
-        values: in `unit`; None where a run has none.
+        unit: of the first value.
+        units: of each value; they differ if the log or the suite file of a run has another one.
+        values: in `units`; None where a run has none.
         changes: relative to the first run; None where a value is missing or the first is 0.
         verdicts: `worse` or `better` by more than the limit, `within limit`, `limit unknown`, or '' for what is
             not evaluated.
@@ -34,6 +36,7 @@ class MetricRow:
     leg: str
     metric: str
     unit: str
+    units: tuple[str, ...]
     better: str
     values: tuple[float | None, ...]
     changes: tuple[float | None, ...]
@@ -64,6 +67,7 @@ def metric_rows(
     numbers: Sequence[Mapping[MetricKey, float]],
     limits: Callable[[MetricKey], MetricLimits],
     evaluated: Sequence[bool],
+    units: Sequence[Mapping[MetricKey, str]] = (),
 ) -> list[MetricRow]:
     """One row per metric of which one direction is better: the largest change in relation to noise first, then
     those without known noise by their change.
@@ -71,9 +75,14 @@ def metric_rows(
     Args:
         numbers: of each run.
         evaluated: of each run after the first, whether it is comparable with the first.
+        units: units in the log of each run, by step, leg and plain metric; otherwise those of the registry.
     """
     keys = sorted({key for values in numbers for key in values if metric(key.plain_metric).better != "none"})
-    rows = [_row(key, [values.get(key) for values in numbers], limits(key), evaluated) for key in keys]
+    known = units or [{} for _ in numbers]
+    rows = [
+        _row(key, [values.get(key) for values in numbers], _units(key, known), limits(key), evaluated)
+        for key in keys
+    ]
     return sorted(rows, key=_order)
 
 
@@ -82,8 +91,16 @@ def _order(row: MetricRow) -> tuple[bool, bool, float, float, str, str, str]:
     return (not row.is_beyond, not known, -(row.score or 0.0), -row.largest, row.step, row.leg, row.metric)
 
 
+def _units(key: MetricKey, units: Sequence[Mapping[MetricKey, str]]) -> tuple[str, ...]:
+    return tuple(own.get(key.of(key.plain_metric), metric(key.plain_metric).unit) for own in units)
+
+
 def _row(
-    key: MetricKey, values: Sequence[float | None], known: MetricLimits, evaluated: Sequence[bool]
+    key: MetricKey,
+    values: Sequence[float | None],
+    units: tuple[str, ...],
+    known: MetricLimits,
+    evaluated: Sequence[bool],
 ) -> MetricRow:
     definition = metric(key.plain_metric)
     changes = tuple(_change(values[0], value) for value in values[1:])
@@ -94,7 +111,8 @@ def _row(
         step=key.step,
         leg=key.leg,
         metric=key.metric,
-        unit=definition.unit,
+        unit=next((unit for unit, value in zip(units, values, strict=True) if value is not None), ""),
+        units=units,
         better=definition.better,
         values=tuple(values),
         changes=changes,

@@ -1,7 +1,7 @@
 """A comparison of runs, as the CLI, the pages, JSON and CSV show it. The first run is the base of all changes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -31,12 +31,16 @@ class ComparedRun:
     Attributes:
         numbers: metric values, named as in `numbers_of`; `exact` as in `RunNumbers`.
         policy: name of the policy that the run was evaluated with; '' if unknown.
+        settings: what its suite file set (`Suite.settings`); None if unknown.
+        units: units in the run's log, by step, leg and plain metric.
     """
 
     data: RunData
     numbers: Mapping[MetricKey, float]
     exact: bool = True
     policy: str = ""
+    settings: Mapping[str, Any] | None = None
+    units: Mapping[MetricKey, str] = field(default_factory=dict)
 
     @property
     def run(self) -> Run:
@@ -99,18 +103,20 @@ def comparison(
     basis = tuple(_basis(runs[0].run, compared.run) for compared in runs[1:])
     data = [compared.data for compared in runs]
     evaluated = [value is Basis.SAME for value in basis]
+    numbers, units = [compared.numbers for compared in runs], [compared.units for compared in runs]
+    metrics = metric_rows(numbers, limits, evaluated, units)
     return Comparison(
         runs=tuple(runs),
         basis=basis,
         policy=policy,
         history=history,
         needed=needed,
-        facts=tuple(fact_rows(data, [compared.policy for compared in runs])),
-        metrics=tuple(metric_rows([compared.numbers for compared in runs], limits, evaluated)),
+        facts=tuple(fact_rows(data, [own.policy for own in runs], [own.settings for own in runs])),
+        metrics=tuple(metrics),
         steps=tuple(step_rows(data)),
         legs=tuple(leg_rows(data)),
         checks=tuple(check_rows(data)),
-        notes=tuple(_notes(runs, basis)),
+        notes=(*_notes(runs, basis), *_unit_notes(metrics)),
     )
 
 
@@ -133,3 +139,13 @@ def _notes(runs: Sequence[ComparedRun], basis: Sequence[Basis]) -> list[str]:
     if coarse:
         notes.append(f"Medians of whole series, which include the warm-up: {', '.join(coarse)}.")
     return notes
+
+
+def _unit_notes(rows: Sequence[MetricRow]) -> list[str]:
+    """Metrics whose values have different units, each once."""
+    differing = {
+        row.metric: f"Units of {row.metric} differ between the runs: {', '.join(u or 'none' for u in row.units)}."
+        for row in rows
+        if len({unit for unit, value in zip(row.units, row.values, strict=True) if value is not None}) > 1
+    }
+    return list(differing.values())

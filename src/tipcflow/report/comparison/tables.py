@@ -5,7 +5,7 @@ import io
 from collections.abc import Sequence
 
 from tipcflow.check.select import format_amount
-from tipcflow.domain.numbers.units import percentage
+from tipcflow.domain.numbers.units import counted, percentage
 from tipcflow.report.comparison.metrics import UNKNOWN, MetricRow
 from tipcflow.report.comparison.model import Comparison
 
@@ -34,6 +34,14 @@ def noise(row: MetricRow, needed: int) -> str:
     if row.noise is not None:
         return f"{100 * row.noise:.2g} %"
     return f"{row.runs} of {needed} runs" if row.runs < needed else "unknown"
+
+
+def noise_of_history(compared: Comparison) -> str:
+    """How many accepted runs the noise is estimated from, or how many are missing for it."""
+    runs = counted(compared.history, "accepted run")
+    if compared.history < compared.needed:
+        return f"noise unknown: {runs}, {compared.needed} needed"
+    return f"noise of {runs}"
 
 
 def verdict(row: MetricRow) -> str:

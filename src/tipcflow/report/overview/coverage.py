@@ -29,7 +29,7 @@ class Gap(StrEnum):
 
 # The meaning of each gap for readers, worst first.
 GAPS = {
-    Gap.NO_FRAMEWORK: "not_run: no cluster has the framework that the suite needs",
+    Gap.NO_FRAMEWORK: "not_run: the framework that the suite needs is not available on any cluster",
     Gap.NEVER_RUN: "declared in configs/chains, but no run",
     Gap.NEVER_PASSED: "runs, but none that passed",
     Gap.STALE: "the newest run is older than the limit",
@@ -91,7 +91,7 @@ class Coverage(_Model):
         totals: what -> number of chains (`chains`, `declared`, `ran`, `passed`, `passing`) or legs (`legs`,
             `legs_ran`, `legs_passed`).
         gaps: gap -> number of chains.
-        problems: configuration files that could not be read.
+        problems: configuration files that could not be read, and stored names that are not names of chains.
         selection: the false-green rate of the selection for pull requests, one line; '' without repositories.
     """
 

@@ -1,12 +1,14 @@
 """Flaky chains: equal runs with different outcomes, and how often, with a confidence interval."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import sqrt
 
 from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain import Run, Status
+from tipcflow.report.overview.node_history import NodeKey, shown_names
 
 # Standard normal quantile of a two-sided 95 % interval.
 _Z = 1.959963984540054
@@ -28,7 +30,7 @@ class Rate(_Model):
 
 
 class Example(_Model):
-    """A red run, and a green run of the same chain, mode, environment class, framework and suite content."""
+    """A red run, and a green run of the same chain, mode, environment class, framework, suite content and file."""
 
     red: str
     green: str
@@ -61,6 +63,7 @@ class FlakyNode(_Model):
             run; None if no run has one.
     """
 
+    cluster: str
     node: str
     infrastructure: Rate
     red_elsewhere_green: Rate | None
@@ -108,6 +111,11 @@ class Flaky(_Model):
     nodes: tuple[FlakyNode, ...]
     proposals: tuple[Proposal, ...] = ()
 
+    @property
+    def node_names(self) -> dict[NodeKey, str]:
+        """(cluster, node) -> its name, with its cluster if nodes of several clusters have that name."""
+        return shown_names((row.cluster, row.node) for row in self.nodes)
+
 
 def wilson(hits: int, runs: int) -> Rate:
     """Return a share with its 95 % Wilson score interval (E. B. Wilson, JASA 22, 1927); runs > 0."""
@@ -120,18 +128,69 @@ def wilson(hits: int, runs: int) -> Rate:
     return Rate(hits=hits, runs=runs, rate=share, low=min(low, share), high=max(high, share))
 
 
-def examples_of(runs: Sequence[Run], green: frozenset[Status]) -> dict[str, tuple[Example, ...]]:
+@dataclass
+class Correction:
+    """What the counts of a chain change by; as in `FlakyChain`."""
+
+    groups: int = 0
+    mixed: int = 0
+    runs: int = 0
+    disagreeing: int = 0
+
+    def add(self, members: Sequence[Run], green: frozenset[Status], sign: int) -> bool:
+        """Add or subtract a group of runs; returns whether it has both outcomes."""
+        good = sum(run.status in green for run in members)
+        rare = min(good, len(members) - good)
+        if len(members) > 1:
+            self.groups += sign
+            self.mixed += sign * (rare > 0)
+            self.runs += sign * len(members)
+            self.disagreeing += sign * rare
+        return rare > 0
+
+
+def split_by_file(
+    mixed: Sequence[Run], files: Mapping[str, str], green: frozenset[Status]
+) -> tuple[list[Run], dict[str, Correction]]:
+    """Separate runs whose suite files differ: these do not repeat each other.
+
+    Args:
+        mixed: all runs of groups with both outcomes, oldest first.
+        files: run -> what its suite file sets, as text; runs without are alike.
+
+    Returns:
+        The runs of groups that still have both outcomes, in the same order, and chain -> correction.
+    """
+    corrections: dict[str, Correction] = defaultdict(Correction)
+    remaining = set()
+    for members in _groups(mixed, {}):
+        corrections[members[0].chain].add(members, green, -1)
+    for members in _groups(mixed, files):
+        if corrections[members[0].chain].add(members, green, 1):
+            remaining |= {run.id for run in members}
+    return [run for run in mixed if run.id in remaining], corrections
+
+
+def _groups(runs: Sequence[Run], files: Mapping[str, str]) -> Iterable[list[Run]]:
+    """Return the groups of equal runs."""
+    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        content = (run.suite_commit, run.suite_sha256, files.get(run.id, ""))
+        groups[run.chain, run.mode, run.environment, run.framework, *content].append(run)
+    return groups.values()
+
+
+def examples_of(
+    runs: Sequence[Run], green: frozenset[Status], files: Mapping[str, str]
+) -> dict[str, tuple[Example, ...]]:
     """Return chain -> its newest examples.
 
     Args:
         runs: all runs of groups with both outcomes, oldest first.
+        files: as in `split_by_file`.
     """
-    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
-    for run in runs:
-        subject = (run.chain, run.mode, run.environment, run.framework, run.suite_commit, run.suite_sha256)
-        groups[subject].append(run)
     examples: dict[str, list[Example]] = defaultdict(list)
-    for members in groups.values():
+    for members in _groups(runs, files):
         passed = [run for run in members if run.status in green]
         for run in members:
             if run.status is not None and run.status not in green and passed:
@@ -146,38 +205,43 @@ def examples_of(runs: Sequence[Run], green: frozenset[Status]) -> dict[str, tupl
 
 
 def nodes_of(
-    counts: Iterable[tuple[tuple[str, ...], Status, int]],
+    counts: Iterable[tuple[str, tuple[str, ...], Status, int]],
     mixed: Iterable[Run],
     green: frozenset[Status],
-    repeated: Iterable[tuple[tuple[str, ...], int]] = (),
+    repeated: Iterable[tuple[str, tuple[str, ...], int]] = (),
 ) -> tuple[FlakyNode, ...]:
     """Return the nodes, worst first.
 
     Args:
-        counts: (nodes, status, number of runs); a run on several nodes counts for each of them.
+        counts: (cluster, nodes, status, number of runs); a run on several nodes counts for each of them.
         mixed: all runs of groups with both outcomes.
-        repeated: (nodes, number of runs) of runs that have an equal run.
+        repeated: (cluster, nodes, number of runs) of runs that have an equal run.
     """
-    runs: dict[str, int] = defaultdict(int)
-    infra: dict[str, int] = defaultdict(int)
-    red: dict[str, int] = defaultdict(int)
-    equal: dict[str, int] = defaultdict(int)
-    for names, count in repeated:
+    runs: Counter[NodeKey] = Counter()
+    infra: Counter[NodeKey] = Counter()
+    red: Counter[NodeKey] = Counter()
+    equal: Counter[NodeKey] = Counter()
+    for cluster, names, count in repeated:
         for name in names:
-            equal[name] += count
-    for names, status, count in counts:
+            equal[cluster, name] += count
+    for cluster, names, status, count in counts:
         for name in names:
-            runs[name] += count
-            infra[name] += count if status is Status.INFRA_FAILURE else 0
+            runs[cluster, name] += count
+            infra[cluster, name] += count if status is Status.INFRA_FAILURE else 0
     for run in mixed:
         for name in run.nodes:
-            red[name] += run.status not in green
+            red[run.cluster, name] += run.status not in green
     nodes = [
         FlakyNode(
-            node=name,
-            infrastructure=wilson(infra[name], total),
-            red_elsewhere_green=wilson(red[name], equal[name]) if equal[name] else None,
+            cluster=node[0],
+            node=node[1],
+            infrastructure=wilson(infra[node], total),
+            red_elsewhere_green=wilson(red[node], equal[node]) if equal[node] else None,
         )
-        for name, total in runs.items()
+        for node, total in runs.items()
     ]
-    return tuple(sorted(nodes, key=lambda node: (-node.infrastructure.low, -node.infrastructure.rate, node.node)))
+    return tuple(sorted(nodes, key=_badness))
+
+
+def _badness(row: FlakyNode) -> tuple[float, float, str, str]:
+    return -row.infrastructure.low, -row.infrastructure.rate, row.node, row.cluster

@@ -86,6 +86,7 @@ class Matrix(_Model):
         by: kind of the columns.
         models: number of models; the newest runs of `passing` of them all pass without a quarantined failure.
         total: number of models with a row, of which `rows` may be a part.
+        unnamed: a sentence per stored name that is not the name of a chain; its runs are not counted.
     """
 
     schema_version: int = 1
@@ -96,6 +97,7 @@ class Matrix(_Model):
     passing: int
     total: int
     rows: tuple[MatrixRow, ...]
+    unnamed: tuple[str, ...] = ()
 
 
 class Outcome(_Model):

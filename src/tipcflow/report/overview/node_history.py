@@ -1,7 +1,7 @@
 """Which node is slower than its own history, and since when: by its probes, and by the chains that run on it."""
 
 from bisect import insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -14,6 +14,8 @@ from tipcflow.domain.numbers.units import counted, first_names, percent, utc_min
 CHAINS = "chains"
 # A smaller lasting change of a node is within what other users of a machine cause.
 FLOOR = 0.05
+# (cluster, name of a node): clusters may name their nodes alike.
+NodeKey = tuple[str, str]
 # Older values of a series do not matter: the detector's window is shorter.
 NEWEST = 500
 # Chains on the other nodes slowed by this share of the change: then the code did, not the node.
@@ -63,6 +65,7 @@ class NodeTrend(_Model):
         doubtful: the runs since the first slowdown of a slow node, oldest first.
     """
 
+    cluster: str
     node: str
     runs: int
     changes: tuple[NodeChange, ...] = ()
@@ -83,6 +86,10 @@ class NodeHistory(_Model):
         """The nodes that are proposed for draining."""
         return tuple(node for node in self.nodes if node.is_slow)
 
+    def name(self, trend: NodeTrend) -> str:
+        """Return the name of a node, with its cluster if nodes of several clusters have that name."""
+        return shown_names((each.cluster, each.node) for each in self.nodes)[trend.cluster, trend.node]
+
     @property
     def sentence(self) -> str:
         """One line."""
@@ -92,27 +99,39 @@ class NodeHistory(_Model):
         return f"{number} with runs in the last {self.days:g} days: {slow or 'none'} {verb} slower than before"
 
 
+def shown_names(nodes: Iterable[NodeKey]) -> dict[NodeKey, str]:
+    """Return node -> its name, with its cluster if nodes of several clusters have that name."""
+    keys = set(nodes)
+    alike = Counter(node for _, node in keys)
+    return {(cluster, node): node if alike[node] == 1 else f"{cluster}/{node}" for cluster, node in keys}
+
+
 def make_node_history(
-    samples: Mapping[str, Mapping[str, Sequence[Sample]]], *, at: float, days: float
+    samples: Mapping[NodeKey, Mapping[str, Sequence[Sample]]], *, at: float, days: float
 ) -> NodeHistory:
     """Return the trends of nodes.
 
     Args:
-        samples: node -> source -> values of its runs, oldest first.
+        samples: (cluster, node) -> source -> values of its runs, oldest first.
     """
     nodes = [_trend(node, own, samples) for node, own in samples.items()]
     nodes.sort(
-        key=lambda trend: (not trend.is_slow, -max((each.size for each in trend.changes), default=0.0), trend.node)
+        key=lambda trend: (
+            not trend.is_slow,
+            -max((each.size for each in trend.changes), default=0.0),
+            trend.node,
+            trend.cluster,
+        )
     )
     return NodeHistory(at=at, days=days, nodes=tuple(nodes))
 
 
 def _trend(
-    node: str, own: Mapping[str, Sequence[Sample]], samples: Mapping[str, Mapping[str, Sequence[Sample]]]
+    node: NodeKey, own: Mapping[str, Sequence[Sample]], samples: Mapping[NodeKey, Mapping[str, Sequence[Sample]]]
 ) -> NodeTrend:
     changes = []
     for source, values in own.items():
-        change = _change(node, source, values)
+        change = _change(node[1], source, values)
         if change is None:
             continue
         if source == CHAINS:
@@ -128,7 +147,8 @@ def _trend(
     begin = min((each.since_at for each in probes), default=float("inf"))
     doubtful = sorted((at, run) for run, at in times.items() if at >= begin)
     return NodeTrend(
-        node=node,
+        cluster=node[0],
+        node=node[1],
         runs=len(times),
         changes=tuple(changes),
         is_slow=bool(probes),

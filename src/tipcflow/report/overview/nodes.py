@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tipcflow.domain import Status
 from tipcflow.report.overview.flaky import Rate
+from tipcflow.report.overview.node_history import NodeKey, shown_names
 
 Slot = tuple[str, int]
 
@@ -41,6 +42,7 @@ class NodeRow(_Model):
         lost: number of steps of these runs that ended because the node was lost.
     """
 
+    cluster: str
     node: str
     busy: float
     infrastructure: Rate | None
@@ -152,6 +154,11 @@ class NodesOverview(_Model):
     queue: tuple[Waiting, ...]
     slurm: tuple[SlurmWaiting, ...] = ()
     drained: tuple[DrainedNode, ...] = ()
+
+    @property
+    def names(self) -> dict[NodeKey, str]:
+        """(cluster, node) -> its name, with its cluster if nodes of several clusters have that name."""
+        return shown_names((row.cluster, row.node) for row in self.nodes)
 
 
 def lanes_of(bars: Sequence[Bar], now: float) -> tuple[tuple[Bar, ...], ...]:

@@ -63,6 +63,7 @@ class PullRow(_Model):
 
     Attributes:
         number: pull request; 0 for pushes and merge groups.
+        mode: of its runs; '' if unknown.
         why: why it is held, or was cancelled.
     """
 
@@ -75,6 +76,7 @@ class PullRow(_Model):
     created_at: float
     ended_at: float | None
     chains: tuple[PullChain, ...]
+    mode: str = ""
 
     @property
     def worst(self) -> Status | None:

@@ -51,9 +51,9 @@ _COVERAGE = ("chain", "suite", "declared", "lines", "passing", "legs", "legs_ran
 
 _PAIR = ("kind", "chain", "mode", "cluster", "environment")
 _PAIR_RUNS = ("base_status", "base_run", "new_status", "new_run", "reason")
-_PULL = ("repository", "number", "head_sha", "attempt", "state", "why", "created_at", "ended_at")
+_PULL = ("repository", "number", "head_sha", "attempt", "mode", "state", "why", "created_at", "ended_at")
 _PULL_CHAIN = ("chain", "status", "run", "reason", "base", "changes", "predicted_s", "took_s")
-_NODE = ("node", "runs", "busy", "ended_runs", "infra_failures", "lost")
+_NODE = ("cluster", "node", "runs", "busy", "ended_runs", "infra_failures", "lost")
 
 _SERIES = ("series", "chain", "cluster", "framework", "created_at", "precision", "rule")
 
@@ -166,7 +166,7 @@ def _pair(row: Pair) -> dict[str, Any]:
 def _node(row: NodeRow) -> dict[str, Any]:
     rate = row.infrastructure
     ended = {"ended_runs": rate.runs if rate else 0, "infra_failures": rate.hits if rate else 0}
-    return {name: getattr(row, name) for name in ("node", "runs", "busy", "lost")} | ended
+    return {name: getattr(row, name) for name in ("cluster", "node", "runs", "busy", "lost")} | ended
 
 
 def _csv(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:

@@ -1,16 +1,48 @@
 """Markdown whose cells cannot break out of their table, mention a user or become a link."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from tipcflow.report.text.plain import one_line
 
+# GitHub looks for mentions, numbers of issues and addresses in the rendered text, so that entities of their
+# characters would not help; an invisible character within them does.
+_BREAK = "&#8203;"
 # Characters that have a meaning in Markdown or HTML inside a cell.
-_ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "`": "'", "[": "\\[", "]": "\\]", "@": "&#64;"})
+_ESCAPED = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    "\\": "&#92;",  # a second backslash would escape the `\\|` after it
+    "|": "\\|",
+    "`": "'",
+    "[": "\\[",
+    "]": "\\]",
+    "*": "\\*",
+    "~": "\\~",
+    "@": f"@{_BREAK}",
+    "#": f"#{_BREAK}",
+    "://": f":{_BREAK}//",
+}
+_SPECIAL = re.compile(
+    r"[&<>\\|`\[\]*~]"
+    # `__init__` would be bold; GitHub ignores underscores within words.
+    r"|(?<![A-Za-z0-9_])_+|_+(?![A-Za-z0-9_])"
+    r"|@(?=[A-Za-z0-9])|#(?=[0-9])|://|\b(?:GH-(?=[0-9])|www\.)",
+    re.IGNORECASE,
+)
 
 
 def cell(text: str) -> str:
     """Untrusted text as one line of a cell, heading or paragraph."""
-    return one_line(text).translate(_ESCAPED)
+    return _SPECIAL.sub(_escaped, one_line(text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    special = found.group()
+    if special.startswith("_"):
+        return "\\_" * len(special)
+    return _ESCAPED.get(special) or f"{special[:-1]}{_BREAK}{special[-1]}"
 
 
 def markdown_cell(markdown: str) -> str:

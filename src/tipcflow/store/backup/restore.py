@@ -1,15 +1,16 @@
 """Restores a backup into a database, of either kind, in one transaction."""
 
+import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, NullPool, create_engine, select, update
 
 from tipcflow.config.settings import safe_url
-from tipcflow.domain import ConfigError, Frozen
+from tipcflow.domain import ConfigError, Frozen, InfraError
 from tipcflow.store import migrate
 from tipcflow.store.backup.file import check_backup, open_readonly, sqlite_url
 from tipcflow.store.backup.rows import clear, copy_rows, filled_tables, lift_limits, lock_tables, table_names
@@ -45,7 +46,7 @@ def restore(url: str, file: Path, *, replace: bool = False) -> Restored:
     Raises:
         ConfigError: the file is not an intact backup, or of a newer tipcflow; the database is newer than this
             code, or has rows and `replace` is not set.
-        InfraError: the database cannot be written.
+        InfraError: the database, or the copy of an older backup, cannot be written.
     """
     revision = check_backup(file)
     _refuse_itself(url, file)
@@ -117,9 +118,36 @@ def _as_newest(file: Path, revision: str) -> Iterator[Path]:
     if revision == migrate.HEAD:
         yield file
         return
-    with tempfile.TemporaryDirectory(prefix="tipcflow-restore-") as folder:
-        upgraded = Path(folder) / "backup.db"
-        with closing(open_readonly(file)) as source, closing(sqlite3.connect(upgraded)) as target:
-            source.backup(target)
+    with copied(file) as upgraded:
         migrate.upgrade(sqlite_url(upgraded))
         yield upgraded
+
+
+@contextmanager
+def copied(file: Path) -> Iterator[Path]:
+    """A temporary copy: beside the backup, where there was space for it, or else in TMPDIR.
+
+    Raises:
+        InfraError: naming both folders and why they were not usable.
+    """
+    beside = file.absolute().parent
+    places = [beside] if os.access(beside, os.W_OK | os.X_OK) else []
+    failed: list[str] = []
+    for place in [*places, None]:
+        with ExitStack() as stack:
+            try:
+                made = tempfile.TemporaryDirectory(
+                    prefix=".tipcflow-restore-", dir=place, ignore_cleanup_errors=True
+                )
+                copy = Path(stack.enter_context(made)) / "backup.db"
+                with closing(open_readonly(file)) as source, closing(sqlite3.connect(copy)) as target:
+                    source.backup(target)
+            except (sqlite3.Error, OSError) as error:
+                failed.append(f"{place or os.environ.get('TMPDIR') or 'TMPDIR'}: {error}")
+                continue
+            yield copy
+            return
+    raise InfraError(
+        f"{file}: a backup of an older schema is upgraded in a copy, which cannot be written: {'; '.join(failed)}",
+        hint="free space beside the backup, or name a folder with space in the variable TMPDIR",
+    )

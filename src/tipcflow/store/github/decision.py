@@ -20,7 +20,7 @@ class AttemptDecision(Frozen):
         failed: whether only chains run that did not pass in an earlier attempt of the commit.
         labels: of the pull request.
         base, base_sha: branch and commit that the change is compared with.
-        mode: of the runs; '' before the selection.
+        mode: of the runs; '' in attempts of earlier versions before their selection.
         problems: what the selection cannot use, such as a label that names no chain.
         unconcerned: why no chain was selected.
         unproven: what the budget dropped.
@@ -51,7 +51,7 @@ class AttemptDecision(Frozen):
 
     @property
     def is_part(self) -> bool:
-        """Whether an attempt leaves out chains that the change affects."""
+        """Whether an attempt leaves out chains that the change affects in its mode."""
         return bool(self.chains) or self.failed
 
     def later(self, at: float) -> Self:

@@ -45,7 +45,7 @@ def plan_downgrade(url: str, revision: str) -> Downgrade:
     migrate.refuse_newer(url, before)
     known = migrate.revisions()
     older = known[: known.index(before)] if before else []
-    if revision != before and revision not in older:
+    if not revision or revision not in (before, *older):
         raise ConfigError(
             f"{safe_url(url)} has schema {before or 'none'}",
             key="REVISION",

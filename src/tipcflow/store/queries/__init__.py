@@ -1,4 +1,4 @@
 """Queries for pages, history and baselines.
 
-Public: `alerts`, `check_history`, `coverage`, `node_use`, `operation`, `pages`, `readonly`, `states`.
+Public: `alerts`, `check_history`, `coverage`, `node_use`, `operation`, `pages`, `readonly`, `repeats`, `states`.
 """

@@ -5,7 +5,7 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, not_, or_, select
+from sqlalchemy import ColumnElement, exists, func, not_, select
 
 from tipcflow.domain import (
     Compat,
@@ -21,7 +21,6 @@ from tipcflow.domain import (
     Status,
     numbers_of,
 )
-from tipcflow.domain.build import WHEEL
 from tipcflow.domain.numbers.changes import origin_of
 from tipcflow.domain.numbers.metrics import PROBES, is_loss
 from tipcflow.domain.run_documents import (
@@ -30,22 +29,20 @@ from tipcflow.domain.run_documents import (
     EngineDocument,
     FailuresDocument,
     FoundDocument,
-    IncomparableDocument,
     LinesDocument,
     MergeBaseDocument,
     NumbersDocument,
     PredictionsDocument,
     ProgressDocument,
-    QuarantinedDocument,
     RanksDocument,
     ReporterDocument,
     ReportersDocument,
     ReportsDocument,
     Root,
 )
-from tipcflow.domain.triggers import CONFIRM, SIDE_RUNS
+from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.store.base import Database
-from tipcflow.store.queries.finished import Finished
+from tipcflow.store.queries.finished import ACCEPTED, Finished
 from tipcflow.store.results.documents import Documents
 from tipcflow.store.results.nodes import Nodes
 from tipcflow.store.run.attempts import Attempts
@@ -57,11 +54,7 @@ from tipcflow.store.series.curves import curves_of
 from tipcflow.store.series.measurements import measurements_of
 from tipcflow.store.series.summaries import last_attempts
 
-_ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
-_JUDGED = (*_ACCEPTED, Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED)
-# Number of other accepted runs (`min_history` of the shipped policies) from which on runs that tested a wheel do
-# not count.
-_ENOUGH = 5
+_JUDGED = (*ACCEPTED, Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED)
 # Limits of samples used to evaluate a run: spread over each series, plus all samples that are not finite.
 # Losses have their own limit: curves of two runs are compared, regardless of the other metrics that the runs
 # logged.
@@ -168,54 +161,6 @@ class History(Finished):
         whole = documents.get(ReporterDocument)
         return whole.root if whole else ""
 
-    def accepted(
-        self,
-        chain: str,
-        mode: str,
-        environment: str,
-        *,
-        compat: str = "spec",
-        exclude: str = "",
-        commits: Collection[str] | None = None,
-        seeds: Collection[int | None] | None = None,
-        ended_by: float | None = None,
-        limit: int = 20,
-        statuses: Collection[Status] = _ACCEPTED,
-    ) -> list[str]:
-        """Return the ids of runs that are valid for comparison, newest first: accepted, with the same chain, mode,
-        semantics (`bash` trains other epochs than `spec`) and environment. Confirm runs and runs with the
-        document `IncomparableDocument` or `QuarantinedDocument` are excluded.
-
-        Args:
-            commits: only runs of these commits of the suite, whatever their purpose. None: runs of changes (with a
-                merge base) are excluded, because it is unknown whether the change was accepted.
-            seeds: only runs with one of these seeds.
-            ended_by: only runs that had ended by then, seconds since the epoch.
-            statuses: of the runs, instead of the accepted ones.
-
-        Runs that tested a wheel count only if there are too few others: a build under test may never be released,
-        so it does not replace the version of the nodes.
-        """
-        change = exists().where(documents.c.run == runs.c.id, documents.c.name == MergeBaseDocument.NAME)
-        wanted = [~change if commits is None else runs.c.suite_commit.in_(commits)]
-        excluded = documents.c.name.in_((IncomparableDocument.NAME, QuarantinedDocument.NAME))
-        wanted.append(~exists().where(documents.c.run == runs.c.id, excluded))
-        if seeds is not None:
-            wanted.append(or_(runs.c.seed.in_([seed for seed in seeds if seed is not None]), *_unseeded(seeds)))
-        if ended_by is not None:
-            wanted.append(func.coalesce(runs.c.ended_at, runs.c.created_at) <= ended_by)
-        query = (
-            select(runs.c.id)
-            .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)
-            .where(runs.c.compat == compat, *wanted)
-            .where(runs.c.status.in_(statuses), runs.c.id != exclude, runs.c.trigger != CONFIRM)
-            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
-            .limit(limit)
-        )
-        with self._read() as connection:
-            ids = list(connection.execute(query.where(~runs.c.framework.contains(WHEEL))).scalars())
-            return ids if len(ids) >= min(limit, _ENOUGH) else list(connection.execute(query).scalars())
-
     def planned_before(
         self, run: Run, *, commits: Collection[str] | None = None, ended_by: float | None = None
     ) -> list[str]:
@@ -250,7 +195,7 @@ class History(Finished):
         query = (
             select(runs.c.environment, func.count())
             .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.compat == run.compat)
-            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != run.id, runs.c.trigger.not_in(SIDE_RUNS))
+            .where(runs.c.status.in_(ACCEPTED), runs.c.id != run.id, runs.c.trigger.not_in(SIDE_RUNS))
             .where(runs.c.created_at < run.created_at)
             .group_by(runs.c.environment)
         )
@@ -271,7 +216,7 @@ class History(Finished):
         earlier = (
             select(runs.c.id)
             .where(runs.c.cluster == run.cluster, runs.c.id != run.id, runs.c.created_at < run.created_at)
-            .where(runs.c.status.in_(_ACCEPTED))
+            .where(runs.c.status.in_(ACCEPTED))
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit * max(1, len(run.nodes)))
         )
@@ -366,10 +311,6 @@ class History(Finished):
         with self._read() as connection:
             names = connection.execute(last_attempts(select(series.c.metric).distinct(), run_id).where(train))
             return train & series.c.metric.in_([name for name in names.scalars() if is_loss(name, listed)])
-
-
-def _unseeded(seeds: Collection[int | None]) -> list[ColumnElement[bool]]:
-    return [runs.c.seed.is_(None)] if None in seeds else []
 
 
 def _latencies(run_id: str, medians: Mapping[MetricKey, float]) -> Iterator[Measurement]:

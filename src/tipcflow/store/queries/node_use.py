@@ -10,7 +10,7 @@ from tipcflow.domain import Status
 from tipcflow.domain.numbers.measured import Measured
 from tipcflow.domain.numbers.metrics import PROBES
 from tipcflow.store.base import Part
-from tipcflow.store.queries.operation import lost_steps
+from tipcflow.store.queries.operation import NodeKey, lost_steps
 from tipcflow.store.schema import attempts, check_results, runs, series
 from tipcflow.store.types import loads
 
@@ -44,6 +44,7 @@ class Use(NamedTuple):
 class Probe:
     """A probe of a node during a run: the mean of its medians in the steps of the run, in seconds."""
 
+    cluster: str
     node: str
     metric: str
     run: str
@@ -56,10 +57,11 @@ class Ratio:
     """A metric of a run with its baseline.
 
     Attributes:
-        nodes: of the run.
+        cluster, nodes: of the run.
         ratio: value / baseline.
     """
 
+    cluster: str
     nodes: tuple[str, ...]
     run: str
     at: float
@@ -98,8 +100,8 @@ class NodeUse(Part):
         ]
         return sorted(uses, key=lambda use: (use.started_at, use.run))
 
-    def lost(self, since: float) -> Mapping[str, int]:
-        """Return node -> number of steps of runs since then that ended because the node was lost."""
+    def lost(self, since: float) -> Mapping[NodeKey, int]:
+        """Return (cluster, node) -> number of steps of runs since then that ended because the node was lost."""
         with self._read() as connection:
             return lost_steps(connection, since)
 
@@ -115,7 +117,7 @@ class NodeUse(Part):
         Args:
             cluster: '' for all.
         """
-        columns = (series.c.node, series.c.metric, runs.c.id, runs.c.created_at)
+        columns = (runs.c.cluster, series.c.node, series.c.metric, runs.c.id, runs.c.created_at)
         query = (
             select(*columns, func.avg(series.c.median))
             .join(runs, runs.c.id == series.c.run)
@@ -132,7 +134,10 @@ class NodeUse(Part):
         Args:
             cluster: '' for all.
         """
-        columns = (runs.c.nodes, runs.c.id, runs.c.created_at, check_results.c.metric, check_results.c.details)
+        columns = [
+            *(runs.c[name] for name in ("cluster", "nodes", "id", "created_at")),
+            *(check_results.c[name] for name in ("metric", "details")),
+        ]
         query = (
             select(*columns)
             .join(check_results, check_results.c.run == runs.c.id)
@@ -141,10 +146,10 @@ class NodeUse(Part):
         )
         ratios = []
         with self._read() as connection:
-            for nodes, run, at, metric, details in connection.execute(query):
+            for place, nodes, run, at, metric, details in connection.execute(query):
                 ratio = Measured(details).ratio if isinstance(details, Mapping) else None
                 if ratio is not None and ratio > 0:
-                    ratios.append(Ratio(tuple(nodes), run, at, metric, ratio))
+                    ratios.append(Ratio(place, tuple(nodes), run, at, metric, ratio))
         return ratios
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import RowMapping, Select, Subquery, and_, func, select
 
-from tipcflow.domain import Measurement, MetricKey, PastRun, Phase, Run, numbers_of
+from tipcflow.domain import Measurement, MetricKey, PastRun, Phase, Run, numbers_of, without_repeat
 from tipcflow.domain.run_documents import NumbersDocument
 from tipcflow.store.base import Part
 from tipcflow.store.queries.history import RULE
@@ -72,6 +72,16 @@ class Numbers(Part):
                     numbers = body.get("numbers", {})
                     values[run_id] = {key: float(numbers[text]) for text, key in wanted.items() if text in numbers}
         return values
+
+    def units(self, run_ids: Collection[str]) -> dict[str, dict[MetricKey, str]]:
+        """Return the units that the logs of each run print, by step without its repeat, leg and plain metric."""
+        columns = (series.c.run, series.c.step, series.c.leg, series.c.metric, series.c.unit)
+        query = select(*columns).distinct().where(series.c.run.in_(sorted(run_ids)), series.c.unit != "")
+        units: dict[str, dict[MetricKey, str]] = {run_id: {} for run_id in run_ids}
+        with self._read() as connection:
+            for run_id, step, leg, name, unit in connection.execute(query.order_by(*columns)):
+                units[run_id].setdefault(MetricKey(without_repeat(step), leg, name), unit)
+        return units
 
     def past(self, run_ids: Collection[str]) -> dict[str, PastRun]:
         """Return runs for comparison with later runs, with metric values and without evidence and losses."""

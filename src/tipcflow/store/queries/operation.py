@@ -16,6 +16,8 @@ from tipcflow.store.schema import alerts, attempts, documents, environments, nod
 
 # Attempts of which a scrape reads the records of all nodes.
 _NEWEST = 100
+# (cluster, name of a node): clusters may name their nodes alike.
+NodeKey = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class NodeState:
 class Operation:
     """Numbers at one time. Runs, latencies and lost steps are those of runs that were created since `since`.
 
+    A node is (cluster, name), because clusters may name their nodes alike.
+
     Attributes:
         at: time by the database's clock, seconds since the epoch.
         runs: number of ended runs by status.
@@ -46,8 +50,8 @@ class Operation:
         last_verdict: end of the newest ended run, seconds since the epoch; 0 without one.
         queued: number of runs that wait for slots, or for an allocation by Slurm; `oldest_queued_s` is the longest
             wait, 0 without one.
-        leases: (node, whether the lease has expired) -> number of slots.
-        node_runs: (node, status) -> number of ended runs.
+        leases: (cluster, node, whether the lease has expired) -> number of slots.
+        node_runs: (cluster, node, status) -> number of ended runs.
         node_lost: node -> number of steps that ended because the node was lost.
         node_last_loss: node -> end of the newest of these steps, seconds since the epoch.
         node_last: node -> end of its newest finished run, seconds since the epoch.
@@ -57,7 +61,7 @@ class Operation:
         node_states: node -> its newest state.
         slowdowns: node -> by which share its probes are slower than before, 0 if they are not; as maintenance
             found it last.
-        drained: (cluster, node) of drained nodes, as maintenance found them last.
+        drained: the drained nodes, as maintenance found them last.
         alerts: state -> number of alerts that were opened since `since`.
         deliveries: number of unhandled webhook deliveries; `oldest_delivery_s` is the age of the oldest, or 0.
     """
@@ -68,16 +72,16 @@ class Operation:
     last_verdict: float = 0.0
     queued: int = 0
     oldest_queued_s: float = 0.0
-    leases: Mapping[tuple[str, bool], int] = field(default_factory=dict)
-    node_runs: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    node_lost: Mapping[str, int] = field(default_factory=dict)
-    node_last_loss: Mapping[str, float] = field(default_factory=dict)
-    node_last: Mapping[str, float] = field(default_factory=dict)
+    leases: Mapping[tuple[str, str, bool], int] = field(default_factory=dict)
+    node_runs: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    node_lost: Mapping[NodeKey, int] = field(default_factory=dict)
+    node_last_loss: Mapping[NodeKey, float] = field(default_factory=dict)
+    node_last: Mapping[NodeKey, float] = field(default_factory=dict)
     latencies: Mapping[str, list[float]] = field(default_factory=dict)
     ingest_lags: Sequence[float] = ()
-    node_states: Mapping[str, NodeState] = field(default_factory=dict)
-    slowdowns: Mapping[str, float] = field(default_factory=dict)
-    drained: Sequence[tuple[str, str]] = ()
+    node_states: Mapping[NodeKey, NodeState] = field(default_factory=dict)
+    slowdowns: Mapping[NodeKey, float] = field(default_factory=dict)
+    drained: Sequence[NodeKey] = ()
     alerts: Mapping[str, int] = field(default_factory=dict)
     deliveries: int = 0
     oldest_delivery_s: float = 0.0
@@ -110,7 +114,7 @@ class OperationQueries(Part):
                 unfinished=int(connection.execute(unfinished).scalar_one()),
                 queued=len(waits),
                 oldest_queued_s=max(waits, default=0.0),
-                leases=Counter((names[lease.run, lease.node], not lease.live(at)) for lease in held),
+                leases=Counter((*names[lease.run, lease.node], not lease.live(at)) for lease in held),
                 node_lost=Counter(node for node, _ in losses),
                 node_last_loss=_newest(losses),
                 ingest_lags=_ingest_lags(connection, at - window_s),
@@ -128,8 +132,8 @@ class OperationQueries(Part):
             )
 
 
-def _names(connection: Connection, leases: Iterable[Lease]) -> dict[tuple[str, str], str]:
-    """Return (run, address) -> name of a node in the run's cluster, or the address if the name is unknown.
+def _names(connection: Connection, leases: Iterable[Lease]) -> dict[tuple[str, str], NodeKey]:
+    """Return (run, address) -> the node of the run's cluster, by its address if the name is unknown.
 
     Runs of a cluster name its nodes alike, so that in general one document per cluster is read.
     """
@@ -145,7 +149,7 @@ def _names(connection: Connection, leases: Iterable[Lease]) -> dict[tuple[str, s
             for address, name in _addresses(connection, run):
                 known.setdefault((cluster, address), name)
     return {
-        (run, address): known.get((cluster, address), address)
+        (run, address): (cluster, known.get((cluster, address), address))
         for run, cluster in clusters.items()
         for address in held[run]
     }
@@ -168,26 +172,27 @@ def _nodes_of(connection: Connection, of: Iterable[str]) -> dict[str, list[Mappi
 class _Ended:
     statuses: Mapping[str, int]
     last: float
-    of_nodes: Mapping[tuple[str, str], int]
-    node_last: Mapping[str, float]
+    of_nodes: Mapping[tuple[str, str, str], int]
+    node_last: Mapping[NodeKey, float]
     latencies: Mapping[str, list[float]]
 
 
 def _ended(connection: Connection, since: float) -> _Ended:
-    columns = (runs.c.status, runs.c.trigger, runs.c.nodes, runs.c.created_at, runs.c.ended_at)
+    names = ("status", "trigger", "cluster", "nodes", "created_at", "ended_at")
+    columns = [runs.c[name] for name in names]
     query = select(*columns).where(runs.c.created_at >= since, runs.c.status.is_not(None))
     statuses: Counter[str] = Counter()
-    of_nodes: Counter[tuple[str, str]] = Counter()
+    of_nodes: Counter[tuple[str, str, str]] = Counter()
     newest = 0.0
-    last: dict[str, float] = {}
+    last: dict[NodeKey, float] = {}
     latencies: dict[str, list[float]] = defaultdict(list)
-    for status, trigger, nodes, created_at, ended_at in connection.execute(query):
+    for status, trigger, cluster, nodes, created_at, ended_at in connection.execute(query):
         statuses[status] += 1
         newest = max(newest, ended_at)
         latencies[trigger].append(max(0.0, ended_at - created_at))
         for node in nodes:
-            of_nodes[node, status] += 1
-            last[node] = max(last.get(node, 0.0), ended_at)
+            of_nodes[cluster, node, status] += 1
+            last[cluster, node] = max(last.get((cluster, node), 0.0), ended_at)
     in_order = {trigger: sorted(seconds) for trigger, seconds in latencies.items()}
     return _Ended(statuses, newest, of_nodes, last, in_order)
 
@@ -208,14 +213,14 @@ def _ingest_lags(connection: Connection, since: float) -> list[float]:
     return sorted(lags)
 
 
-def _node_states(connection: Connection, since: float) -> dict[str, NodeState]:
+def _node_states(connection: Connection, since: float) -> dict[NodeKey, NodeState]:
     """Read what each node reported last; only its newest report is decoded."""
     began = select(func.min(attempts.c.started_at)).where(attempts.c.run == runs.c.id).scalar_subquery()
     at = func.coalesce(began, runs.c.ended_at, runs.c.created_at)
-    query = select(environments.c.node, at, runs.c.id).join(runs, runs.c.id == environments.c.run)
-    newest: dict[str, tuple[float, str]] = {}
-    for node, reported_at, run in connection.execute(query.where(runs.c.created_at >= since)):
-        newest[node] = max(newest.get(node, (0.0, "")), (reported_at, run))
+    query = select(runs.c.cluster, environments.c.node, at, runs.c.id).join(runs, runs.c.id == environments.c.run)
+    newest: dict[NodeKey, tuple[float, str]] = {}
+    for cluster, node, reported_at, run in connection.execute(query.where(runs.c.created_at >= since)):
+        newest[cluster, node] = max(newest.get((cluster, node), (0.0, "")), (reported_at, run))
     named = {run for _, run in newest.values()}
     columns = (environments.c.run, environments.c.node, environments.c.facts)
     facts = {(run, node): body for run, node, body in connection.execute(
@@ -228,7 +233,8 @@ def _node_states(connection: Connection, since: float) -> dict[str, NodeState]:
         if node.get("device") == "gpu"
     }
     return {
-        node: _node_state(at, facts[run, node], slots.get((run, node), 0)) for node, (at, run) in newest.items()
+        (cluster, node): _node_state(at, facts[run, node], slots.get((run, node), 0))
+        for (cluster, node), (at, run) in newest.items()
     }
 
 
@@ -249,9 +255,9 @@ def _newest_report(connection: Connection) -> Mapping[str, Any]:
     return body if isinstance(body, Mapping) else {}
 
 
-def _slowdowns(report: Mapping[str, Any]) -> dict[str, float]:
+def _slowdowns(report: Mapping[str, Any]) -> dict[NodeKey, float]:
     return {
-        str(node.get("node", "")): max(
+        (str(node.get("cluster", "")), str(node.get("node", ""))): max(
             (float(change["size"]) for change in node.get("changes", []) if node.get("is_slow")), default=0.0
         )
         for node in report.get("nodes", [])
@@ -263,26 +269,26 @@ def _alerts(connection: Connection, since: float) -> dict[str, int]:
     return {state: int(count) for state, count in connection.execute(query)}
 
 
-def lost_steps(connection: Connection, since: float) -> Counter[str]:
+def lost_steps(connection: Connection, since: float) -> Counter[NodeKey]:
     """Return node -> number of steps that ended with class `node_lost`."""
     return Counter(node for node, _ in _losses(connection, since))
 
 
-def _losses(connection: Connection, since: float) -> list[tuple[str, float]]:
+def _losses(connection: Connection, since: float) -> list[tuple[NodeKey, float]]:
     """Return (node, end of the step) of the steps that ended with class `node_lost`.
 
     Most runs have no failure, and few have one of that class.
     """
     word = FailureClass.NODE_LOST.value
     query = (
-        select(documents.c.run, documents.c.body, documents.c.updated_at)
+        select(documents.c.run, runs.c.cluster, documents.c.body, documents.c.updated_at)
         .join(runs, runs.c.id == documents.c.run)
         .where(runs.c.created_at >= since, documents.c.name == FailuresDocument.NAME)
         .where(type_coerce(documents.c.body, Text).contains(f'"{word}"'))
     )
     lost = [
-        (run, key, failure.node, updated_at)
-        for run, body, updated_at in connection.execute(query).all()
+        (run, key, (cluster, failure.node), updated_at)
+        for run, cluster, body, updated_at in connection.execute(query).all()
         for key, failure in FailuresDocument.load(run, body).root.items()
         if failure.failure_class == FailureClass.NODE_LOST
     ]
@@ -295,8 +301,8 @@ def _losses(connection: Connection, since: float) -> list[tuple[str, float]]:
     return [(node, ends.get((run, key)) or updated_at) for run, key, node, updated_at in lost]
 
 
-def _newest(losses: Iterable[tuple[str, float]]) -> dict[str, float]:
-    newest: dict[str, float] = {}
+def _newest(losses: Iterable[tuple[NodeKey, float]]) -> dict[NodeKey, float]:
+    newest: dict[NodeKey, float] = {}
     for node, at in losses:
         newest[node] = max(newest.get(node, 0.0), at)
     return newest

@@ -73,29 +73,33 @@ class Repeats(Part):
                 mixed += [Run.model_validate(dict(row)) for row in rows]
         return sorted(mixed, key=lambda run: (run.created_at, run.id))
 
-    def by_node(self, since: float) -> list[tuple[tuple[str, ...], Status, int]]:
-        """Return (nodes, status, number of runs) of ended runs, without side runs."""
+    def by_node(self, since: float) -> list[tuple[str, tuple[str, ...], Status, int]]:
+        """Return (cluster, nodes, status, number of runs) of ended runs, without side runs."""
+        columns = (runs.c.cluster, runs.c.nodes, runs.c.status)
         query = (
-            select(runs.c.nodes, runs.c.status, func.count())
+            select(*columns, func.count())
             .where(runs.c.created_at >= since, runs.c.status.is_not(None), runs.c.trigger.not_in(SIDE_RUNS))
-            .group_by(runs.c.nodes, runs.c.status)
+            .group_by(*columns)
         )
         with self._read() as connection:
             return [
-                (tuple(nodes), Status(status), int(count)) for nodes, status, count in connection.execute(query)
+                (cluster, tuple(nodes), Status(status), int(count))
+                for cluster, nodes, status, count in connection.execute(query)
             ]
 
-    def repeated_by_node(self, since: float, chains: Collection[str]) -> list[tuple[tuple[str, ...], int]]:
-        """Return (nodes, number of runs) of the runs of these chains that have an equal run."""
+    def repeated_by_node(self, since: float, chains: Collection[str]) -> list[tuple[str, tuple[str, ...], int]]:
+        """Return (cluster, nodes, number of runs) of the runs of these chains that have an equal run."""
         if not chains:
             return []
         same = [runs.c[name] for name in SUBJECT]
         size = func.count().over(partition_by=same).label("size")
         with self._read() as connection:
             own = among(connection, runs.c.chain, chains)
-            each = select(runs.c.nodes, size).where(own, runs.c.created_at >= since, _REPEATABLE).subquery()
-            query = select(each.c.nodes, func.count()).where(each.c.size > 1).group_by(each.c.nodes)
-            return [(tuple(nodes), int(count)) for nodes, count in connection.execute(query)]
+            query = select(runs.c.cluster, runs.c.nodes, size)
+            each = query.where(own, runs.c.created_at >= since, _REPEATABLE).subquery()
+            places = (each.c.cluster, each.c.nodes)
+            query = select(*places, func.count()).where(each.c.size > 1).group_by(*places)
+            return [(cluster, tuple(nodes), int(count)) for cluster, nodes, count in connection.execute(query)]
 
 
 def _wanted(since: float) -> list[Any]:

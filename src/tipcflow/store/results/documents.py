@@ -1,13 +1,14 @@
 """Documents of a run (`tipcflow.domain.run_documents`)."""
 
+import contextlib
 import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, delete, select
 
-from tipcflow.domain.run_documents import Document, Fields, MergeBaseDocument
-from tipcflow.store.base import Part, upsert
+from tipcflow.domain.run_documents import Document, DocumentError, Fields, MergeBaseDocument
+from tipcflow.store.base import Part, among, upsert
 from tipcflow.store.run import line_states
 from tipcflow.store.schema import documents, runs
 
@@ -49,11 +50,35 @@ class Documents(Part):
         with self._read() as connection:
             return {run: kind.load(run, body) for run, body in connection.execute(query)}
 
+    def of_runs(self, kind: type[D], run_ids: Collection[str]) -> dict[str, D]:
+        """Return run ID -> document for those of the runs that have a valid document of that type."""
+        found: dict[str, D] = {}
+        with self._read() as connection:
+            query = select(documents.c.run, documents.c.body).where(
+                documents.c.name == kind.NAME,
+                documents.c.body.is_not(None),
+                among(connection, documents.c.run, run_ids),
+            )
+            for run, body in connection.execute(query):
+                with contextlib.suppress(DocumentError):
+                    found[run] = kind.load(run, body)
+        return found
+
     def put(self, run_id: str, document: Document) -> None:
         """Store a document, replacing an earlier one of its type."""
         with self._write() as connection:
             _put(connection, run_id, document.NAME, document.body())
             _refresh_state(connection, run_id, type(document))
+
+    def add(self, run_id: str, document: D) -> D:
+        """Store a document unless the run has one of its type; return the one that the run has then."""
+        with self._write() as connection:
+            before = _locked(connection, run_id, document.NAME)
+            if before is not None:
+                return type(document).load(run_id, before)
+            _put(connection, run_id, document.NAME, document.body())
+            _refresh_state(connection, run_id, type(document))
+        return document
 
     def remove(self, run_id: str, kind: type[Document]) -> None:
         """Remove the run's document of that type, if there is one."""

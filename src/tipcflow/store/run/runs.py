@@ -48,6 +48,11 @@ class Runs(Part):
             if plan is not None:
                 put_plan(connection, run.id, plan)
 
+    def used_cluster(self, name: str) -> bool:
+        """Whether any run was on the cluster of that name."""
+        with self._read() as connection:
+            return connection.execute(select(runs.c.id).where(runs.c.cluster == name).limit(1)).first() is not None
+
     def get(self, run_id: str) -> Run:
         """The run of exactly that id.
 

@@ -1,1 +1,2 @@
-timeout -k 5 20 env TZ=UTC0 LC_ALL=C SLURM_TIME_FORMAT=standard scancel --me --name=tipc-r1-1
+timeout -k 5 20 env TZ=UTC0 LC_ALL=C SLURM_TIME_FORMAT=standard /bin/sh -c 'unset SLURM_CLUSTERS $(env | sed -nE '"'"'s/^((SQUEUE|SINFO|SCONTROL|SCANCEL|SBATCH)_[A-Z0-9_]*)=.*/\1/p'"'"')
+exec "$@"' tipcflow scancel --me --name=tipc-r1-1

@@ -1,1 +1,1 @@
-env SLURM_EXIT_ERROR=251 SLURM_EXIT_IMMEDIATE=251 srun --jobid=7 --overlap --nodes=1 --ntasks=1 --nodelist=n1 --ntasks-per-node=1 --mem=0 --cpu-bind=none --mpi=none --quiet --job-name=tipcflow --gres=gpu:8 /bin/sh -c 'echo it\'"'"'s'
+env -u SLURM_CLUSTERS SLURM_EXIT_ERROR=251 SLURM_EXIT_IMMEDIATE=251 srun --jobid=7 --overlap --nodes=1 --ntasks=1 --nodelist=n1 --ntasks-per-node=1 --mem=0 --cpu-bind=none --mpi=none --quiet --job-name=tipcflow --gres=gpu:8 /bin/sh -c 'echo it\'"'"'s'

@@ -1,1 +1,2 @@
-timeout -k 5 60 sbatch --parsable --job-name=tipc-r1-1 --nodes=4 --ntasks-per-node=1 --exclusive --mem=0 --time=120 --no-requeue --chdir=/ --input=/dev/null --output=/dev/null --export=ALL --partition=gpu '--constraint=[a100|h100]' --account=ml --qos=ci --gres=gpu:8 --nodelist=n1,n2
+timeout -k 5 60 /bin/sh -c 'unset SLURM_CLUSTERS $(env | sed -nE '"'"'s/^((SQUEUE|SINFO|SCONTROL|SCANCEL|SBATCH)_[A-Z0-9_]*)=.*/\1/p'"'"')
+exec "$@"' tipcflow sbatch --parsable --job-name=tipc-r1-1 --nodes=4 --ntasks-per-node=1 --exclusive --mem=0 --time=120 --no-requeue --chdir=/ --input=/dev/null --output=/dev/null --export=ALL --partition=gpu '--constraint=[a100|h100]' --account=ml --qos=ci --gres=gpu:8 --nodelist=n1,n2

@@ -43,16 +43,19 @@ def judged(
 def test_the_first_run_has_nothing_to_compare_with(build: ModuleType) -> None:
     result = judged(build, 0.05, ())
     assert (result.check, result.status) == ("speed.batch_cost", Status.INSUFFICIENT_DATA)
-    assert result.reason == "0.05 s; 0 of 5 earlier runs"
+    assert result.reason == "0.05 s; 0 of 5 earlier runs for a comparison"
 
 
 def test_the_second_run_shows_the_ratio_to_the_first(build: ModuleType) -> None:
     result = judged(build, 0.06, (0.05,))
     assert (result.status, result.reason) == (
         Status.INSUFFICIENT_DATA,
-        "0.06 s, 1.200 x the last run; 1 of 5 earlier runs",
+        "0.06 s, 1.200 x the last run; 1 of 5 earlier runs for a comparison",
     )
     assert (result.values["n"], result.values["needed"]) == (1, 5)
+    assert (
+        judged(build, 0.05, (0.05,)).reason == "0.05 s, same as the last run; 1 of 5 earlier runs for a comparison"
+    )
 
 
 STEADY = (0.050, 0.051, 0.049, 0.050, 0.0505)

@@ -118,10 +118,10 @@ def test_overrides_change_only_the_named_fields(
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ("{nonsense: 1}", "override 1: nonsense: unknown key"),
+        ("{nonsense: 1}", "p.yaml:4: overrides.0.set.nonsense: unknown key; found '1'"),
         ("{metrics: {lr: {}}}", "metric 'lr' cannot be evaluated"),
         ("{name: y}", "cannot set name"),
-        ("{z: -1}", "override 1: z: invalid value; expected more than 0"),
+        ("{z: -1}", "p.yaml:4: overrides.0.set.z: invalid value; found '-1'; expected more than 0"),
     ],
 )
 def test_a_wrong_override_is_refused(wrong: str, words: str) -> None:

@@ -1,8 +1,6 @@
 """Expected evidence: each missing piece is named, honest runs are not named."""
 
-import importlib.util
 import math
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -17,6 +15,7 @@ from tipcflow.domain import (
     Declared,
     Evidence,
     Facts,
+    LegKey,
     PastRun,
     Phase,
     Source,
@@ -26,17 +25,6 @@ from tipcflow.domain import (
 
 BEGAN = 1_795_000_000.0
 PASS, FAILED, INFRA = Status.PASS, Status.FAILED, Status.INFRA_FAILURE
-
-
-@pytest.fixture(scope="session")
-def build() -> ModuleType:
-    path = Path(__file__).parents[1] / "facts_builder.py"
-    spec = importlib.util.spec_from_file_location("facts_builder", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def one(results: list[CheckResult]) -> CheckResult:
@@ -117,6 +105,20 @@ def test_evidence_that_runs_kept_is_expected_again(build: ModuleType) -> None:
     result = judged(build.facts(predictions={}), history=history)
     assert result.status is FAILED
     assert result.reason.startswith(f"leg {build.ON}: the log has no prediction; each of the last 5 accepted runs")
+
+
+def test_runs_without_a_leg_do_not_count_for_the_leg(build: ModuleType) -> None:
+    found = tuple(sorted(found_in(build.facts(), Prints())))
+    whole = [PastRun(run=f"r{n}", found=found) for n in range(5)]
+    parts = frozenset({LegKey(build.TRAIN), LegKey(build.INFER), LegKey(build.INFER, build.OFF)})
+    kept = tuple(key for key in found if key.leg != build.ON)
+    history = (*whole, *(PastRun(run=f"s{n}", found=kept, parts=parts) for n in range(5)))
+    facts = build.facts(measurements=without(build, "inference_time"))
+    result = judged(facts, history=history)
+    why = "inference_time is missing or not a finite number; each of the last 5 accepted runs"
+    assert result.reason == f"leg {build.ON}: {why} with this leg has it, leg {build.OFF}: {why} has it"
+    fewer = judged(facts, history=history[1:])
+    assert f"leg {build.ON}" not in fewer.reason, "four runs are no history"
 
 
 def test_leg_without_the_metrics_of_other_legs_is_named(build: ModuleType) -> None:

@@ -77,12 +77,16 @@ def suspected(build: ModuleType, facts: Facts) -> list[tuple[Status, str]]:
 @pytest.mark.parametrize(
     ("reports", "status", "reason"),
     [
-        ((), Status.UNCONFIRMED, "observed no predictor"),
-        ((ProcessReport(framework="paddle", steps=3),), Status.UNCONFIRMED, "observed no predictor"),
+        ((), Status.UNCONFIRMED, "no process of the leg used a paddle.inference predictor (framework probe)"),
+        (
+            (ProcessReport(framework="paddle", steps=3),),
+            Status.UNCONFIRMED,
+            "no process of the leg used a paddle.inference predictor",
+        ),
         (
             (ProcessReport(framework="paddle", predictors=({"gpu": 0},)),),
             Status.FAILED,
-            "that never ran",
+            "its paddle.inference predictor was never run (framework probe)",
         ),
         ((ProcessReport(framework="paddle", notes=("install: error",)),), None, ""),
         ((ProcessReport(framework="paddle", predictors=({"gpu": 0},), predictions=1),), None, ""),
@@ -98,7 +102,9 @@ def test_printed_results_need_a_predictor(
     facts = unseen(build, scores, reports)
     found = suspected(build, facts)
     assert [one for one, _ in found] == ([status] if status else []), found
-    assert not status or reason in found[0][1]
+    source = next(iter(scores)).partition(":")[0]
+    place = f"the leg's log has results (predictions in configs/suites/sample.yaml), such as of {source}, but "
+    assert not status or f"{place}{reason}" in found[0][1]
 
 
 def unseen(

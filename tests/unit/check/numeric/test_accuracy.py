@@ -72,10 +72,19 @@ def test_percentages_without_a_sign_are_recognized(
 
 def test_the_reason_has_the_numbers(build: ModuleType) -> None:
     low = judged(build.facts(), target=0.95)
-    assert (low.reason, low.values["code"]) == ("top1 0.85, target 0.95 ± 0.05: too low", "beyond_target")
+    assert low.reason == "top1 0.85 (85 % in the log), target 0.95 ± 0.05: too low"
+    assert low.values["code"] == "beyond_target"
     assert judged(build.facts(), model="x").reason == (
         "no accuracy target configured for mobilenet_v3_small in lite_train_lite_infer (metrics evaluated: top1)"
     )
+
+
+def test_the_reason_has_the_unit_of_the_target_and_the_logged_value(build: ModuleType) -> None:
+    per_cent = {"target": 85.0, "tolerance": 5.0, "unit": "%"}
+    assert judged(build.facts(), **per_cent).reason == "top1 85 %, target 85 ± 5 %"
+    facts = build.facts(measurements=tuple(build.series((0.85,), "top1", step=build.EVAL, phase=Phase.EVAL)))
+    assert judged(facts, **per_cent).reason == "top1 85 % (0.85 in the log), target 85 ± 5 %"
+    assert judged(facts).reason == "top1 0.85, target 0.85 ± 0.05"
 
 
 def test_the_last_evaluation_of_the_evaluation_step_counts(build: ModuleType) -> None:
@@ -264,11 +273,11 @@ def test_accuracy_has_a_history(
 
 
 def test_a_new_accuracy_states_how_many_runs_are_missing(build: ModuleType) -> None:
-    assert beside(build, 0.7, ()).reason == "0.7; 0 of 5 earlier runs"
+    assert beside(build, 0.7, ()).reason == "0.7; 0 of 5 earlier runs for a comparison"
     result = beside(build, 0.7, USUAL[:2])
     assert (result.status, result.reason) == (
         Status.INSUFFICIENT_DATA,
-        "0.7, 0.931 x the last run; 2 of 5 earlier runs",
+        "0.7, 0.931 x the last run; 2 of 5 earlier runs for a comparison",
     )
 
 

@@ -28,7 +28,7 @@ def test_good_run_has_a_status_of_every_step(build: ModuleType) -> None:
     result = one(ran_steps(build.facts(), CONTEXT))
     assert (result.status, result.reason) == (
         PASS,
-        "all planned steps and legs have a status (7 pass, 2 not_run)",
+        "all planned steps and legs were executed, or left out with a reason (7 pass, 2 not_run)",
     )
 
 
@@ -50,7 +50,33 @@ def test_steps_not_started_are_an_infra_failure(build: ModuleType) -> None:
     facts = build.facts(step_status={"prepare": INFRA}, leg_status={}, records=(), measurements=())
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is INFRA, "the nodes' fault, not the model's"
-    assert "did not train: v/train" in result.reason
+    counts = "(steps and legs: 2 not_run, 6 blocked, 1 infra_failure)"
+    assert result.reason == f"the training did not succeed: v/train was not started {counts}"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (
+            FAILED,
+            "the training did not succeed: v/train failed (steps and legs: 1 pass, 2 not_run, ",
+        ),
+        (INFRA, "the training did not succeed: v/train had an infra_failure (steps and legs: "),
+        (Status.CANCELLED, "the training did not succeed: v/train was cancelled (steps and legs: "),
+    ],
+)
+def test_a_training_without_success_is_described_by_its_end(
+    build: ModuleType, status: Status, reason: str
+) -> None:
+    facts = build.facts(step_status={"prepare": PASS, build.TRAIN: status}, leg_status={}, measurements=())
+    assert one(ran_steps(facts, CONTEXT)).reason.startswith(reason)
+
+
+def test_all_executed_steps_are_a_pass_without_an_exception(build: ModuleType) -> None:
+    infer = next(step for step in build.steps() if step.id == build.INFER)
+    steps = tuple(step for step in build.steps() if not step.not_run and step.id != infer.id)
+    facts = build.facts(plan=build.plan(steps=steps))
+    assert one(ran_steps(facts, CONTEXT)).reason == f"all planned steps and legs were executed ({len(steps)} pass)"
 
 
 def test_a_skipped_step_must_have_a_reason(build: ModuleType) -> None:
@@ -103,7 +129,7 @@ def test_a_training_mode_must_train(build: ModuleType) -> None:
     facts = build.facts(step_status=skipped, leg_status={}, records=(), measurements=(), step_reason=why)
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is FAILED
-    assert "did not train: v/train" in result.reason
+    assert "the training did not succeed: v/train was not run" in result.reason
 
 
 def test_a_run_that_inferred_nothing_is_not_a_pass(build: ModuleType) -> None:
@@ -259,7 +285,7 @@ def test_leg_with_an_empty_log_has_no_evidence_of_execution(build: ModuleType) -
     silent = build.facts(engine={}, autolog={}, predictions={})
     for leg, result in zip((build.ON, build.OFF), ran_engine(silent, CONTEXT), strict=True):
         assert (result.status, result.step, result.leg) == (FAILED, build.INFER, leg)
-        assert result.reason == f"leg {leg}: log contains no evidence of execution"
+        assert result.reason.startswith(f"leg {leg}: log contains no evidence of execution")
     empty = {f"{build.INFER}/{leg}": {} for leg in (build.ON, build.OFF)}
     assert len(ran_engine(build.facts(engine=empty, autolog=empty, predictions=empty), CONTEXT)) == 2
 

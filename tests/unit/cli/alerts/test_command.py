@@ -140,9 +140,10 @@ def test_result_of_a_bisection_is_shown_by_all_alerts_of_its_cause(
 
     sentence = "97 %: 3f2c1e00 'Use new loader' (9 runs, 41 min)"
     with Store.open() as store:
-        first = store.tracked_alerts.get(1).first
-        assert attach_bisection(store, first, BisectionDocument(sentence=sentence)) == [1]
-        assert attach_bisection(store, first, BisectionDocument(sentence=sentence)) == [1]
+        first, (moved, *_) = store.tracked_alerts.get(1).first, store.tracked_alerts.get(1).metrics
+        result = BisectionDocument(metric=moved.metric, sentence=sentence)
+        assert attach_bisection(store, first, result) == [1]
+        assert attach_bisection(store, first, result) == [1]
     for number in ("1", "2"):
         assert f"bisection    {sentence}" in tipcflow("alerts", "show", number).out.splitlines()
     assert json.loads(tipcflow("alerts", "show", "1", "--json").out)["bisection"]["sentence"] == sentence

@@ -1,5 +1,6 @@
 """`tipcflow --help` and the help of each command: groups, an example that works, few imports."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import typer
 from tests.unit.cli.conftest import CliResult
 from typer.main import get_command
 
@@ -25,6 +27,26 @@ def leaves() -> Iterator[tuple[str, Any]]:
         yield name, command
         for child, subcommand in getattr(command, "commands", {}).items():
             yield f"{name} {child}", subcommand
+
+
+def test_usage_names_arguments_in_capital_letters() -> None:
+    usages = {name: command.collect_usage_pieces(typer.Context(command)) for name, command in leaves()}
+    wrong = {name: pieces for name, pieces in usages.items() if re.search(r"[{}]|\b[a-z]+\b", " ".join(pieces))}
+    assert not wrong
+    shown = {name: " ".join(usages[name][1:]) for name in ("run", "logs", "lint", "compare", "dialect check")}
+    assert shown == {
+        "run": "PARAMS",
+        "logs": "RUN [STEP]",
+        "lint": "[PATH]...",
+        "compare": "A B [C]",
+        "dialect check": "DIALECT [PARAMS]...",
+    }
+
+
+def test_missing_argument_has_the_name_of_the_usage_line(tipcflow: Callable[..., CliResult]) -> None:
+    result = tipcflow("run")
+    assert "run [OPTIONS] PARAMS\n" in result.err
+    assert "Missing argument 'PARAMS'" in result.err
 
 
 def test_help_imports_neither_commands_nor_pydantic() -> None:

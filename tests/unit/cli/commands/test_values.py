@@ -16,6 +16,23 @@ import pytest
         ),
         (["runs", "--limit", "x"], "--limit: invalid value; found 'x'; expected a whole number"),
         (["runs", "-n", "-1"], "--limit: invalid value; found '-1'; expected at least 1"),
+        (
+            ["run", "f", "-s", "s", "-m", "m", "-c", "c", "--seed", "9223372036854775808"],
+            "--seed: invalid value; found '9223372036854775808'; expected at most 4294967295",
+        ),
+        (
+            ["bisect", "f", "loss", "-s", "s", "-m", "m", "-c", "c", "--good", "a", "--seed", "4294967296"],
+            "--seed: invalid value; found '4294967296'; expected at most 4294967295",
+        ),
+        (
+            ["ab", "f", "-s", "s", "-m", "m", "-c", "c", "--a", "a", "--b", "b", "--seed", "-1"],
+            "--seed: invalid value; found '-1'; expected at least 0",
+        ),
+        (["trigger", "s/m/c", "--seed", "-1"], "--seed: invalid value; found '-1'; expected at least 0"),
+        (
+            ["demo", "--seed", "4294967296"],
+            "--seed: invalid value; found '4294967296'; expected at most 4294967295",
+        ),
         (["history", "a", "b", "--weeks", "x"], "--weeks: invalid value; found 'x'; expected a number"),
         (
             ["scaling", "nope"],

@@ -3,17 +3,20 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.precedents import put_run, weeks
-from tests.support.stories import database_of
+from tests.support.stories import TRAIN, database_of
 
 from tipcflow.cli.compare.page import page
+from tipcflow.config.run_documents import SuiteDocument
 from tipcflow.config.settings import settings
-from tipcflow.domain import Status
+from tipcflow.config.suite import Prints, Suite
+from tipcflow.domain import Measurement, Phase, Status
 from tipcflow.execute.comparison.load import compare_runs
 from tipcflow.store import Store
 
@@ -55,6 +58,34 @@ def test_json_and_csv_have_the_same_numbers(slower: None, tipcflow: Callable[...
         (row["step"], row["leg"], row["metric"]) for row in report["metrics"]
     ]
     assert [float(row["change run-12"]) for row in rows] == [row["changes"][1] for row in report["metrics"]]
+
+
+def test_values_have_the_units_of_the_logs(database: Path, tipcflow: Callable[..., Any]) -> None:
+    with Store.open() as store:
+        for number, unit, accuracy in ((0, "", 0.91667), (1, "%", 91.667)):
+            run = put_run(store, number)
+            step = {"run": run.id, "step": TRAIN, "node": "node-b", "rank": 0}
+            store.measurements.add(
+                [
+                    Measurement(**step, metric="ips", phase=Phase.TRAIN, value=40.0, unit="images/s"),
+                    Measurement(**step, metric="acc", phase=Phase.EVAL, value=accuracy, unit=unit),
+                ]
+            )
+    shown = tipcflow("compare", "run-00", "run-01", "--all").out
+    assert re.search(r"^40 images/s +40 images/s +", shown, re.MULTILINE)
+    assert re.search(r"^0\.91667 +91\.667 % +", shown, re.MULTILINE)
+    assert "\nUnits of eval.acc differ between the runs: none, %.\n" in shown
+
+
+@pytest.mark.parametrize("accuracy", ["%", "1"])
+def test_accuracies_have_the_unit_that_the_suite_file_declares(database: Path, accuracy: str) -> None:
+    suite = Suite(name="s", folder="s", dialects=("models/template",), prints=Prints(accuracy=accuracy))
+    with Store.open() as store:
+        for number in (0, 1):
+            store.documents.put(put_run(store, number).id, SuiteDocument(suite))
+        compared = compare_runs(store, ["run-00", "run-01"], config_dir=settings().config_dir)
+    unit = "%" if accuracy == "%" else ""
+    assert next(row.units for row in compared.metrics if row.metric == "eval.top1") == (unit, unit)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = {
         "test_tipc/configs/m/train_infer_python.txt": good_text(),
         "test_tipc/configs/m/broken.txt": good_text().replace("trainer:norm_train\n", ""),
+        "deploy/inference_python/infer.py": "import numpy\n",
         "test_tipc/prepare.sh": "# wget is not called here\nwget http://example.org/data.tar\n",
         "train.py": TRAIN,
         "log/train.log": SHARES,
@@ -60,15 +61,18 @@ def test_every_value_is_proposed_with_its_evidence(tipcflow: Command, repo: Path
     found = values(result)
     assert {key: (value["value"], value["why"]) for key, value in found.items() if key != "dialects"} == {
         "framework": (None, "train.py imports paddle, the default"),
-        "seed_argument": ("--seed={seed}", "train.py:5"),
+        "seed_argument": ("--seed={seed}", "train.py:5 has the option --seed"),
         "downloads": ("cached", "test_tipc/prepare.sh:2 downloads; nodes keep the files"),
         "log_format": ("clas", "recognizes 5 clas of 5 lines in 1 log"),
         "prints": ({"accuracy": "1"}, "the largest of 5 accuracies is 0.5"),
+        "predictions": (None, "deploy/inference_python/infer.py does not import auto_log"),
     }
     report = json.loads(result.out)
     assert [file["state"] for file in report["files"]].count("refused") == 1
-    assert len(report["unclear"]) == 1
-    assert report["unclear"][0].startswith("cannot be planned: test_tipc/configs/m/broken.txt")
+    predictions, broken = report["unclear"]
+    assert predictions.startswith("predictions: what does inference print?")
+    assert "`prints: {inference: false}`" in predictions
+    assert broken.startswith("cannot be planned: test_tipc/configs/m/broken.txt")
     assert list((tmp_path / "configs").iterdir()) == []
 
 
@@ -76,10 +80,10 @@ def test_every_value_is_proposed_with_its_evidence(tipcflow: Command, repo: Path
     ("file", "text", "key", "value", "why"),
     [
         ("log/train.log", SHARES.replace("top1: 0.", "top1: 5"), "prints", {"accuracy": "%"}, "accuracies is 55"),
-        ("log/train.log", "hello\n", "log_format", "auto", "recognizes none of 1 lines in 1 log"),
+        ("log/train.log", "hello\n", "log_format", "auto", "recognizes none of 1 line in 1 log"),
         ("train.py", "import torch\n", "framework", "torch", "train.py imports torch"),
         ("train.py", "import torch\n", "seed_argument", None, "no option --seed in train.py"),
-        ("test_tipc/prepare.sh", "tar xf data.tar\n", "prepare", None, "which downloads nothing"),
+        ("test_tipc/prepare.sh", "tar xf data.tar\n", "prepare", None, "(the default); it downloads nothing"),
     ],
 )
 def test_other_suites_get_other_values(
@@ -92,8 +96,36 @@ def test_other_suites_get_other_values(
 
 
 @pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("import argparse, os, time, paddle, numpy as np\n", "train.py imports paddle, the default"),
+        ("import os, \\\n    torch.nn as nn\n", "train.py imports torch"),
+        ("def main():\n    from paddle.io import Dataset\n", "train.py imports paddle, the default"),
+        ("print 'Python 2'\nimport os, paddle as p\n", "train.py imports paddle, the default"),
+        ("print 'Python 2'\nfrom torch.nn import Linear\n", "train.py imports torch"),
+        ("from .paddle import x\nimport paddle_tools\n", "no training script imports paddle or torch directly"),
+    ],
+)
+def test_framework_is_found_in_every_form_of_import(tipcflow: Command, repo: Path, script: str, why: str) -> None:
+    (repo / "train.py").write_text(script)
+    assert values(tipcflow("init", str(repo), "--json"))["framework"]["why"].startswith(why)
+
+
+def test_inference_that_imports_autolog_needs_no_predictions(tipcflow: Command, repo: Path) -> None:
+    (repo / "deploy/inference_python/infer.py").write_text("def main():\n    import auto_log\n")
+    found = values(tipcflow("init", str(repo), "--json"))["predictions"]
+    why = "deploy/inference_python/infer.py imports auto_log, whose reports are known"
+    assert (found["value"], found["why"], found["unclear"]) == (None, why, "")
+
+
+@pytest.mark.parametrize(
     ("file", "key"),
-    [("log/train.log", "log_format"), ("log/train.log", "prints"), ("train.py", "seed_argument")],
+    [
+        ("log/train.log", "log_format"),
+        ("log/train.log", "prints"),
+        ("train.py", "seed_argument"),
+        ("deploy/inference_python/infer.py", "predictions"),
+    ],
 )
 def test_unmeasurable_values_are_prompted_for(tipcflow: Command, repo: Path, file: str, key: str) -> None:
     (repo / file).unlink()
@@ -118,6 +150,10 @@ def test_yes_writes_a_suite_that_can_be_planned(tipcflow: Command, repo: Path, t
         "--seed={seed}",
         "clas",
     )
+    assert "\n# predictions: deploy/inference_python/infer.py does not import auto_log\n" in file.read_text()
+    assert "\n# train.py:5 has the option --seed\nseed_argument: " in file.read_text()
+    assert f"written: {file}, 1 chain, " in result.out
+    assert "1 of 2 params files can be planned; lint: " in result.out
     assert (tmp_path / "configs" / "chains" / "MySuite" / "m" / "train_infer_python.txt").is_file()
     assert (tmp_path / "dags" / "chains_MySuite.py").is_file()
     planned = tipcflow("plan", "test_tipc/configs/m/train_infer_python.txt", "--suite", "MySuite")

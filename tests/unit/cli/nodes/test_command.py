@@ -140,6 +140,34 @@ def test_reap_prints_the_ended_leftovers() -> None:
     golden("nodes-reap.txt", "".join(f"{line}\n" for line in reap_lines(reaped, [BY_HAND])))
 
 
+UNUSED = (
+    "name: compose\nnodes:\n  - {name: a, address: '${NODE_NETWORK:-192.0.2}.11', python: /p, workspace: /w}\n"
+)
+
+
+@pytest.mark.usefixtures("database")
+def test_cluster_of_another_installation_is_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "configs" / "clusters"
+    folder.mkdir(parents=True)
+    (folder / "compose.yaml").write_text(UNUSED)
+    monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(folder.parent))
+    monkeypatch.delenv("NODE_NETWORK", raising=False)
+    assert chosen(None) == []
+    assert capsys.readouterr().err == (
+        "cluster compose is not in use: NODE_NETWORK is not set, and no run used the cluster "
+        "(--cluster compose selects it)\n"
+    )
+    assert [cluster.name for cluster in chosen("compose")] == ["compose"]
+    monkeypatch.setenv("NODE_NETWORK", "192.0.2")
+    assert [cluster.name for cluster in chosen(None)] == ["compose"]
+    monkeypatch.delenv("NODE_NETWORK")
+    with Store.open() as store:
+        store.runs.create(a_run(cluster="compose"))
+    assert [cluster.name for cluster in chosen(None)] == ["compose"]
+
+
 def test_nodes_are_chosen_by_cluster_or_name(view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [node.name for node in chosen_nodes(view.clusters, ["small", "node-2"])] == ["node-2", "small"]
     with pytest.raises(ConfigError, match=r"no such node; found 'node-7'; expected one of node-1, node-2"):
@@ -147,9 +175,9 @@ def test_nodes_are_chosen_by_cluster_or_name(view: View, tmp_path: Path, monkeyp
     folder = tmp_path / "configs" / "clusters"
     folder.mkdir(parents=True)
     monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(folder.parent))
-    (folder / "example.yaml").write_text(view.clusters[0].model_dump_json())
+    (folder / "example.yaml").write_text(view.clusters[0].model_copy(update={"name": "example"}).model_dump_json())
     with pytest.raises(ConfigError, match="no cluster is configured"):
         chosen(None)
-    assert [cluster.name for cluster in chosen("example")] == ["gpu"]
+    assert [cluster.name for cluster in chosen("example")] == ["example"]
     (folder / "cpu.yaml").write_text(view.clusters[1].model_dump_json())
     assert [cluster.name for cluster in chosen(None)] == ["cpu"]

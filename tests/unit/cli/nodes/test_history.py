@@ -40,8 +40,8 @@ def test_history_names_the_slow_node_and_its_doubtful_runs(tipcflow: Callable[..
         ("a", False, 0),
     ]
     table = tipcflow("nodes", "--history", "--csv").out.splitlines()
-    assert table[0] == "node,source,size,elsewhere,since,since_at,runs,is_slow"
-    assert [row.split(",")[:2] for row in table[1:]] == [["b", "cpu"], ["b", "chains"]]
+    assert table[0] == "cluster,node,source,size,elsewhere,since,since_at,runs,is_slow"
+    assert [row.split(",")[:3] for row in table[1:]] == [["local", "b", "cpu"], ["local", "b", "chains"]]
 
 
 @pytest.mark.usefixtures("slow_node")

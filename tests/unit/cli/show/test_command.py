@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.support.stories import T0, a_plan, a_run, record_run
 from tipcflow.cli.runs import run_lines
 from tipcflow.cli.show.page import page
 from tipcflow.config.settings import settings
-from tipcflow.domain import Status
+from tipcflow.domain import CheckResult, Status
 from tipcflow.domain.run.allocation_wait import AllocationWaitDocument
 from tipcflow.execute.verdict.run_data import load_run
 from tipcflow.report.run.data import RunData
@@ -46,6 +47,26 @@ def _golden(name: str, text: str, home: Path) -> None:
 def test_show_pages_equal_golden_files(failed: str, home: Path, which: str, width: int) -> None:
     lines = page(*shown(which), width=width)
     _golden(f"show-{which}-{width}.txt", "\n".join(lines) + "\n", home)
+
+
+def test_checks_without_data_share_a_row(failed: str) -> None:
+    data, logs = shown(failed)
+    checks = [
+        CheckResult(check="speed.x", status=status, reason=reason, step="s", leg=str(leg), gating=False)
+        for leg in range(4)
+        for status, reason in ((Status.INSUFFICIENT_DATA, f"{leg} ms; 0 of 5 earlier runs"), (Status.PASS, "ok"))
+    ]
+    data = dataclasses.replace(data, checks=tuple(checks))
+
+    def rows(**options: bool) -> list[str]:
+        lines = page(data, logs, width=None, **options)
+        return [" ".join(line.split()) for line in lines if "speed.x" in line]
+
+    grouped = "insufficient_data speed.x × 4 4 steps and legs (not gating) first (0): 0 ms; 0 of 5 earlier runs"
+    passed = [f"pass speed.x s {leg} (not gating) ok" for leg in range(4)]
+    assert rows() == [f"{grouped} (all: --all)", *passed]
+    assert rows(every=True)[3] == "insufficient_data speed.x s 3 (not gating) 3 ms; 0 of 5 earlier runs"
+    assert len(rows(every=True)) == 8
 
 
 def test_ids_and_commands_are_never_broken(failed: str, home: Path) -> None:

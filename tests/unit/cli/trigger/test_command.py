@@ -20,6 +20,8 @@ from tests.support.airflow.trigger import (
     transcript,
 )
 
+from tipcflow.airflow_api.models import DagRun
+
 pytestmark = pytest.mark.slow
 
 
@@ -46,6 +48,15 @@ def test_text_of_failures_equals_the_golden_files(
     golden("trigger.xml", outputs[0].read_text())
     golden("trigger.md", outputs[1].read_text().replace(airflow.url, "AIRFLOW"))
     assert result.code == 1
+
+
+def test_run_of_an_earlier_version_is_followed(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+    airflow.is_earlier = True
+    airflow.add(DAG, ("running", facts(None)), passing())
+    result = tipcflow("trigger", CHAIN, "--suite-ref", COMMIT, "--wait", "--json")
+    ((_, run),) = airflow.runs.items()
+    (shown,) = json.loads(result.out)["runs"]
+    assert (result.code, shown["run"]) == (0, DagRun.model_validate(run).runs[1]), result.err
 
 
 def test_json_has_the_content_of_the_text(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
@@ -194,6 +205,7 @@ def test_a_file_without_a_dag_goes_to_the_generic_one(tipcflow: Tipcflow, airflo
         (["--suite", "s"], "--suite and --params-file: must be given together"),
         ([CHAIN, "--run-id-prefix", "a__b"], "--run-id-prefix: is not a valid run ID prefix"),
         ([CHAIN, "--run-id-prefix", "a b"], "--run-id-prefix: is not a valid run ID prefix"),
+        ([CHAIN, "--run-id-prefix", "confirm"], "--run-id-prefix: is reserved for DAG runs that tasks"),
         ([CHAIN, "--junit", "x.xml"], "has no effect without --wait"),
         ([CHAIN, "--wait", "--junit", "/no/such/folder/x.xml"], "/no/such/folder/x.xml: cannot be written"),
     ],

@@ -2,12 +2,14 @@
 
 import signal
 import threading
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 from tests.support.airflow.fake import FakeAirflow
 from tests.support.airflow.trigger import CHAIN, COMMIT, DAG, Tipcflow, facts, passing
 
+from tipcflow.cli.local import running
 from tipcflow.cli.trigger import wait as trigger_wait
 
 pytestmark = pytest.mark.slow
@@ -159,6 +161,18 @@ def test_a_login_that_is_wrong(
     assert (result.code, airflow.runs) == (2, {})
     assert words in result.err
     assert "word" not in result.err.replace("PASSWORD", "").replace("a password", "")
+
+
+@pytest.mark.parametrize("module", ["", "airflow", "devcluster"])
+def test_missing_address_names_the_local_airflow_if_installed(
+    tipcflow: Tipcflow, airflow: FakeAirflow, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setenv("TIPCFLOW_AIRFLOW_URL", "")
+    if module:
+        monkeypatch.setattr(running, "find_spec", lambda name: None if name == module else find_spec(name))
+    result = tipcflow("trigger", CHAIN)
+    assert result.code == 2
+    assert ("hint: `tipcflow airflow up` starts an Airflow on this machine" in result.err) == (not module)
 
 
 def test_a_token_is_enough(tipcflow: Tipcflow, airflow: FakeAirflow, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,3 +152,9 @@ def test_step_is_in_its_variant(text: str, variant: str, expected: bool) -> None
 def test_name_of_an_extra_command_is_recognized() -> None:
     step = StepId("norm_train", StepId.before_name("train", 2))
     assert (str(step), step.is_before, step.kind_name) == ("norm_train/before_train_2", True, "train")
+
+
+def test_a_stored_path_is_not_the_name_of_a_chain() -> None:
+    assert ChainName.parse_or_none("/tmp/s.yaml/model/file") is None
+    assert ChainName.suite_of("/tmp/s.yaml/model/file") == ""
+    assert ChainName.suite_of("suite/model/file") == "suite"

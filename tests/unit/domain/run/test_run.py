@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.stories import T0, a_run
 
-from tipcflow.domain import Attempt, dag_id_of, new_run_id, run_id_of
+from tipcflow.domain import Attempt, dag_id_of, new_run_id, run_id_of, short_run_id_of
 from tipcflow.domain.run.run import RUN_ID
 
 AT = datetime(2026, 11, 21, 9, 30, 5, tzinfo=UTC)
@@ -21,9 +21,18 @@ def test_a_dag_run_has_one_run_id_for_all_tasks() -> None:
     here = AT.astimezone(timezone(timedelta(hours=8)))
     one = run_id_of("s.Mobile-Net.train", "manual__x", AT)
     assert one == run_id_of("s.Mobile-Net.train", "manual__x", here)
-    assert re.fullmatch(r"20261121t093005-mobile_net-[0-9a-f]{8}", one)
+    assert re.fullmatch(r"20261121t093005-mobile_net-[a-z2-7]{16}", one)
     assert one != run_id_of("s.Mobile-Net.train", "manual__y", AT)
     assert one != run_id_of("s.Mobile-Net.other", "manual__x", AT)
+
+
+def test_dag_runs_with_equal_short_hashes_have_different_ids() -> None:
+    """The second name was found in 24 s."""
+    at = datetime(2026, 12, 6, tzinfo=UTC)
+    dag = "sample.mobilenet_v3_small.train_infer_python"
+    runs = ("weekly__scheduled__2026-12-06T00:00:00+00:00", "ci__0dk2lG")
+    assert len({short_run_id_of(dag, run, at) for run in runs}) == 1
+    assert len({run_id_of(dag, run, at) for run in runs}) == 2
 
 
 @given(st.text(min_size=1, max_size=300), st.text(min_size=1))

@@ -15,10 +15,10 @@ NAME = "tipc-mine-1"
 # Jobs are lines of the file `jobs` in the form of squeue; programs log their words in `log`.
 SQUEUE = """
 case "$*" in
-    *PENDING,*) cat jobs | grep -E 'PENDING|RUNNING' ;;
     *--format=%i|*"--format=%i "*) sed -n 's/|PENDING.*//p' jobs ;;
     *--name=*) name=${*##*--name=}; name=${name%% *}; grep "|$name\\$" jobs ;;
     *--jobs=*) job=${*##*--jobs=}; job=${job%% *}; grep "^$job|" jobs ;;
+    *) cat jobs ;;
 esac
 exit 0
 """
@@ -31,7 +31,7 @@ echo $id
 """
 SCANCEL = """
 case "$*" in
-    *--name=*) name=${*##*--name=}; sed -i "/|$name\\$/s/|[A-Z]*|/|CANCELLED|/" jobs ;;
+    *--name=*) name=${*##*--name=}; name=${name%% *}; sed -i "/|$name\\$/s/|[A-Z]*|/|CANCELLED|/" jobs ;;
     *) for last; do :; done; sed -i "/^$last|/s/|[A-Z]*|/|CANCELLED|/" jobs ;;
 esac
 """

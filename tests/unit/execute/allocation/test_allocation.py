@@ -6,10 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support.stories import a_run
 from tests.unit.execute.allocation.conftest import CLUSTER, NAME, SBATCH, SCONTROL, SQUEUE, Login, Make
 
-from tipcflow.domain import Cluster, ConfigError, InfraError, SlurmStep, Status
+from tipcflow.domain import Cluster, ConfigError, InfraError, SlurmStep
 from tipcflow.domain.run.allocation_wait import AllocationWaitDocument, SlurmPlace
 from tipcflow.domain.run_documents import ClusterDocument
 from tipcflow.execute.allocation import client, hold
@@ -172,19 +171,6 @@ def test_node_without_an_address_is_named(login: Login, allocation: Make) -> Non
         allocation().allocated(job)
 
 
-def test_end_withdraws_the_request(login: Login, store: Store, allocation: Make) -> None:
-    assert allocation().end() == "", "nothing was requested"
-    allocation().try_once()
-    assert allocation().end() == ""
-    assert login.jobs() == ["1 CANCELLED"]
-
-
-def test_end_that_fails_names_the_command(login: Login, allocation: Make) -> None:
-    allocation().try_once()
-    login.program("scancel", "echo 'scancel: error: Unable to contact slurm controller' >&2; exit 1")
-    assert allocation().end().endswith(f"; end it with: scancel --name={NAME}")
-
-
 def test_wait_ends_at_its_deadline_with_the_reason(login: Login, allocation: Make) -> None:
     notes: list[str] = []
     with pytest.raises(InfraError, match=r"no allocation within 0.2 s: waiting for Slurm job 1, position 1 of 1"):
@@ -294,22 +280,14 @@ def test_release_ends_the_allocation_of_a_dead_controller(login: Login, store: S
     assert login.jobs() == ["1 CANCELLED"]
 
 
-def test_leftovers_are_allocations_of_ended_runs(login: Login, store: Store) -> None:
-    store.runs.create(a_run("over"))
-    store.runs.finish("over", Status.PASS, "", 1.0)
-    for number, name in enumerate(("tipc-mine-1", "tipc-over-2", "tipc-unknown-1", "other"), 1):
-        login.add(f"{number}|RUNNING|None|2026-11-26T09:46:0{number}|N/A|n1|{name}")
-    assert end_leftovers(store, CLUSTER, connect) == [
-        "run over: Slurm job 2 was ended",
-        "run unknown: Slurm job 3 is unknown to this database; skipped",
-    ]
-    assert login.jobs() == ["1 RUNNING", "2 CANCELLED", "3 RUNNING", "4 RUNNING"]
-    assert end_leftovers(store, CLUSTER, connect, run="mine") == ["run mine: Slurm job 1 was ended"]
+OWNER = "ann@ci1 pid 12"
 
 
 def a_request(**fields: object) -> Any:
     """Stands for a resolved request: planning needs a suite."""
-    return SimpleNamespace(cluster=CLUSTER, request=SimpleNamespace(evaluates=False, nodes_of="", **fields))
+    return SimpleNamespace(
+        cluster=CLUSTER, request=SimpleNamespace(evaluates=False, nodes_of="", owner=OWNER, **fields)
+    )
 
 
 def test_nodes_are_held_until_the_end_of_the_run(
@@ -336,6 +314,8 @@ def test_nodes_are_held_until_the_end_of_the_run(
         with holding as held:
             count()
             assert held.fence == 1795688194
+            used = ["run mine: Slurm job 1 is in use by ann@ci1 pid 12; skipped: stop that `tipcflow run`."]
+            assert [line.partition(" Without")[0] for line in reap(store)] == used
             assert login.jobs() == ["1 RUNNING"]
             raise RuntimeError("the run failed")
 
@@ -345,6 +325,10 @@ def test_nodes_are_held_until_the_end_of_the_run(
     assert notes[-1] == "Slurm job 1 has nodes n[3-4]"
     assert (queued[0], queued[-1]) == (1, 0)
     assert login.jobs() == ["1 CANCELLED"]
+
+
+def reap(store: Store) -> list[str]:
+    return end_leftovers(store, CLUSTER, connect, run="mine")
 
 
 def test_task_requests_without_waiting(login: Login, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,9 +358,3 @@ def test_task_requests_without_waiting(login: Login, store: Store, monkeypatch: 
 def test_tasks_of_the_first_plan_find_their_allocated_node() -> None:
     document = AllocationDocument(name="tipc-mine-1", planned=("slurm-1", "slurm-2"))
     assert [document.node(name, ("n3", "n4")) for name in ("slurm-1", "slurm-2", "n3")] == ["n3", "n4", "n3"]
-
-
-def test_names_of_jobs_lead_to_their_runs() -> None:
-    run = "20261126t094740-toy-f660"
-    assert hold.run_of(hold.job_name(run, 12)) == run
-    assert hold.run_of("other-1") == ""

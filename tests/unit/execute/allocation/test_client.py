@@ -1,12 +1,13 @@
-"""The version of Slurm on the login node, with fake programs."""
+"""The version of Slurm on the login node and its refusals, with fake programs."""
 
+import re
 from pathlib import Path
 
 import pytest
 from tests.unit.execute.allocation.conftest import SCANCEL, Login, Make
 
 from tipcflow.cli.doctor.nodes import check_nodes
-from tipcflow.domain import ConfigError
+from tipcflow.domain import ConfigError, InfraError
 from tipcflow.execute.allocation.document import AllocationDocument
 from tipcflow.store import Store
 
@@ -57,3 +58,17 @@ def test_doctor_checks_the_version(login: Login, tmp_path: Path, version: str, f
     (tmp_path / "hpc.yaml").write_text(FILE)
     (finding,) = check_nodes(str(tmp_path / "hpc.yaml"), tmp_path)
     assert (finding.ok, finding.text) == found
+
+
+LIMIT = (
+    "sbatch: error: AssocMaxSubmitJobLimit\n"
+    "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)\n"
+)
+
+
+def test_limit_on_submitted_jobs_is_named_and_awaited(login: Login, allocation: Make) -> None:
+    login.program("sbatch", f"printf '{LIMIT}' >&2; exit 1")
+    expected = "AssocMaxSubmitJobLimit; Job violates accounting/QOS policy (job submit limit)"
+    with pytest.raises(InfraError, match=re.escape(f"did not accept the request: {expected}")) as caught:
+        allocation().try_once()
+    assert caught.value.passing

@@ -64,7 +64,7 @@ def test_earlier_runs_count_as_measurements_of_the_good_end() -> None:
 def test_ends_that_do_not_differ_are_an_error(bad: list[float], runs: int) -> None:
     subject = Subject("s/m/f", "mode", "spec", "batch_cost", "train")
     measured = Measured({4: bad, 0: [1.0, 1.0]}, noise_values=EARLIER)
-    with pytest.raises(ConfigError, match=f"does not differ.*found '2 and {runs} runs'"):
+    with pytest.raises(ConfigError, match=f"not worse at the bad end.*found '2 and {runs} runs'"):
         ends_to_measure(measured, subject, COMMITS, [])
     assert ends_to_measure(Measured({4: bad[:-1], 0: [1.0, 1.0]}, noise_values=EARLIER), subject, COMMITS, []) == [
         4

@@ -103,8 +103,8 @@ def test_bisection_finds_a_flaky_failure(store: Store) -> None:
 @pytest.mark.parametrize(
     ("value", "name", "words"),
     [
-        (lambda place: 1.0, "batch_cost", "does not differ: 1 at 00000000, 1 at 00000000"),
-        (noisy(5, 0.7, 0.01), "batch_cost", "does not differ"),
+        (lambda place: 1.0, "batch_cost", "by 3 standard errors: median 1 at 00000000, 1 at 00000000"),
+        (noisy(5, 0.7, 0.01), "batch_cost", "not worse at the bad end"),
         (lambda place: 1.0, FAILURE, "did not fail in 6 runs"),
         (lambda place: Status.FAILED, FAILURE, "fails at this commit, too"),
         (lambda place: Status.FAILED, "batch_cost", "did not measure it"),

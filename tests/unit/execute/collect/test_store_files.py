@@ -201,6 +201,34 @@ def test_removed_object_is_missing(site: Site) -> None:
     )
 
 
+def test_removed_object_is_missing_despite_a_copy(site: Site) -> None:
+    site.close()
+    assert site.judge(site.second)[0] is Status.PASS
+    (site.objects / LOG).unlink()
+    (site.objects / f"{LARGE}.gz").write_bytes(b"other")
+    status, reason, lost = site.judge(site.second)
+    assert (status, lost.missing) == (Status.INFRA_FAILURE, (f"{site.step}/{LOG}",)), reason
+    assert lost.changed == (f"{site.step}/{LARGE}",)
+
+
+def test_object_that_a_listing_lacks_is_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.close()
+    monkeypatch.setattr(object_store.ObjectStore, "below", lambda *_: [])
+    status, reason, lost = site.judge(site.second)
+    assert (status, lost.missing, lost.kept) == (Status.PASS, (), 3), reason
+
+
+def test_objects_of_a_run_are_listed_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.close()
+    below, listed = object_store.ObjectStore.below, []
+    monkeypatch.setattr(
+        object_store.ObjectStore, "below", lambda self, prefix: listed.append(prefix) or below(self, prefix)
+    )
+    for home in (site.first, site.second):
+        site.judge(home)
+    assert listed == [f"runs/{site.run}"] * 2
+
+
 def test_store_without_a_response_ends_the_judge_in_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.close()
     for name in ("TRANSFER_S", "REQUEST_S"):

@@ -8,12 +8,14 @@ from tests.support.precedents import put_run, weeks
 from tests.support.stories import TRAIN, open_store
 
 from tipcflow.config.policy import Policy
-from tipcflow.config.run_documents import PolicyDocument
+from tipcflow.config.run_documents import PolicyDocument, SuiteDocument
+from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, Run, Status
 from tipcflow.execute.comparison.load import accepted_history, compare_runs
 from tipcflow.execute.comparison.predecessors import Predecessors, predecessors_of
 from tipcflow.report.comparison.metrics import UNKNOWN, WORSE
 from tipcflow.report.comparison.model import Basis, Comparison
+from tipcflow.report.comparison.tables import noise_of_history
 from tipcflow.store import Store
 
 CONFIGS = Path(__file__).parents[4] / "configs"
@@ -55,6 +57,20 @@ def test_comparison_of_three_runs(store: Store) -> None:
     assert {len(row.values) for row in made.metrics} == {3}
     assert {len(row.changes) for row in made.metrics} == {2}
     assert {row.verdicts for row in made.metrics} == {(UNKNOWN, UNKNOWN)}
+    assert noise_of_history(made) == "noise unknown: 3 accepted runs, 8 needed"
+
+
+def test_comparison_names_the_keys_of_suite_files_that_differ(store: Store) -> None:
+    weeks(store, 2)
+    suite = Suite(name="s", folder="/s", dialects=("d",), data_recipe="from here")
+    store.documents.put("run-00", SuiteDocument(suite))
+    store.documents.put("run-01", SuiteDocument(suite.model_copy(update={"data_recipe": "from there"})))
+    same = {row.name: row for row in compared(store, "run-00", "run-01").facts}
+    assert not same["suite file"].differs
+    store.documents.put("run-01", SuiteDocument(suite.model_copy(update={"budget_minutes": 9.0})))
+    differing = {row.name: row.values for row in compared(store, "run-00", "run-01").facts if row.differs}
+    assert differing["suite file: budget_minutes"] == ("", "9.0")
+    assert len(set(differing["suite file"])) == 2
 
 
 def test_limits_follow_the_policy_of_the_run(store: Store) -> None:

@@ -247,3 +247,14 @@ def test_the_followers_are_named() -> None:
     assert outcome.failure.followers == ("a", "c")
     assert outcome.failure.root_cause == "node b"
     assert outcome.reason.endswith("; collateral failure on node a, c")
+
+
+def test_reason_begins_with_the_marked_error_of_the_log() -> None:
+    """Reasons are shortened: behind eight long lines of pip, the error would be lost."""
+    log = "Processing ./urllib3-2.8.0-py3-none-any.whl\nERROR: No matching distribution found for x\nsee above\n"
+    outcome = step_outcome([member("a", exit_code=1)], {"a": diagnose_logs(log, {})}, cancelled=False)
+    assert outcome.reason.splitlines() == [
+        "exit code 1 on node a: ERROR: No matching distribution found for x",
+        "Processing ./urllib3-2.8.0-py3-none-any.whl",
+        "see above",
+    ]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tipcflow.domain import EndReason, ExitRecord, FailureClass, InfraError, JobCommand, JobSpec, Node
+from tipcflow.domain.run.member import MemberState
 from tipcflow.execute.failure.outcome import step_outcome, whole_job
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.progress import Event, Kind
@@ -85,6 +86,40 @@ def test_a_node_that_does_not_respond_is_left_to_the_watch() -> None:
     one = member(node)
     one.end_if_stalled(STALLED)
     assert (one.lost, node.ended) == ("", 0)
+
+
+class Ended(Still):
+    """A node of an allocation that has ended because of the node `down`."""
+
+    def __init__(self, down: str) -> None:
+        super().__init__({})
+        self.over = InfraError("the allocation has ended", node=down, failure_class=FailureClass.NODE_LOST)
+
+    def poll(self, spec: JobSpec) -> dict[str, Any]:
+        raise self.over
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        raise InfraError("no step", node="b")
+
+    def reconnect(self) -> None:
+        raise self.over
+
+
+@pytest.mark.parametrize(("down", "lost_by"), [("c", "c"), ("b", "")])
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_loss_with_the_allocation_is_that_of_the_failed_node(is_watched: bool, down: str, lost_by: str) -> None:
+    one = Member(Ended(down), SPEC, listener=lambda _: None, reconnect_s=60)  # type: ignore[arg-type]
+    if is_watched:
+        assert one.follow(15)
+    else:
+        one.poll()
+    other = member(Still({}))
+    other.restore(MemberState.model_validate_json(one.state.model_dump_json()))
+    assert other.lost.endswith("the allocation has ended")
+    assert other.lost_by == lost_by
+    for failure in (step_outcome([other], {}, cancelled=False).failure, whole_job(other, cancelled=False).failure):
+        assert failure is not None
+        assert (failure.failure_class, failure.node) == (FailureClass.NODE_LOST, down)
 
 
 def test_stillness_counts_over_several_watches() -> None:

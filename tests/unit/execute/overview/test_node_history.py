@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.support.stories import open_store
+from tests.support.stories import a_run, losses, open_store, record_run
 from tests.support.two_nodes import record_slow_node
 
-from tipcflow.domain import Cluster, Node
+from tipcflow.domain import Cluster, Node, Phase
 from tipcflow.execute.drain.drains import end_drain
 from tipcflow.execute.drain.manual import start_drain
 from tipcflow.execute.overview.node_history import (
@@ -74,3 +75,18 @@ def test_a_report_of_another_version_is_found_again(stored: Store) -> None:
     now = stored.now()
     stored.node_histories.put("", 90.0, now, {"schema_version": 2, "unknown": True})
     assert [trend.node for trend in recent_node_history(stored, now=now).slow] == ["b"]
+
+
+def test_equal_names_in_two_clusters_are_two_nodes(stored: Store) -> None:
+    """Runs on the other cluster's fast node `b`, created between and after those on the slow one."""
+    for number in range(30):
+        probe: dict[str, Any] = {"node": "b", "rank": -1, "phase": Phase.RESOURCE, "unit": "s"}
+        created = stored.now() - (40 - number) * 86_400 + 3600
+        run = record_run(stored, a_run(f"farm-{number}", cluster="farm", nodes=("b",), created_at=created))
+        stored.measurements.add(losses(run.id, [0.05], metric="probe.cpu", **probe))
+    overall = refresh_node_histories(stored)[0]
+    assert [(trend.cluster, trend.node, trend.runs) for trend in overall.slow] == [("local", "b", 30)]
+    assert [overall.name(trend) for trend in overall.nodes] == ["local/b", "a", "farm/b"]
+    slowdowns = OperationQueries(stored.database).numbers(60.0).slowdowns
+    assert slowdowns[("local", "b")] == pytest.approx(0.4, abs=0.02)
+    assert slowdowns[("farm", "b")] == 0.0

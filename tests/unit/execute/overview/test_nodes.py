@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from tests.support.stories import a_run, open_store, record_run
 
-from tipcflow.domain import Status
+from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain.keys import AttemptKey
+from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.execute.overview.nodes import load_nodes
 from tipcflow.execute.overview.today import load_today
 from tipcflow.report.overview.text import csv_of
@@ -31,10 +33,30 @@ def test_a_node_with_infrastructure_failures_comes_first(store: Store) -> None:
     assert overview.nodes[0].infrastructure is not None
     assert (overview.nodes[0].infrastructure.hits, overview.nodes[0].infrastructure.runs) == (1, 2)
     assert 0 < overview.nodes[0].busy < 1
-    assert csv_of(overview).splitlines()[0] == "node,runs,busy,ended_runs,infra_failures,lost"
-    assert csv_of(overview).splitlines()[1].startswith("b,2,")
+    assert csv_of(overview).splitlines()[0] == "cluster,node,runs,busy,ended_runs,infra_failures,lost"
+    assert csv_of(overview).splitlines()[1].startswith("local,b,2,")
     earlier = load_nodes(store, hours=24, until=now - 90 * HOUR)
     assert [row.node for row in earlier.nodes if row.lanes] == ["c"]
+
+
+def test_equal_names_of_two_clusters_are_two_nodes(store: Store) -> None:
+    now = store.now()
+    record_run(store, a_run("r1", created_at=now - 2 * HOUR, nodes=("a", "b")))
+    broken = record_run(
+        store,
+        a_run("r2", created_at=now - HOUR, nodes=("a",), cluster="other"),
+        status=Status.INFRA_FAILURE,
+    )
+    lost = Failure(failure_class=FailureClass.NODE_LOST, node="a")
+    store.documents.put(broken.id, FailuresDocument({AttemptKey("s", 1): lost}))
+    overview = load_nodes(store)
+    assert [(row.cluster, row.node, row.runs, row.lost) for row in overview.nodes] == [
+        ("other", "a", 1, 1), ("local", "a", 1, 0), ("local", "b", 1, 0),
+    ]  # fmt: skip
+    rates = [row.infrastructure for row in overview.nodes]
+    assert [(rate.hits, rate.runs) for rate in rates if rate] == [(1, 1), (0, 1), (0, 1)]
+    assert overview.names == {("other", "a"): "other/a", ("local", "a"): "local/a", ("local", "b"): "b"}
+    assert [(row.cluster, row.node) for row in load_nodes(store, cluster="other").nodes] == [("other", "a")]
 
 
 def test_a_waiting_run_has_an_expected_start_and_end_on_both_pages(store: Store) -> None:

@@ -10,13 +10,17 @@ from devcluster.sample_history.fill import fill
 from tipcflow.cli.overview.coverage import coverage_lines
 from tipcflow.cli.overview.flaky import flaky_lines
 from tipcflow.cli.overview.today import today_lines
+from tipcflow.config.run_documents import SuiteDocument
+from tipcflow.config.suite import Suite
 from tipcflow.domain import CheckResult, Status
 from tipcflow.domain.quarantine.entry import Quarantine
 from tipcflow.domain.run_documents import QuarantinedDocument
+from tipcflow.execute.overview.changes import Wanted, load_changes
 from tipcflow.execute.overview.coverage import load_coverage
 from tipcflow.execute.overview.flaky import load_flaky
-from tipcflow.execute.overview.matrix import load_matrix
+from tipcflow.execute.overview.matrix import Grid, load_matrix
 from tipcflow.execute.overview.today import Scope, load_today
+from tipcflow.execute.overview.versions import load_versions
 from tipcflow.store import Store
 
 DAY = 86_400
@@ -196,6 +200,29 @@ def test_flaky_chains_are_sorted_by_certainty(store: Store) -> None:
     assert load_flaky(store, suite="t", now=NOW).chains == ()
 
 
+def test_runs_with_different_suite_files_are_not_equal(store: Store) -> None:
+    """`predictions` was added: the passed runs checked less than the failed ones."""
+    for day, status in enumerate((Status.PASS, Status.PASS, Status.FAILED, Status.FAILED), 1):
+        put(store, day, status, framework="p", nodes=("node",))
+        changed = {"seed_argument": "--seed={seed}"} if status is Status.FAILED else {"data_recipe": f"day {day}"}
+        store.documents.put(
+            f"alpha-{day}", SuiteDocument(Suite(name="s", folder=f"/{day}", dialects=("d",), **changed))
+        )
+    flaky = load_flaky(store, now=NOW)
+    assert (flaky.repeated, flaky.chains, flaky.proposals) == (1, (), ())
+    rate = flaky.nodes[0].red_elsewhere_green
+    assert rate is not None
+    assert rate.hits == 0
+    # Of two equal runs, one fails.
+    put(store, 5, Status.PASS, framework="p", nodes=("node",))
+    store.documents.put("alpha-5", store.documents.of_runs(SuiteDocument, ["alpha-4"])["alpha-4"])
+    (chain,) = load_flaky(store, now=NOW).chains
+    assert (chain.groups, chain.mixed, chain.disagreeing.hits, chain.disagreeing.runs) == (2, 1, 1, 5)
+    assert [(example.red, example.green) for example in chain.examples] == [
+        ("alpha-4", "alpha-5"), ("alpha-3", "alpha-5"),
+    ]  # fmt: skip
+
+
 @pytest.mark.slow
 def test_sample_history_fills_all_overviews(tmp_path: Path) -> None:
     open_store(tmp_path / "history.db").close()
@@ -230,3 +257,28 @@ def test_suite_whose_framework_no_cluster_has(store: Store, configs: Path) -> No
     assert "(cluster lab has no torch; cluster local has no torch)" in shown
     (configs / "clusters" / "local.yaml").write_text(f"name: local\nnodes:\n{node % 'torch'}")
     assert "no framework" not in load_coverage(store, configs, now=NOW).gaps
+
+
+def test_runs_with_a_path_in_their_chain_are_listed_but_not_counted(store: Store, tmp_path: Path) -> None:
+    """Earlier versions stored the path of the suite file of a run with an invalid request."""
+    put(store, 8, Status.PASS)
+    path = "/tmp/s.yaml"
+    chain = f"{path}/tiny/train_infer_python"
+    put(store, 8, Status.CONFIG_ERROR, chain, suite=path)
+    store.runs.create(
+        a_run("newest", status=Status.CONFIG_ERROR, chain=chain, suite=path, created_at=NOW - 9, ended_at=NOW)
+    )
+    sentence = f"not counted: '{chain}' is not the name of a chain, '<suite>/<model>/<file>' "
+    sentence += "(newest run: newest, config_error)"
+    coverage = load_coverage(store, tmp_path, now=NOW)
+    assert [each.chain for each in coverage.chains] == ["s/alpha/a"]
+    assert (coverage.totals["ran"], coverage.problems) == (1, (sentence,))
+    matrix = load_matrix(store, now=NOW)
+    assert [row.name for row in matrix.rows] == ["s/alpha"]
+    assert (matrix.models, matrix.unnamed) == (1, (sentence,))
+    assert load_matrix(store, Grid(suite="s"), now=NOW).unnamed == ()
+    assert [each.chain for each in load_today(store, Scope(suite=path), now=NOW).new] == [chain]
+    assert load_flaky(store, suite="s", now=NOW).chains == ()
+    assert load_changes(store, Wanted(suite="s"), now=NOW).rows == ()
+    versions = load_versions(store, "paddle 8", suite="s")
+    assert [pair.chain for pair in versions.pairs] == ["s/alpha/a"]

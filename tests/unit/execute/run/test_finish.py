@@ -109,6 +109,16 @@ def test_green_run_with_an_unusable_key_fails_until_the_key_is_repaired(
     assert made["verdict"]["ended_at"] == ended.ended_at
 
 
+def test_verdict_that_is_stored_again_keeps_the_end_of_the_run(store: Store, tmp_path: Path) -> None:
+    """Runs that are judged as of an earlier time are compared with the runs that had ended by then."""
+    ending = Ending(store, tmp_path, Status.PASS)
+    store.runs.finish(ending.run, Status.PASS, "judged", 7.0)
+    assert ending.finish().ended_at == 7.0
+    assert json.loads((ending.folder / FILES[0]).read_text())["verdict"]["ended_at"] == 7.0
+    store.runs.reopen(ending.run)
+    assert (ending.finish().ended_at or 0.0) > 7.0, "executed again, it ends again"
+
+
 def test_red_run_with_an_unusable_key_keeps_its_verdict(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,8 @@
 """Which lost members a sweep queries, how often, and its messages (real nodes: tests/cluster)."""
 
 import dataclasses
+import hashlib
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,11 +14,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.support.stories import TRAIN, a_plan, a_record, a_run, open_store
 
 from tipcflow.domain import Cluster, InfraError, MemberState, Node, Status
-from tipcflow.domain.run_documents import ClusterDocument, LateLogs, LateLogsDocument
+from tipcflow.domain.keys import MemberKey
+from tipcflow.domain.run_documents import CertificateDocument, ClusterDocument, LateLogs, LateLogsDocument
+from tipcflow.execute.objects.object_store import ObjectStore
 from tipcflow.execute.sweeps import late_logs as module
-from tipcflow.execute.sweeps.late_logs import RUNS, TRIES, late_logs
+from tipcflow.execute.sweeps.late_logs import RUNS, STORING_S, TRIES, late_logs
 from tipcflow.execute.sweeps.maintenance import DAY_S, Upkeep
 from tipcflow.execute.verdict.judge import store_certificate, write_certificate
+from tipcflow.report.attestation import attested
 from tipcflow.store import Store
 from tipcflow.store.run.members import LostMember
 from tipcflow.transport import Transport
@@ -195,3 +200,65 @@ def test_signed_certificate_is_updated_only_with_the_key(
     assert {path for path in changed if changed[path] != before.get(path)} == {
         unsigned, objects / "runs" / "r3" / "certificate.json",
     }  # fmt: skip
+
+
+def test_interrupted_write_of_a_certificate_is_completed(
+    store: Store, upkeep: Upkeep, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, objects = upkeep.home / "signing.pem", upkeep.home / "objects"
+    objects.mkdir()
+    private = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    key.write_bytes(private)
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{objects}")
+    monkeypatch.setenv("TIPCFLOW_SIGNING_KEY", str(key))
+    lose(store, "r1")
+    write_certificate(store, "r1", upkeep.home)
+    assert store_certificate(store, "r1", upkeep.home) == ""
+    store.documents.put("r1", LateLogsDocument({MemberKey(TRAIN, 1, "node-b"): LateLogs(done=True, tries=1)}))
+    store.runs.finish("r1", Status.FAILED, "another verdict", NOW)
+    write_certificate(store, "r1", upkeep.home)
+    put = ObjectStore.put
+
+    def ends(self: ObjectStore, name: str, file: Path) -> int:
+        if name.endswith("/certificate.json"):
+            raise KeyboardInterrupt
+        return put(self, name, file)
+
+    monkeypatch.setattr(ObjectStore, "put", ends)
+    with pytest.raises(KeyboardInterrupt):
+        store_certificate(store, "r1", upkeep.home)
+    monkeypatch.setattr(ObjectStore, "put", put)
+    assert not matching(objects / "runs" / "r1")
+    late_logs(upkeep)
+    assert not matching(objects / "runs" / "r1"), "a process may still be writing"
+    shutil.rmtree(upkeep.home / "runs")
+    later = dataclasses.replace(upkeep, now=time.time() + STORING_S)
+    assert late_logs(later).endswith("; 1 certificate stored again")
+    assert matching(objects / "runs" / "r1")
+    document = store.documents.get("r1", CertificateDocument)
+    assert document is not None
+    assert json.loads((objects / "runs" / "r1" / "certificate.json").read_text()) == document.root
+    assert not late_logs(later).endswith("stored again")
+    assert messages == []
+
+
+def test_certificate_that_cannot_be_stored_again_is_reported(
+    store: Store, upkeep: Upkeep, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIPCFLOW_STORE", f"file://{upkeep.home}/unmounted")
+    lose(store, "r1")
+    write_certificate(store, "r1", upkeep.home)
+    assert "does not exist on this machine" in store_certificate(store, "r1", upkeep.home)
+    later = dataclasses.replace(upkeep, now=time.time() + STORING_S)
+    late_logs(later)
+    assert [message.partition(": ")[0] for message in messages] == ["run r1"]
+    assert "does not exist on this machine" in messages[0]
+    (upkeep.home / "unmounted").mkdir()
+    assert late_logs(later).endswith("; 1 certificate stored again")
+    assert (upkeep.home / "unmounted" / "runs" / "r1" / "certificate.json").is_file()
+
+
+def matching(folder: Path) -> bool:
+    """Whether the signature in a folder is that of its certificate."""
+    stated = attested(json.loads((folder / "certificate.dsse.json").read_text()))
+    return stated.sha256 == hashlib.sha256((folder / "certificate.json").read_bytes()).hexdigest()

@@ -11,6 +11,7 @@ from tests.support.stories import a_run, open_store
 
 from tipcflow.domain import Cluster, InfraError, Node, Run, Status
 from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, SourceDocument
+from tipcflow.execute.allocation.document import HolderDocument
 from tipcflow.execute.events import events_path
 from tipcflow.execute.run import status_spool
 from tipcflow.execute.sweeps.leases import expired_leases
@@ -164,6 +165,13 @@ def test_waiting_run_is_kept_and_requests_of_dead_waiters_dropped(here: Deployme
     assert leftovers(here.upkeep) == ("0 nodes checked: leftovers of 0 runs ended; 1 expired requests dropped")
     assert here.requests == ["b"]
     assert [place.request.run for place in here.store.queue.places(NOW)] == ["waiting"]
+
+
+def test_long_run_on_slurm_is_not_abandoned_while_its_controller_runs(here: Deployment) -> None:
+    run = here.run("slurm", hours=99)
+    for until, is_abandoned in ((60.0, False), (-60.0, True)):
+        here.store.documents.put("slurm", HolderDocument(until=here.upkeep.now + until))
+        assert bool(abandoned_reason(here.upkeep, run)) == is_abandoned
 
 
 def test_a_run_knows_its_own_nodes(here: Deployment) -> None:

@@ -174,5 +174,5 @@ def test_a_short_history_has_no_result_for_nodes(judged: Any) -> None:
     (health,) = answers["node_health"]
     assert (health.status, health.reason) == (
         Status.INSUFFICIENT_DATA,
-        "3 of 5 earlier runs",
+        "3 of 5 earlier runs for a comparison",
     )

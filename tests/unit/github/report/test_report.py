@@ -118,6 +118,13 @@ SCENES: dict[str, PullFacts] = {
         chain(Status.PASS, "toy/n/train"),
         **DONE,
     ),
+    "named_only": facts(
+        State.DONE,
+        chain(Status.PASS, "toy/m/train (whole_train_whole_infer)"),
+        partial=True,
+        mode="lite_train_lite_infer",
+        **DONE,
+    ),
     "pass_unproven": facts(State.DONE, chain(Status.PASS), unproven=("leg infer/int8 does not run",), **DONE),
 }
 

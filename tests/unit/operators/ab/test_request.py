@@ -1,5 +1,6 @@
 """Params of the DAG `ab`: what it accepts, and the names in its errors."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,8 +22,11 @@ GOOD = {
 }
 
 
+RUN = SimpleNamespace(dag_id="ab", run_id="manual__x", run_type="manual")
+
+
 def requested(**given: Any) -> AbRequest:
-    return ab_request({**GOOD, **given}, dag_id="ab", dag_run_id="manual__x")
+    return ab_request({**GOOD, **given}, dag_run=RUN)
 
 
 def test_both_sides_have_their_own_params() -> None:

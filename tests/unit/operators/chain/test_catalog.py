@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tipcflow.domain import ConfigError, dag_id_of
 from tipcflow_operators.chain import catalog
 from tipcflow_operators.chain.catalog import chain_of, chains_of, group_ids
+from tipcflow_operators.chain.docs import chain_doc
+from tipcflow_operators.weekly.choice import without_mode
 
 ROOT = Path(__file__).parents[4]
 SUITE = "mobilenet_v3_small"
@@ -87,6 +89,26 @@ def test_a_suite_that_cannot_be_read_has_chains_without_variants(configs: Path) 
     add(configs, "a/b.txt")
     (configs / "suites" / "s.yaml").write_text("name: s\nfolder: x\n")
     assert chains_of("s", configs)[0].variants == ()
+
+
+def test_unknown_dialect_is_a_message_in_the_doc_of_each_chain(configs: Path) -> None:
+    add(configs, "a/b.txt")
+    file = configs / "suites" / "s.yaml"
+    file.write_text("name: s\nfolder: x\ndialects:\n  - models/template\n  - models/templat\n")
+    (chain,) = chains_of("s", configs)
+    assert chain.dialects.problem.startswith(
+        f"{file}:5: dialects.1: there is no such dialect; found 'models/templat'; expected one of "
+    )
+    assert chain.dialects.problem.endswith("\n  hint: did you mean models/template?")
+    doc = chain_doc(chain.name, chain.params_file, chain.variants, chain.dialects.problem)
+    assert f"until this is fixed:**\n\n```\n{chain.dialects.problem}\n```\n" in doc
+    assert "until this is fixed" not in chain_doc(chain.name, chain.params_file, chain.variants)
+
+
+def test_chain_of_an_unknown_dialect_is_not_without_the_mode(configs: Path) -> None:
+    add(configs, "a/b.txt")
+    (configs / "suites" / "s.yaml").write_text("name: s\nfolder: x\ndialects: [models/templat]\n")
+    assert without_mode(["s/a/b"], "lite_train_lite_infer", configs) == {}
 
 
 def test_defect_of_tipcflow_is_logged_and_costs_one_file_its_variants(

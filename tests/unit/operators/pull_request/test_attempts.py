@@ -79,7 +79,7 @@ def test_only_named_chains_prove_nothing_about_the_others(world: World) -> None:
     world.settle()
     (check,) = [one for one in world.github.checks if one["output"]["title"].startswith("1 pass")]
     assert (check["conclusion"], check["output"]["title"]) == (
-        "action_required", "1 pass; only the named chains ran",
+        "action_required", "1 pass; the affected chains did not run",
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -54,11 +55,14 @@ def worlds(tmp_path: Path, github: GitHub) -> Iterator[Any]:
         yield make
 
 
+RUN = SimpleNamespace(dag_id="toy", run_id="github__1", run_type="operator_triggered")
+
+
 def planned(world: World, conf: dict[str, Any] | None = None, params: str = PARAMS) -> Plan:
     """The plan that the DAG run with this conf makes."""
     conf = conf or {"mode": "lite_train_lite_infer", "cluster": "local"}
     checked = read_conf(conf, allowed=RUN_PARAMS)
-    request = request_of(checked, suite="toy", params_file=params, dag_id="toy", dag_run_id="github__1")
+    request = request_of(checked, suite="toy", params_file=params, dag_run=RUN)
     return plan_of(world, request)
 
 

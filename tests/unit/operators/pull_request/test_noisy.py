@@ -1,11 +1,10 @@
 """Comparisons that the planner chooses: by noise and budget, once per commit, with the reason in the report."""
 
-import shutil
 from importlib import import_module
 
 import pytest
-from tests.support.certify import ROOT
 from tests.support.github.world import CHAIN, World, git
+from tests.support.stories import copy_example
 
 from tipcflow.execute.changes import NoisyChain
 from tipcflow.github.flow import living_comparisons
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def noisy_history(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The history of the only chain is too noisy."""
-    shutil.copy(ROOT / "configs" / "clusters" / "example.yaml", world.configs / "clusters" / "local.yaml")
+    copy_example(world.configs / "clusters" / "local.yaml")
     git(world.suite, "branch", "release", world.base)
     world.github.pull["base"]["ref"] = "release"
     found = [NoisyChain(CHAIN, "batch_cost", 0.243, 0.2)]

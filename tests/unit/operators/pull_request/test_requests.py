@@ -23,7 +23,10 @@ def test_a_rerun_is_a_new_attempt_and_its_repetition_is_not(world: World) -> Non
     world.settle()
     assert len(world.dag_runs.started) == 2, "every chain passed in attempt 2"
     assert world.check(2)["conclusion"] == "success"
-    assert world.check(3)["conclusion"] == "skipped"
+    check = world.check(3)
+    assert (check["status"], check["conclusion"]) == ("completed", "success"), "the result of attempt 2"
+    assert "every selected chain has passed in mode lite_train_lite_infer before" in check["output"]["summary"]
+    assert world.store.pulls.living() == []
 
 
 def test_command_with_an_unknown_chain_requires_action(world: World) -> None:

@@ -1,6 +1,7 @@
 """The parameters that a DAG run accepts, and the errors for all others."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ from tipcflow_operators.tasks.request import (
     param_error,
     read_conf,
     request_of,
-    trigger_of,
 )
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "operators" / "params.txt"
@@ -37,6 +37,7 @@ WRONG: list[dict[str, Any]] = [
     {"seed": 7.5},
     {"seed": True},
     {"seed": -1},
+    {"seed": 2**32},
     {"repeats": 0},
     {"repeats": 21},
     {"repeats": "3"},
@@ -126,7 +127,7 @@ def test_omitted_params_have_defaults() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "value"), [("repeats", 1), ("repeats", 20), ("seed", 0)])
+@pytest.mark.parametrize(("name", "value"), [("repeats", 1), ("repeats", 20), ("seed", 0), ("seed", 2**32 - 1)])
 def test_bounds_are_allowed(name: str, value: int) -> None:
     assert getattr(read_conf({**GOOD, name: value}, allowed=RUN_PARAMS), name) == value
 
@@ -180,14 +181,18 @@ def test_file_in_the_current_folder_is_not_a_configuration(
 
 
 def requested(
-    conf: dict[str, Any], *, suite: str = "clas", params_file: str = "m/f.txt", run: str = "ci__42"
+    conf: dict[str, Any],
+    *,
+    suite: str = "clas",
+    params_file: str = "m/f.txt",
+    run: str = "ci__42",
+    run_type: str = "operator_triggered",
 ) -> Any:
     return request_of(
         read_conf({**GOOD, **conf}, allowed=GENERIC),
         suite=suite,
         params_file=params_file,
-        dag_id="clas.m.f",
-        dag_run_id=run,
+        dag_run=SimpleNamespace(dag_id="clas.m.f", run_id=run, run_type=run_type),
     )
 
 
@@ -224,6 +229,14 @@ def test_half_a_chain_is_an_error(given: dict[str, str], missing: str) -> None:
         requested(given, suite="", params_file="")
 
 
+def test_users_dag_run_has_no_trigger_of_tasks() -> None:
+    with pytest.raises(ConfigError, match="confirm__ is reserved for DAG runs that tasks of tipcflow start"):
+        requested({}, run="confirm__1", run_type="manual")
+    with pytest.raises(ConfigError, match="bisect__ is reserved"):
+        requested({"only": ["norm_train/train"]}, run="bisect__1", run_type="manual")
+    assert requested({}, run="ci__1", run_type="manual").trigger == "ci"
+
+
 def test_only_a_bisection_leaves_steps_out() -> None:
     part = {"only": ["norm_train/train"]}
     assert list(map(str, requested(part, run="bisect__42__1").only)) == ["norm_train/train"]
@@ -236,18 +249,16 @@ def test_only_a_bisection_leaves_steps_out() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("run", "trigger"),
-    [
-        ("manual__2026-11-21T20:00:00+00:00", "manual"),
-        ("weekly__scheduled__2026-11-21", "weekly"),
-        ("ci__", "ci"),
-        ("something_else", "airflow"),
-        ("", "airflow"),
-    ],
-)
-def test_run_id_shows_the_trigger(run: str, trigger: str) -> None:
-    assert trigger_of(run) == trigger
+def test_only_comparisons_hand_over_leases() -> None:
+    heir = {"lease_to": "20261206t000000-m-aaaaaaaaaaaaaaaa"}
+    assert requested(heir, run="ab__42__1").lease_to == heir["lease_to"]
+    for run in ("ci__42", "weekly__1", "manual__1", "confirm__1", "bisect__1"):
+        with pytest.raises(ConfigError) as caught:
+            requested(heir, run=run)
+        assert str(caught.value) == (
+            "lease_to: only the runs of an A/B comparison hand over their leases;"
+            f" found '{heir['lease_to']}'; expected no value"
+        )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow_pages.data.files import readable, run_files, run_folder, step_folder, tail
+from tipcflow_pages.data.files import masked, readable, run_files, run_folder, step_folder, tail
 
 
 @pytest.fixture
@@ -88,6 +88,50 @@ def test_a_long_log_states_how_much_is_omitted(tmp_path: Path) -> None:
     packed = tmp_path / "b.log.gz"
     packed.write_bytes(gzip.compress(log.read_bytes()))
     assert tail(packed, most=8) == tail(log, most=8)
+
+
+def test_the_end_of_a_log_begins_with_a_whole_line(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("one\ntwo\nthree\n")
+    assert tail(log, most=8) == "… the first 8 B are in the download …\nthree\n"
+    assert tail(log, most=6) == "… the first 8 B are in the download …\nthree\n"
+
+
+@pytest.mark.parametrize("most", range(1, 140, 3))
+@pytest.mark.parametrize(
+    "line", ["AWS_SECRET_ACCESS_KEY=XXXXXXXX", "https://ci:XXXXXXXX@host/", "password: a b XXXX"]
+)
+def test_secret_cut_by_the_beginning_of_the_end_is_masked(tmp_path: Path, line: str, most: int) -> None:
+    log = tmp_path / "a.log"
+    for text in (f"{line} {'y' * 50}\n", f"{line}\n{'y' * 50}\n", f"{line}{'y' * 50}"):
+        log.write_text(text)
+        assert "XX" not in tail(log, most=most)
+
+
+@pytest.mark.parametrize("most", range(20, 400, 7))
+@pytest.mark.parametrize("last", ["-----END RSA PRIVATE KEY-----\nafter\n", ""])
+def test_private_key_cut_by_the_beginning_of_the_end_is_hidden(tmp_path: Path, last: str, most: int) -> None:
+    log = tmp_path / "a.log"
+    key = "".join(f"MIIE{number}XXXX\n" for number in range(20))
+    log.write_text(
+        f"before\n-----BEGIN RSA PRIVATE KEY-----\n{key}-----END RSA PRIVATE KEY-----\nafter\nthe end\n"
+    )
+    shown = tail(log, most=most)
+    assert "XX" not in shown
+    assert shown.endswith("the end\n")
+
+
+def test_private_key_without_its_beginning_is_hidden(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("MIIEXXXX\n" * 3_000 + "-----END RSA PRIVATE KEY-----\nafter\n")
+    assert tail(log, most=200).endswith("\n*** -----END RSA PRIVATE KEY-----\nafter\n")
+
+
+def test_download_keeps_all_bytes_but_a_colored_secret(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(b"\x1b[36mDB_PASSWORD\x1b[0m=\x1b[33mhunter2\x1b[0m \xff\r\n\x1b[1mloss\x1b[0m: 1")
+    expected = b"\x1b[36mDB_PASSWORD\x1b[0m=\x1b[33m***\x1b[0m \xff\r\n\x1b[1mloss\x1b[0m: 1"
+    assert b"".join(masked(log)) == expected
 
 
 def test_damaged_compressed_log_is_named(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The node's cache of data: filled once, checked, linked or copied; nothing is left half filled."""
 
 import hashlib
+import io
+import os
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.remote.runner.cache import provide
+from tipcflow.remote.runner.cache import provide, unpacked
 from tipcflow.remote.runner.unmet import Unusable
 
 
@@ -139,3 +141,66 @@ def test_a_shared_folder_is_linked_entry_by_entry(tmp_path: Path) -> None:
     folder = str(tmp_path / "shared")
     provide(str(tmp_path / "run"), folder, str(tmp_path / "cache"), sha256="", unpack=False, copy=False)
     assert (tmp_path / "run" / "train").resolve() == tmp_path / "shared" / "train"
+
+
+LINKS = [
+    # Each link alone leads to a folder of the archive; the chain leads out.
+    [("p/q/x", "../.."), ("p/q/x/y", ".."), ("y/z", ".."), ("y/z/key", None)],
+    [("a", "."), ("a/b", None)],
+    [("b", "."), ("c", "b/..")],
+    [("b", "../x")],
+    [("b", "/etc")],
+]
+
+
+def packed(file: Path, members: list[tuple[str, str | None]], kind: bytes = tarfile.SYMTYPE) -> str:
+    """Write a tar of links and files; return its path."""
+    with tarfile.open(file, "w") as tar:
+        for name, target in members:
+            member = tarfile.TarInfo(name)
+            if target is None:
+                member.size = 3
+                tar.addfile(member, io.BytesIO(b"key"))
+            else:
+                member.type, member.linkname = kind, target
+                tar.addfile(member)
+    return str(file)
+
+
+@pytest.mark.parametrize("members", LINKS)
+def test_chain_of_links_cannot_lead_out(tmp_path: Path, members: list[tuple[str, str | None]]) -> None:
+    inside = tmp_path / "cache" / "new" / "content"
+    inside.mkdir(parents=True)
+    archive = packed(tmp_path / "data.tar", members)
+    assert unpacked(archive, str(inside)).endswith("is outside of the archive's folder")
+    assert list(inside.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "data.tar"]
+
+
+@pytest.mark.parametrize("target", ["../cache", "/etc/passwd", "link", "link/x"])
+def test_hard_link_cannot_lead_out(tmp_path: Path, target: str) -> None:
+    archive = packed(tmp_path / "data.tar", [("hard", target)], tarfile.LNKTYPE)
+    with tarfile.open(archive, "a") as tar:
+        member = tarfile.TarInfo("link")
+        member.type, member.linkname = tarfile.SYMTYPE, "."
+        tar.addfile(member)
+    (tmp_path / "content").mkdir()
+    assert unpacked(archive, str(tmp_path / "content")) == "hard is outside of the archive's folder"
+
+
+def test_links_within_an_archive_are_kept(tmp_path: Path) -> None:
+    source, content = tmp_path / "source", tmp_path / "content"
+    (source / "train").mkdir(parents=True)
+    (source / "val").mkdir()
+    content.mkdir()
+    (source / "train" / "a.txt").write_text("a")
+    os.link(source / "train" / "a.txt", source / "val" / "same.txt")
+    (source / "val" / "b.txt").symlink_to("../train/a.txt")
+    (source / "all").symlink_to("train")
+    with tarfile.open(tmp_path / "data.tar", "w") as tar:
+        for name in ("all", "val", "train"):
+            tar.add(source / name, arcname=f"./{name}")
+    assert unpacked(str(tmp_path / "data.tar"), str(content)) == ""
+    names = ("train/a.txt", "val/same.txt", "val/b.txt", "all/a.txt")
+    assert [(content / name).read_text() for name in names] == ["a"] * 4
+    assert (content / "all").is_symlink()

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.remote.conftest import Bench
+from tests.unit.remote.conftest import BOTH, Bench
 
 from tipcflow.domain import EndReason, ExitRecord, FailureClass, Status
 from tipcflow.execute.failure.classify import class_of
 from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.outcome import status_of
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, BOTH]
 
 
 def test_start_returns_when_the_job_runs_and_attaches_afterwards(bench):

@@ -6,8 +6,9 @@ import signal
 import subprocess
 
 import pytest
+from tests.unit.remote.conftest import BOTH
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, BOTH]
 
 
 def events(bench, job, *words):

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tipcflow.domain import InfraError
 from tipcflow.remote.slurm.output import (
     NEXT,
+    active_jobs_in,
     is_over,
     is_too_old,
     jobs_in,
@@ -39,6 +41,23 @@ def test_job_of_another_name_has_a_reused_id(name: str, over: bool) -> None:
     assert is_over(0, line, "", name=name) == over
 
 
+@pytest.mark.parametrize(
+    ("state", "over"),
+    [
+        *((state, False) for state in ("RUNNING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT")),
+        ("STATE_OF_A_NEWER_VERSION", False),
+        *((state, True) for state in ("COMPLETING", "NODE_FAIL", "TIMEOUT", "CANCELLED", "PENDING", "REQUEUED")),
+    ],
+)
+def test_allocation_is_over_in_final_states_and_in_the_queue(state: str, over: bool) -> None:
+    nodelist = "" if state in ("PENDING", "REQUEUED") else "n1"
+    line = f"7|{state}|None|2026-11-26T09:46:34|2026-11-26T10:16:34|{nodelist}|tipc-x-1"
+    assert is_over(0, line, "", name="tipc-x-1") == over
+    [job] = jobs_in(line)
+    assert (job.is_active, job.is_waiting) == (not over or not nodelist, not nodelist)
+    assert active_jobs_in(line) == ([job] if job.is_active else [])
+
+
 def test_lines_of_login_scripts_are_ignored() -> None:
     assert jobs_in("Welcome to hpc!\nslurm_load_jobs error: Invalid job id specified\n") == []
 
@@ -47,6 +66,17 @@ def test_nodes_have_addresses_and_ports() -> None:
     first, second = nodes_in((RECORDED / "nodes.txt").read_text())
     assert (first.name, first.address, first.port, first.state) == ("n1", "127.0.0.11", 17001, "ALLOCATED")
     assert (second.name, second.address, second.port, second.state) == ("n2", "", 17002, "DOWN*")
+
+
+def test_texts_of_administrators_replace_no_field() -> None:
+    line = (RECORDED / "nodes.txt").read_text().splitlines()[0]
+    [node] = nodes_in(f"{line} Comment=see Port=none NodeAddr=192.0.2.9 State=DOWN Reason=a Port=7")
+    assert (node.address, node.port, node.state) == ("127.0.0.11", 17001, "ALLOCATED")
+
+
+def test_node_with_an_unreadable_port_is_named() -> None:
+    with pytest.raises(InfraError, match="node n1: scontrol show node printed Port=none; expected a number"):
+        nodes_in("NodeName=n1 NodeAddr=192.0.2.9 Port=none State=IDLE")
 
 
 def test_ipv6_addresses_of_a_node_are_ignored() -> None:
@@ -123,6 +153,8 @@ def test_refusals_name_the_key_of_the_cluster_file(message: str, key: str) -> No
         "Socket timed out on send/recv operation",
         "Unable to contact slurm controller (connect failure)",
         "Resource temporarily unavailable",
+        "AssocMaxSubmitJobLimit; Job violates accounting/QOS policy",
+        "AssocGrpSubmitJobsLimit; QOSMaxSubmitJobPerUserLimit",
     ],
 )
 def test_absence_of_the_controller_may_pass(message: str) -> None:

@@ -52,6 +52,7 @@ EVERY = {
     "pending": lambda: slurm.pending(cluster(FULL)),
     "nodes": lambda: slurm.nodes("n[1-4]"),
     "state": lambda: slurm.state(node("n1")),
+    "down": lambda: slurm.down("n[1-4]"),
     "cancel": lambda: slurm.cancel("tipc-r1-1"),
     "cancel_job": lambda: slurm.cancel_job("7"),
     "start": lambda: commands.start(node("n1"), "/scratch/n1/jobs/r1/train/1"),
@@ -62,6 +63,29 @@ EVERY = {
 def test_commands_equal_golden_files(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tipcflow.remote.paths.runner_name", lambda: "runner-0123456789ab.py")
     assert EVERY[name]() + "\n" == (GOLDEN / f"{name}.sh").read_text()
+
+
+OPTIONS = {
+    **{f"{program}_PARTITION": "debug" for program in ("SQUEUE", "SINFO", "SCANCEL", "SBATCH")},
+    "SQUEUE_STATES": "COMPLETED\nSQUEUE_USERS=x",
+    "SBATCH_ARRAY_INX": "0-9",
+    "SCONTROL_ALL": "1",
+    "SLURM_CLUSTERS": "other",
+}
+
+
+@pytest.mark.parametrize("name", sorted(EVERY.keys() - {"batch_script", "start"}))
+def test_options_in_the_environment_of_the_login_do_not_reach_slurm(name: str, tmp_path: Path) -> None:
+    """PATH and the place of slurm.conf do."""
+    for program in ("squeue", "sinfo", "scontrol", "scancel", "sbatch", "srun"):
+        (tmp_path / program).write_text(f"#!/bin/sh\nenv >>{tmp_path}/env\n")
+        (tmp_path / program).chmod(0o755)
+    kept = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_CONF": "/etc/hpc.conf"}
+    options = {"SLURM_CLUSTERS": "other"} if "srun" in EVERY[name]() else OPTIONS
+    subprocess.run(EVERY[name](), shell=True, env={**kept, **options}, timeout=60, check=True)
+    lines = (tmp_path / "env").read_text().splitlines()
+    assert {f"{key}={value}" for key, value in kept.items()} <= set(lines)
+    assert not [line for line in lines if line.partition("=")[0] in OPTIONS]
 
 
 def test_command_of_a_node_without_allocation_is_refused() -> None:
@@ -124,6 +148,11 @@ def listed(tmp_path: Path, addresses: list[str]) -> list[SlurmNode]:
     command = slurm.nodes(f"n[1-{len(addresses)}]")
     done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, check=True, timeout=60)
     return nodes_in(done.stdout)
+
+
+def test_reason_of_an_administrator_replaces_no_address(tmp_path: Path) -> None:
+    made = listed(tmp_path, [f"localhost Port=17001 Reason=see NodeAddr={UNKNOWN}", "127.0.0.13"])
+    assert [(each.address, each.port) for each in made] == [("127.0.0.1", 17001), ("127.0.0.13", 17001)]
 
 
 def test_addresses_of_nodes_come_from_scontrol_and_the_resolver(tmp_path: Path) -> None:

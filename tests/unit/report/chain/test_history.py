@@ -45,7 +45,7 @@ def test_last_value_decides_the_verdict(name: str, values: tuple[float | None, .
     ("past", "text"),
     [
         ([], "no accepted run"),
-        ([0.2] * 3, "0.2 s, 5 more runs needed"),
+        ([0.2] * 3, "0.2 s, noise known after 5 more runs"),
         ([0.2, 0.2002, 0.1998] * 4, "0.2 s ± 25.4 %"),
     ],
 )

@@ -43,6 +43,18 @@ def test_direction_of_a_change_decides_the_verdict(key: MetricKey, value: float,
     assert row.limit is not None
 
 
+def test_values_have_the_unit_of_the_log_of_their_run() -> None:
+    made = metric_rows(
+        [{RATE: 1.0, TOP1: 0.9}, {RATE: 1.0, TOP1: 90.0}],
+        lambda key: metric_limits([1.0] * 20, key.metric, POLICY),
+        [True],
+        [{RATE: "images/s"}, {RATE: "images/s", MetricKey("train", "", "top1"): "%"}],
+    )
+    assert {row.metric: row.units for row in made} == {"ips": ("images/s", "images/s"), "eval.top1": ("", "%")}
+    (row,) = rows({RATE: 1.0}, {RATE: 1.0})
+    assert (row.unit, row.units) == ("samples/s", ("samples/s", "samples/s"))
+
+
 def test_the_largest_change_in_relation_to_noise_comes_first() -> None:
     other = MetricKey("train", "", "reader_cost")
     past = {SPEED.metric: [1.0 + 0.001 * (at % 3) for at in range(20)], other.metric: [1.0, 1.4] * 10}

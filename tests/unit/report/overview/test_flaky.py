@@ -40,7 +40,7 @@ def runs(*words: Status) -> list:  # type: ignore[type-arg]
 
 def test_examples_are_pairs_of_neighbours_the_newest_first() -> None:
     chain = a_run().chain
-    found = examples_of(runs(Status.PASS, Status.FAILED, Status.REGRESSION, Status.PASS), GREEN)[chain]
+    found = examples_of(runs(Status.PASS, Status.FAILED, Status.REGRESSION, Status.PASS), GREEN, {})[chain]
     assert [(each.red, each.green, each.reason) for each in found] == [
         ("r2", "r3", "why 2"),
         ("r1", "r0", "why 1"),
@@ -49,8 +49,8 @@ def test_examples_are_pairs_of_neighbours_the_newest_first() -> None:
 
 def test_nodes_are_sorted_by_the_surest_problem() -> None:
     counts = [
-        (("a",), Status.PASS, 1), (("a",), Status.INFRA_FAILURE, 1),
-        (("b", "c"), Status.INFRA_FAILURE, 30), (("b",), Status.PASS, 70),
+        ("local", ("a",), Status.PASS, 1), ("local", ("a",), Status.INFRA_FAILURE, 1),
+        ("local", ("b", "c"), Status.INFRA_FAILURE, 30), ("local", ("b",), Status.PASS, 70),
     ]  # fmt: skip
     nodes = nodes_of(counts, runs(Status.PASS, Status.FAILED), GREEN)
     assert [(node.node, node.infrastructure.hits, node.infrastructure.runs) for node in nodes] == [
@@ -61,7 +61,8 @@ def test_nodes_are_sorted_by_the_surest_problem() -> None:
 
 def test_red_runs_of_a_node_have_an_interval() -> None:
     mixed = runs(Status.PASS, Status.FAILED)
-    counts = [(("n",), Status.FAILED, 2), (("o",), Status.PASS, 4)]
-    n, o = sorted(nodes_of(counts, mixed, GREEN, [(("n",), 6), (("n", "o"), 4)]), key=lambda node: node.node)
+    counts = [("local", ("n",), Status.FAILED, 2), ("local", ("o",), Status.PASS, 4)]
+    repeated = [("local", ("n",), 6), ("local", ("n", "o"), 4)]
+    n, o = sorted(nodes_of(counts, mixed, GREEN, repeated), key=lambda node: node.node)
     assert n.red_elsewhere_green == wilson(1, 10)
     assert o.red_elsewhere_green == wilson(0, 4)

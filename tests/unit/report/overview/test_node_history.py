@@ -20,7 +20,7 @@ def level(*parts: tuple[int, float], seed: int = 1, noise: float = 0.01) -> list
 
 
 def trends(**nodes: dict[str, Sequence[Sample]]) -> dict[str, NodeTrend]:
-    history = make_node_history(nodes, at=T0, days=90)
+    history = make_node_history({("lab", name): own for name, own in nodes.items()}, at=T0, days=90)
     return {trend.node: trend for trend in history.nodes}
 
 

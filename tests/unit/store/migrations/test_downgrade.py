@@ -82,3 +82,8 @@ def test_newer_schema_is_refused(filled: str) -> None:
 def test_empty_database_has_nothing_to_downgrade(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has schema none"):
         plan_downgrade(f"sqlite:///{tmp_path}/new.db", "0001")
+
+
+def test_database_without_a_schema_is_not_downgraded_to_an_empty_revision(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has schema none; expected an older schema: none exists"):
+        plan_downgrade(f"sqlite:///{tmp_path / 'new.db'}", "")

@@ -187,3 +187,15 @@ def test_sqlite_connections_have_the_settings(tmp_path: Path) -> None:
             for name in ("journal_mode", "foreign_keys", "busy_timeout")
         }
     assert requested == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 60000}
+
+
+def test_database_of_another_program_is_named_as_one(empty_url: str) -> None:
+    engine = make_engine(empty_url)
+    with writing(engine) as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num TEXT)"))
+        connection.execute(text("INSERT INTO alembic_version VALUES ('29ce7909c52b')"))
+    engine.dispose()
+    with pytest.raises(
+        ConfigError, match=r"is one of another program, .*found 'schema 29ce7909c52b without a table"
+    ):
+        migrate.upgrade(empty_url)

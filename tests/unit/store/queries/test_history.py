@@ -31,6 +31,8 @@ from tipcflow.store import Store
 from tipcflow.store.baselines import Baseline
 from tipcflow.store.series import measurements
 
+ON = "cpu_onednn_on"
+
 
 def test_facts_come_from_the_last_attempt(store: Store) -> None:
     run = a_run()
@@ -111,6 +113,21 @@ def test_accepted_runs_are_comparable_and_newest_first(store: Store) -> None:
     requested = (run.chain, "lite_train_lite_infer", "cpu")
     assert store.history.accepted(a_run().chain, *requested[1:], exclude="run-7") == ["run-1", "run-0"]
     assert store.history.accepted(a_run().chain, *requested[1:], limit=2) == ["run-7", "run-1"]
+
+
+def test_runs_that_executed_a_leg_are_found(store: Store) -> None:
+    for number, left_out in enumerate(("", ON, "")):
+        record_run(store, a_run(f"run-{number}", created_at=T0 + number), left_out=left_out)
+    store.runs.create(a_run("run-3", created_at=T0 + 3), a_plan())
+    store.steps.set_leg("run-3", INFER, ON, 0, Status.NOT_RUN, "dropped")
+    store.steps.set_leg("run-2", INFER, ON, 2, Status.PASS)
+    parts = {LegKey(INFER), LegKey(INFER, ON), LegKey(TRAIN, ON), LegKey("other")}
+    assert store.history.executed(["run-3", "run-2", "run-1", "run-0"], parts) == {
+        LegKey(INFER): ["run-2", "run-1", "run-0"],
+        LegKey(INFER, ON): ["run-2", "run-0"],
+    }
+    assert store.history.executed(["run-0"], {LegKey(TRAIN)}) == {LegKey(TRAIN): ["run-0"]}
+    assert store.history.executed([], parts) == {}
 
 
 def test_wheel_under_test_does_not_replace_the_version_of_the_nodes(store: Store) -> None:

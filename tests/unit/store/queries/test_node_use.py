@@ -29,7 +29,9 @@ def test_lost_nodes_are_listed(store: Store) -> None:
     run = record_run(store, a_run("r1", created_at=T0), status=Status.INFRA_FAILURE)
     failure = Failure(failure_class=FailureClass.NODE_LOST, node="node-b")
     store.documents.put(run.id, FailuresDocument({AttemptKey("s", 1): failure}))
-    assert store.node_use.lost(T0 - 1) == {"node-b": 1}
+    other = record_run(store, a_run("r2", created_at=T0, cluster="other"), status=Status.INFRA_FAILURE)
+    store.documents.put(other.id, FailuresDocument({AttemptKey("s", 1): failure, AttemptKey("t", 1): failure}))
+    assert store.node_use.lost(T0 - 1) == {("local", "node-b"): 1, ("other", "node-b"): 2}
     assert store.node_use.lost(T0 + 1) == {}
 
 
@@ -58,4 +60,4 @@ def test_ratios_belong_to_metrics_with_a_baseline(store: Store) -> None:
         CheckResult(check="ran.steps", values={"ratio": 2.0}, **known),
     ]
     store.checks.replace("r1", results)
-    assert store.node_use.ratios(T0) == [Ratio(("node-a", "node-b"), "r1", T0, "ips", 0.8)]
+    assert store.node_use.ratios(T0) == [Ratio("local", ("node-a", "node-b"), "r1", T0, "ips", 0.8)]

@@ -39,8 +39,8 @@ def test_runs_of_the_window_are_counted(queries: OperationQueries, store: Store)
     assert numbers.runs == {"pass": 1, "failed": 1}
     assert numbers.unfinished == 1
     assert numbers.latencies == {"pr": [20.0, 20.0]}
-    assert numbers.node_runs[("node-a", "failed")] == 1
-    assert numbers.node_last["node-b"] == pytest.approx(now - 70)
+    assert numbers.node_runs["local", "node-a", "failed"] == 1
+    assert numbers.node_last["local", "node-b"] == pytest.approx(now - 70)
     assert numbers.last_verdict == pytest.approx(now - 70, abs=1)
     assert queries.numbers(85.0).last_verdict == 0.0
     assert queries.numbers(4 * DAY).runs == {"pass": 2, "failed": 1}
@@ -60,7 +60,7 @@ def test_queue_and_leases(queries: OperationQueries, store: Store) -> None:
     numbers = queries.numbers(DAY)
     assert numbers.queued == 2
     assert 50 <= numbers.oldest_queued_s < 110
-    assert numbers.leases == {("node-b", False): 2, ("node-c", True): 1}
+    assert numbers.leases == {("local", "node-b", False): 2, ("local", "node-c", True): 1}
 
 
 def test_runs_that_wait_for_an_allocation_are_queued(queries: OperationQueries, store: Store) -> None:
@@ -87,14 +87,15 @@ def test_leases_are_counted_by_the_names_of_nodes(queries: OperationQueries, sto
         (1, "lab", lab, "10.0.0.1"),
         (2, "lab", lab, "10.0.0.2"),
         (3, "lab", a_cluster("lab", a="10.0.0.1"), "10.0.0.3"),
-        (4, "other", a_cluster("other", gpu="10.0.0.1"), "10.0.0.1"),
+        (4, "other", a_cluster("other", a="10.0.0.1"), "10.0.0.1"),
     ):
         run = f"20261121t00000{number}-a-0000"
         store.runs.create(a_run(run, cluster=cluster, created_at=store.now() + number))
         store.documents.put(run, known)
         store.leases.acquire(run, [(address, number)], owner="o", ttl_s=600)
     leases = queries.numbers(DAY).leases
-    assert leases == {(node, False): 1 for node in ("a", "b", "gpu", "10.0.0.3")}
+    nodes = (("lab", "a"), ("lab", "b"), ("other", "a"), ("lab", "10.0.0.3"))
+    assert leases == {(*node, False): 1 for node in nodes}
 
 
 def test_lost_nodes_are_counted_from_failures(queries: OperationQueries, store: Store) -> None:
@@ -104,7 +105,7 @@ def test_lost_nodes_are_counted_from_failures(queries: OperationQueries, store: 
         )
         failure = Failure(failure_class=kind, node="node-b", log_line='the line names "node_lost"')
         store.documents.put(run.id, FailuresDocument({AttemptKey(TRAIN, 1): failure}))
-    assert queries.numbers(DAY).node_lost == {"node-b": 1}
+    assert queries.numbers(DAY).node_lost == {("local", "node-b"): 1}
 
 
 def test_newest_loss_of_a_node_is_the_end_of_its_step(queries: OperationQueries, store: Store) -> None:
@@ -116,12 +117,14 @@ def test_newest_loss_of_a_node_is_the_end_of_its_step(queries: OperationQueries,
         assert store.attempts.open(run, TRAIN, ["node-b"], now - 90) == number
         store.documents.merge(run, FailuresDocument, {AttemptKey(TRAIN, number): lost})
         store.attempts.close(run, TRAIN, number, Status.INFRA_FAILURE, "", [], ended)
-    assert queries.numbers(DAY).node_last_loss == {"node-b": pytest.approx(now - 30, abs=1)}
+    assert queries.numbers(DAY).node_last_loss == {("local", "node-b"): pytest.approx(now - 30, abs=1)}
     before = lost.model_copy(update={"node": "node-a"})
     store.documents.merge(run, FailuresDocument, {FailuresDocument.BEFORE: before})
     losses = queries.numbers(DAY).node_last_loss
-    assert losses["node-b"] == pytest.approx(now - 30, abs=1), "another failure of its run is no loss of node-b"
-    assert losses["node-a"] >= now - 1
+    assert losses["local", "node-b"] == pytest.approx(now - 30, abs=1), (
+        "another failure of its run is no loss of node-b"
+    )
+    assert losses["local", "node-a"] >= now - 1
     assert queries.numbers(99.0).node_last_loss == {}
 
 
@@ -169,15 +172,15 @@ def test_slowdown_of_nodes_is_that_of_the_last_report(queries: OperationQueries,
     change = NodeChange(node="n1", source="cpu", size=0.25, since="r", since_at=1.0, runs=6)
     code = NodeChange(node="n2", source="chains", size=0.4, since="r", since_at=1.0, runs=6)
     nodes = (
-        NodeTrend(node="n1", runs=9, changes=(change,), is_slow=True),
-        NodeTrend(node="n2", runs=9, changes=(code,)),
-        NodeTrend(node="n3", runs=9),
+        NodeTrend(cluster="lab", node="n1", runs=9, changes=(change,), is_slow=True),
+        NodeTrend(cluster="lab", node="n2", runs=9, changes=(code,)),
+        NodeTrend(cluster="farm", node="n1", runs=9),
     )
     history = NodeHistory(at=2.0, days=90.0, nodes=nodes)
     store.node_histories.put("", 30.0, 1.0, history.model_copy(update={"nodes": ()}).model_dump(mode="json"))
     store.node_histories.put("", 90.0, 2.0, history.model_dump(mode="json"))
     store.node_histories.put("lab", 90.0, 3.0, {"nodes": []})
-    assert queries.numbers(DAY).slowdowns == {"n1": 0.25, "n2": 0.0, "n3": 0.0}
+    assert queries.numbers(DAY).slowdowns == {("lab", "n1"): 0.25, ("lab", "n2"): 0.0, ("farm", "n1"): 0.0}
 
 
 def a_report(store: Store, number: int, created_at: float, **facts: object) -> str:
@@ -198,20 +201,42 @@ def test_state_of_a_node_is_that_of_its_newest_run(queries: OperationQueries, st
     early = a_report(store, 2, now - 200, disk_free_bytes=9 << 30)
     store.attempts.open(early, TRAIN, ["a"], now - 190)
     state = NodeState(at=now - 50, disk_free_bytes=4 << 30, clock_offset_s=-2.5, missing_gpus=1)
-    assert queries.numbers(DAY).node_states == {"a": state}
+    assert queries.numbers(DAY).node_states == {("local", "a"): state}
     store.runs.finish(a_report(store, 3, now - 250, disk_free_bytes=1), Status.INFRA_FAILURE, "disk", now - 10)
-    ended = queries.numbers(DAY).node_states["a"]
+    ended = queries.numbers(DAY).node_states["local", "a"]
     assert (ended.at, ended.disk_free_bytes, ended.missing_gpus) == (now - 10, 1, 2)
-    assert queries.numbers(230.0).node_states["a"].at == now - 190
+    assert queries.numbers(230.0).node_states["local", "a"].at == now - 190
+
+
+def test_equal_names_in_two_clusters_are_two_nodes(queries: OperationQueries, store: Store) -> None:
+    now = store.now()
+    for number, (place, status, disk) in enumerate(
+        (("lab", Status.INFRA_FAILURE, 1 << 30), ("farm", Status.PASS, 500 << 30)), start=1
+    ):
+        created = now - 100 + number
+        run = a_run(f"20261121t00000{number}-a-0000", created_at=created, cluster=place, nodes=("node-a",))
+        record_run(store, run, status=status)
+        store.nodes.save(run.id, some_facts("node-a", disk_free_bytes=disk))
+        if place == "lab":
+            lost = Failure(failure_class=FailureClass.NODE_LOST, node="node-a")
+            store.documents.put(run.id, FailuresDocument({AttemptKey(TRAIN, 1): lost}))
+    numbers = queries.numbers(DAY)
+    lab, farm = ("lab", "node-a"), ("farm", "node-a")
+    assert numbers.node_runs == {(*lab, "infra_failure"): 1, (*farm, "pass"): 1}
+    assert numbers.node_last.keys() == {lab, farm}
+    assert numbers.node_lost == {lab: 1}
+    assert numbers.node_last_loss.keys() == {lab}
+    disks = {node: numbers.node_states[node].disk_free_bytes for node in (lab, farm)}
+    assert disks == {lab: 1 << 30, farm: 500 << 30}
 
 
 def test_facts_that_a_node_did_not_report_in_time_are_unknown(queries: OperationQueries, store: Store) -> None:
     now = store.now()
     a_report(store, 1, now - 60, unfinished=("machine", "gpus"))
-    assert queries.numbers(DAY).node_states == {"a": NodeState(at=now - 60)}
+    assert queries.numbers(DAY).node_states == {("local", "a"): NodeState(at=now - 60)}
 
 
 def test_node_with_slots_for_processes_misses_no_gpus(queries: OperationQueries, store: Store) -> None:
     run = record_run(store, a_run(created_at=store.now() - 60))
     store.documents.put(run.id, a_cluster("local", **{"node-a": "10.0.0.1"}))
-    assert queries.numbers(DAY).node_states["node-a"].missing_gpus == 0
+    assert queries.numbers(DAY).node_states["local", "node-a"].missing_gpus == 0

@@ -66,7 +66,9 @@ def test_runs_with_an_equal_run_are_counted_by_node(store: Store) -> None:
     put(store, 3, nodes=("a",))
     put(store, 4, nodes=("a",), suite_commit="d" * 40)
     put(store, 5, Status.INFRA_FAILURE, nodes=("a",))
-    assert sorted(store.repeats.repeated_by_node(0, ["s/alpha/a"])) == [(("a",), 2), (("b",), 1)]
+    assert sorted(store.repeats.repeated_by_node(0, ["s/alpha/a"])) == [
+        ("local", ("a",), 2), ("local", ("b",), 1),
+    ]  # fmt: skip
     assert store.repeats.repeated_by_node(T0 + 3 * DAY, ["s/alpha/a"]) == []
     assert store.repeats.repeated_by_node(0, ["s/beta/a"]) == store.repeats.repeated_by_node(0, []) == []
 
@@ -76,14 +78,16 @@ def test_outcomes_of_nodes_are_counted(store: Store) -> None:
     put(store, 2, Status.INFRA_FAILURE, nodes=("a", "b"))
     put(store, 3, Status.INFRA_FAILURE, nodes=("a", "b"))
     put(store, 4, None, nodes=("a", "b"))
+    put(store, 5, nodes=("a", "b"), cluster="other")
     assert sorted(store.repeats.by_node(0)) == [
-        (("a", "b"), Status.INFRA_FAILURE, 2), (("a", "b"), Status.PASS, 1),
+        ("local", ("a", "b"), Status.INFRA_FAILURE, 2), ("local", ("a", "b"), Status.PASS, 1),
+        ("other", ("a", "b"), Status.PASS, 1),
     ]  # fmt: skip
 
 
 def test_random_runs_are_counted_as_by_comparing_each_with_each(store: Store) -> None:
     rng = random.Random(16)
-    for number in range(120):
+    for number in range(160):
         status = rng.choice([*Status.__members__.values()])
         put(
             store,
@@ -95,11 +99,13 @@ def test_random_runs_are_counted_as_by_comparing_each_with_each(store: Store) ->
             framework=rng.choice(("", "p 1", "p 2")),
             trigger=rng.choice(("cli", "cli", "weekly", "bisect")),
             nodes=tuple(rng.sample(("x", "y", "z"), rng.randint(1, 2))),
+            cluster=rng.choice(("local", "other")),
         )
     since = T0 + 20 * DAY
     groups = [group for group in _groups(store, since) if len(group) > 1]
-    nodes = Counter(run.nodes for group in groups for run in group)
-    assert dict(store.repeats.repeated_by_node(since, ["s/a/a", "s/b/a"])) == nodes
+    nodes = Counter((run.cluster, run.nodes) for group in groups for run in group)
+    counted = store.repeats.repeated_by_node(since, ["s/a/a", "s/b/a"])
+    assert {(cluster, names): count for cluster, names, count in counted} == nodes
     by_chain: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for group in groups:
         good = sum(run.status in (Status.PASS, Status.IMPROVEMENT) for run in group)

@@ -11,6 +11,7 @@ from tests.support.stories import a_plan, a_run, some_facts
 from tipcflow.domain import CheckResult, EvidenceKey, Failure, FailureClass, MetricKey, NodeFacts, Status
 from tipcflow.domain.keys import AttemptKey, PartKey, PredictionKey
 from tipcflow.domain.run_documents import (
+    AirflowDocument,
     ConfirmationDocument,
     Document,
     DocumentError,
@@ -62,6 +63,12 @@ def test_a_document_is_kept_and_replaced(begun: Store) -> None:
     assert several.get(LeaseDocument) == LeaseDocument(fence=3, at=1.5)
     assert several.get(FoundDocument) is None
     assert begun.documents.names(RUN) == ["lease", "predictions"]
+
+
+def test_an_added_document_replaces_none(begun: Store) -> None:
+    first, second = (AirflowDocument(dag_id="certify", run_id=name) for name in ("weekly__1", "ci__2"))
+    assert [begun.documents.add(RUN, each) for each in (first, second)] == [first, first]
+    assert begun.documents.get(RUN, AirflowDocument) == first
 
 
 def test_a_document_needs_its_run(begun: Store) -> None:
