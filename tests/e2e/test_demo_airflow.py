@@ -11,7 +11,7 @@ import pytest
 from devcluster.local_nodes import processes
 from tipcflow.store import Store
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [str(Path(sys.executable).with_name("tipcflow")), "demo"]
