@@ -14,7 +14,7 @@ from tests.support.certify import ROOT
 from devcluster.local_nodes.nodes import local_nodes
 from tipcflow.domain import Status
 
-pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(5400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.quiet, pytest.mark.timeout(5400)]
 RUNS = 20
 
 

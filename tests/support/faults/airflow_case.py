@@ -21,6 +21,7 @@ from devcluster.local_nodes.processes import children
 from tipcflow.airflow_api import DagRun
 from tipcflow.airflow_api.node_connections import connection_of, connections_env
 from tipcflow.domain import TipcflowError
+from tipcflow.domain.triggers import RESERVED
 
 END_S = 270.0
 READY_S = 180.0
@@ -192,9 +193,10 @@ class AirflowCase(Case):
         self.scheduler.api.set_state(running.dag_run.dag_id, running.dag_run.run_id, "failed")
 
     def begin(self, dag_id: str = DAG, **conf: Any) -> AirflowRunning:
-        """Start a run in Airflow."""
+        """Start a run in Airflow; one whose trigger is reserved for tasks, as a task does."""
         self.watch()
-        running = AirflowRunning(self.scheduler, self.scheduler.start(dag_id, **self._options, **conf))
+        start = self.scheduler.start_by_task if conf.get("trigger") in RESERVED else self.scheduler.start
+        running = AirflowRunning(self.scheduler, start(dag_id, **self._options, **conf))
         self.stack.callback(self._stop, running)
         return running
 

@@ -14,7 +14,11 @@ AT = datetime(2026, 11, 21, 9, 30, 5, tzinfo=UTC)
 
 
 def test_a_run_id_contains_the_time_and_the_chain() -> None:
-    assert re.fullmatch(r"20261121t093005-mobilenet_v3-[0-9a-f]{4}", new_run_id("suite/MobileNet_V3", now=AT))
+    assert re.fullmatch(r"20261121t093005-mobilenet_v3-[0-9a-f]{10}", new_run_id("suite/MobileNet_V3", now=AT))
+
+
+def test_runs_that_start_in_the_same_second_have_different_ids() -> None:
+    assert len({new_run_id("toy", now=AT) for _ in range(1000)}) == 1000
 
 
 def test_a_dag_run_has_one_run_id_for_all_tasks() -> None:
