@@ -72,7 +72,10 @@ def test_request_beyond_its_deadline_is_withdrawn(site: SlurmSite) -> None:
 
 @pytest.mark.parametrize(
     ("key", "message"),
-    [("partition", "Invalid partition name specified"), ("constraint", "Invalid feature specification")],
+    [
+        ("partition", "invalid partition specified: absent; Invalid partition name specified"),
+        ("constraint", "Invalid feature specification"),
+    ],
 )
 def test_refused_request_is_a_config_error_with_its_key(site: SlurmSite, key: str, message: str) -> None:
     site.configure_cluster(**{key: "absent"})

@@ -11,7 +11,7 @@ from tests.support.faults.report import judged, param
 from tests.support.faults.table import FAULTS
 from tests.support.scheduler import Scheduler
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
