@@ -23,7 +23,7 @@ RUN_S = 240.0
 TRIES_OF_500 = 3
 # In the environment of every component: tasks inherit it, and it must leave the processes nowhere.
 SITE_PASSWORD = f"environment{secrets.token_hex(8)}"
-# What Airflow's API for tasks does: it needs the token of a running task.
+# Calls the function that Airflow's API for tasks calls: a request to this API needs the token of a running task.
 BY_TASK = """import json
 import sys
 
