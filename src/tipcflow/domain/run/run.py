@@ -18,8 +18,8 @@ _DIGEST_BYTES = 10
 def new_run_id(chain: str, *, now: datetime | None = None) -> str:
     """Return a run ID that sorts by time, is unique without a database, and is safe in file names and URLs.
 
-    Form: `20261121t093005-<chain, shortened>-<10 hex digits>`. Only these 40 random bits distinguish the two runs of
-    an A/B pair, whose IDs are made in the same second. IDs of DAG runs end with 8 or 16 characters instead.
+    Form: `20261121t093005-<chain, shortened>-<10 hex digits>`. Only these 40 random bits distinguish the two runs
+    of an A/B pair, whose IDs are made in the same second. IDs of DAG runs end with 8 or 16 characters instead.
     """
     stamp = (now or datetime.now(UTC)).strftime("%Y%m%dt%H%M%S")
     slug = re.sub(r"[^a-z0-9]+", "_", chain.rsplit("/", 1)[-1].lower()).strip("_")[:60] or "run"
